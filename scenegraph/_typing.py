@@ -1,0 +1,53 @@
+"""Array aliases, the dimension vocabulary and the switch of the run-time shape checks.
+
+Dimension names used everywhere: `height width` of a picture, `rays`, `samples` (intervals of a
+ray) and `edges` (their fence posts), `levels`, `features`, `frames`, `pixels`, `channels`, `3` for
+points, directions and colours, `""` for a scalar.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, PyTree, UInt8
+
+Scalar = Float[Array, ""]
+Vector = Float[Array, "3"]
+Color = Float[Array, "3"]
+Matrix3 = Float[Array, "3 3"]
+Matrix4 = Float[Array, "4 4"]
+ScalarLike = float | int | ArrayLike
+VectorLike = Sequence[Any] | ArrayLike
+RandomKey = Key[Array, ""]
+
+TYPECHECK_VARIABLE = "SCENEGRAPH_TYPECHECK"
+
+
+def typecheck_enabled() -> bool:
+    """Whether shapes are checked at run time: yes, unless the environment says `0`.
+
+    **Returns:**
+
+    False when the environment variable `SCENEGRAPH_TYPECHECK` is `0`, `false`, `off` or `no`.
+    """
+    return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
+
+
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Bool",
+    "Color",
+    "Float",
+    "Int",
+    "Matrix3",
+    "Matrix4",
+    "PyTree",
+    "RandomKey",
+    "Scalar",
+    "ScalarLike",
+    "UInt8",
+    "Vector",
+    "VectorLike",
+    "typecheck_enabled",
+]

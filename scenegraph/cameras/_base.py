@@ -1,0 +1,86 @@
+import abc
+
+import jax
+import jax.numpy as jnp
+from equinox import AbstractVar
+
+from .._typing import Array, Float, Scalar, Vector
+from ..numerics import AbstractModule, safe_normalise, unfreeze
+from ..rays import Ray
+
+
+class AbstractCamera(AbstractModule):
+    """Turns a pixel into a cone.
+
+    Pixel `(x, y)` has its centre at `(column + 0.5, row + 0.5)`, y down in the picture. Camera
+    axes are OpenGL's: x right, y up, looking along -z.
+    """
+
+    width: AbstractVar[int]
+    height: AbstractVar[int]
+    near: AbstractVar[Scalar]
+    far: AbstractVar[Scalar]
+
+    @abc.abstractmethod
+    def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        """The line through a pixel, in the world.
+
+        **Arguments:**
+
+        - `pixel`: coordinates `(x, y)` in pixels.
+
+        **Returns:**
+
+        `(origin, direction)`; the direction is not normalised.
+        """
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        """The cone through a pixel: its line, and the line's derivatives by the pixel.
+
+        **Arguments:**
+
+        - `pixel`: coordinates `(x, y)` in pixels.
+
+        **Returns:**
+
+        One ray, in the world.
+        """
+        camera = unfreeze(self)
+        origin, direction = camera.line(pixel)
+        d_origin, d_direction = jax.jacfwd(camera.line)(pixel)
+        view = safe_normalise(direction)
+        return Ray(
+            origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far
+        )
+
+
+def check_resolution(width: int, height: int) -> None:
+    """Refuses picture sizes that are not positive whole numbers.
+
+    **Arguments:**
+
+    - `width`, `height`: in pixels.
+
+    **Errors:**
+
+    `ValueError` with both numbers.
+    """
+    if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
+        raise ValueError(
+            f"a camera's `width` and `height` must be positive integers; got {width!r} x {height!r}."
+        )
+
+
+def pixel_centres(width: int, height: int) -> Float[Array, "pixels 2"]:
+    """The centres of all pixels, row by row.
+
+    **Arguments:**
+
+    - `width`, `height`: in pixels.
+
+    **Returns:**
+
+    Coordinates `(x, y)`.
+    """
+    rows, columns = jnp.divmod(jnp.arange(width * height), width)
+    return jnp.stack([columns, rows], axis=-1) + 0.5

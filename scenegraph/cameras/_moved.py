@@ -1,0 +1,41 @@
+from .._typing import Array, Float, Scalar, Vector
+from ..numerics import unfreeze
+from ..transforms import AbstractTransform
+from ._base import AbstractCamera
+
+
+class MovedCamera(AbstractCamera):
+    """A camera seen from another frame: what a camera under a `Transformed` node becomes.
+
+    **Arguments:**
+
+    - `transform`: world from the camera's frame.
+    - `camera`: the camera in its own frame.
+    """
+
+    transform: AbstractTransform
+    camera: AbstractCamera
+
+    @property
+    def width(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Of the picture, in pixels."""
+        return self.camera.width
+
+    @property
+    def height(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Of the picture, in pixels."""
+        return self.camera.height
+
+    @property
+    def near(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Where the camera's rays begin, in `t`."""
+        return unfreeze(self.camera).near
+
+    @property
+    def far(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Where the camera's rays end, in `t`."""
+        return unfreeze(self.camera).far
+
+    def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        origin, direction = self.camera.line(pixel)
+        return self.transform.point(origin), self.transform.direction(direction)

@@ -1,0 +1,84 @@
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
+from ..numerics import as_float_leaf
+from ..transforms import Pose, rotate
+from ._base import AbstractCamera, check_resolution
+
+
+class OrthographicCamera(AbstractCamera):
+    """A camera whose rays are parallel: no perspective, the footprint is the same everywhere.
+
+    **Arguments:**
+
+    - `pose`: world from camera.
+    - `focal`: pixels a unit of the camera's frame.
+    - `width`, `height`: of the picture, in pixels; static.
+    - `principal_point`: the pixel that shows the camera's axis; by default the centre.
+    - `near`, `far`: the part of every ray that is looked at, in the camera's units.
+    """
+
+    pose: Any
+    focal: Scalar = eqx.field(converter=as_float_leaf)
+    principal_point: Float[Array, "2"] = eqx.field(converter=as_float_leaf)
+    near: Scalar = eqx.field(converter=as_float_leaf)
+    far: Scalar = eqx.field(converter=as_float_leaf)
+    width: int = eqx.field(static=True)
+    height: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        pose: Any,
+        focal: ScalarLike,
+        width: int,
+        height: int,
+        *,
+        principal_point: VectorLike | None = None,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+    ):
+        check_resolution(width, height)
+        self.pose, self.width, self.height = pose, width, height
+        self.focal = as_float_leaf(focal)
+        centre = [width / 2, height / 2] if principal_point is None else principal_point
+        self.principal_point = as_float_leaf(centre)
+        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
+
+    @staticmethod
+    def look_at(
+        eye: VectorLike,
+        target: VectorLike,
+        up: VectorLike,
+        extent: ScalarLike,
+        width: int,
+        height: int,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+    ) -> "OrthographicCamera":
+        """A camera at `eye` that looks at `target`.
+
+        **Arguments:**
+
+        - `eye`, `target`: two different points.
+        - `up`: what shall point upwards in the picture; not parallel to the view.
+        - `extent`: how many world units the picture is wide.
+        - `width`, `height`: in pixels.
+        - `near`, `far`: as in `OrthographicCamera`.
+
+        **Returns:**
+
+        The camera.
+        """
+        focal = width / as_float_leaf(extent)
+        return OrthographicCamera(
+            Pose.look_at(eye, target, up), focal, width, height, near=near, far=far
+        )
+
+    def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        x, y = (pixel - self.principal_point) / self.focal
+        origin = self.pose.point(jnp.stack([x, -y, jnp.zeros_like(x)]))
+        ahead = jnp.asarray([0.0, 0.0, -1.0], dtype=origin.dtype)
+        return origin, rotate(self.pose.linear(), ahead)

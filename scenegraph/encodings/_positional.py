@@ -1,0 +1,102 @@
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Vector
+from ..numerics import AbstractModule, safe_sin
+from ..rays import AbstractGaussian
+
+
+class AbstractEncoding(AbstractModule):
+    """Turns a Gaussian in space into features for a network."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """How many features there are."""
+
+    @abc.abstractmethod
+    def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        """Encodes one sample.
+
+        **Arguments:**
+
+        - `gaussian`: where the sample looks.
+
+        **Returns:**
+
+        The features.
+        """
+
+
+class IntegratedPositional(AbstractEncoding):
+    """Sines and cosines of the position, averaged over the Gaussian.
+
+    Frequencies that are finer than the Gaussian fade away. Order: all sines (degree by degree,
+    x y z in each), then all cosines.
+
+    **Arguments:**
+
+    - `min_degree`, `max_degree`: frequencies are `2**degree`, the last one excluded.
+
+    **Source:** mip-NeRF (Barron et al. 2021), equations 13 and 14.
+    """
+
+    min_degree: int = eqx.field(static=True, default=0)
+    max_degree: int = eqx.field(static=True, default=16)
+
+    @property
+    def size(self) -> int:
+        return 6 * (self.max_degree - self.min_degree)
+
+    def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        scales = _scales(self.min_degree, self.max_degree, gaussian.mean.dtype)
+        angles = (scales[:, None] * gaussian.mean).reshape(-1)
+        variances = ((scales**2)[:, None] * gaussian.variance()).reshape(-1)
+        phases = jnp.concatenate([angles, angles + 0.5 * jnp.pi])
+        damping = jnp.exp(-0.5 * variances)
+        return jnp.concatenate([damping, damping]) * safe_sin(phases)
+
+
+class Positional(AbstractEncoding):
+    """Sines and cosines of the position itself, as in NeRF: the Gaussian's spread is ignored.
+
+    **Arguments:**
+
+    - `min_degree`, `max_degree`: frequencies are `2**degree`, the last one excluded.
+    - `identity`: whether the position itself comes first.
+
+    **Source:** NeRF (Mildenhall et al. 2020), equation 4, without the factor pi.
+    """
+
+    min_degree: int = eqx.field(static=True, default=0)
+    max_degree: int = eqx.field(static=True, default=10)
+    identity: bool = eqx.field(static=True, default=True)
+
+    @property
+    def size(self) -> int:
+        return 6 * (self.max_degree - self.min_degree) + 3 * self.identity
+
+    def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        return self.encode(gaussian.mean)
+
+    def encode(self, x: Vector) -> Float[Array, " features"]:
+        """Encodes a point or direction.
+
+        **Arguments:**
+
+        - `x`: the point.
+
+        **Returns:**
+
+        The features.
+        """
+        scales = _scales(self.min_degree, self.max_degree, x.dtype)
+        angles = (scales[:, None] * x).reshape(-1)
+        waves = safe_sin(jnp.concatenate([angles, angles + 0.5 * jnp.pi]))
+        return jnp.concatenate([x, waves]) if self.identity else waves
+
+
+def _scales(min_degree: int, max_degree: int, dtype) -> Float[Array, " degrees"]:
+    return jnp.asarray([2.0**degree for degree in range(min_degree, max_degree)], dtype=dtype)

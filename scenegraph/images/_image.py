@@ -1,0 +1,103 @@
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Float
+from ..numerics import AbstractModule, as_float_leaf
+from ._color import linear_to_srgb, srgb_to_linear
+
+
+class AbstractColorSpace(AbstractModule):
+    """Which numbers stand for which light."""
+
+    @abc.abstractmethod
+    def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        """Light that the numbers stand for.
+
+        **Arguments:**
+
+        - `rgb`: numbers in this space.
+
+        **Returns:**
+
+        Linear light.
+        """
+
+    @abc.abstractmethod
+    def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        """Numbers that stand for the light.
+
+        **Arguments:**
+
+        - `rgb`: linear light.
+
+        **Returns:**
+
+        Numbers in this space.
+        """
+
+
+class SRGB(AbstractColorSpace):
+    """The numbers of ordinary picture files; fields fitted to pictures work in it."""
+
+    def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        return srgb_to_linear(rgb)
+
+    def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        return linear_to_srgb(rgb)
+
+
+class Linear(AbstractColorSpace):
+    """Numbers proportional to light; scenes with lights work in it."""
+
+    def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        return rgb
+
+    def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
+        return rgb
+
+
+class Image(AbstractModule):
+    """A picture and what else a camera can tell.
+
+    **Arguments:**
+
+    - `rgb`: the colours, the background included; row 0 is the top.
+    - `alpha`: opacity of what is in front of the background; `None` if not known.
+    - `depth`: `t` along each pixel's ray (for a perspective camera: distance along its axis);
+      `None` if not known.
+    - `space`: which numbers `rgb` holds.
+    """
+
+    rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
+    alpha: Float[Array, "height width"] | None = None
+    depth: Float[Array, "height width"] | None = None
+    space: AbstractColorSpace = SRGB()
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return self.rgb.shape[0]
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return self.rgb.shape[1]
+
+
+def as_bytes(image: Image) -> np.ndarray:
+    """What a picture file holds: sRGB numbers, clipped and rounded to 8 bits.
+
+    **Arguments:**
+
+    - `image`: in any colour space.
+
+    **Returns:**
+
+    A numpy array `height width 3` of uint8.
+    """
+    light = image.space.to_linear(image.rgb)
+    srgb = image.rgb if isinstance(image.space, SRGB) else SRGB().from_linear(light)
+    return np.asarray(jnp.round(255 * jnp.clip(srgb, 0, 1))).astype(np.uint8)

@@ -1,0 +1,87 @@
+import os
+import warnings
+from collections.abc import Sequence
+
+import imageio.v3 as iio
+import numpy as np
+from PIL import Image as PillowImage
+
+from ._errors import FileError
+
+
+def read_picture(path: str | os.PathLike) -> np.ndarray:
+    """Reads an 8-bit picture file.
+
+    **Arguments:**
+
+    - `path`: of a PNG, JPEG or other file that Pillow reads.
+
+    **Returns:**
+
+    A uint8 array `height width channels` with 3 (RGB) or 4 (RGBA) channels.
+
+    **Errors:**
+
+    `FileError` for a file that is missing, damaged, absurdly large, or not 8 bits deep.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
+            picture = np.asarray(iio.imread(path))
+    except FileNotFoundError as error:
+        raise FileError(f"there is no picture {path}.") from error
+    except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
+        raise FileError(f"{path} claims to be too large to be a picture: {error}") from error
+    except (OSError, ValueError, SyntaxError) as error:
+        raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
+    return _as_color(picture, path)
+
+
+def _as_color(picture: np.ndarray, path: str | os.PathLike) -> np.ndarray:
+    if picture.dtype != np.uint8:
+        raise FileError(f"{path} has {picture.dtype} pixels; only 8-bit pictures are supported.")
+    if picture.ndim == 2:
+        picture = np.repeat(picture[..., None], 3, axis=-1)
+    if picture.ndim == 3 and picture.shape[-1] == 2:
+        picture = np.concatenate([np.repeat(picture[..., :1], 3, axis=-1), picture[..., 1:]], -1)
+    if picture.ndim != 3 or picture.shape[-1] not in (3, 4):
+        raise FileError(f"{path} is not an RGB or RGBA picture: its shape is {picture.shape}.")
+    return picture
+
+
+def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
+    """Writes an 8-bit picture; the ending of the name gives the format.
+
+    **Arguments:**
+
+    - `path`: of the file; its folder exists.
+    - `picture`: uint8, `height width channels`, row 0 at the top.
+    """
+    iio.imwrite(path, picture)
+
+
+def write_animation(
+    path: str | os.PathLike, frames: Sequence[np.ndarray], *, frames_per_second: float = 20.0
+) -> None:
+    """Writes a GIF (or, with the extra `video`, an MP4) that repeats for ever.
+
+    **Arguments:**
+
+    - `path`: of the file, ending in `.gif` or `.mp4`.
+    - `frames`: uint8 pictures of one size.
+    - `frames_per_second`: speed. Keyword only argument.
+
+    **Errors:**
+
+    `FileError` for an MP4 without the extra `video`.
+    """
+    if str(path).endswith(".gif"):
+        duration = 1000 / frames_per_second
+        iio.imwrite(path, np.stack(frames), duration=duration, loop=0)
+        return
+    try:
+        iio.imwrite(path, np.stack(frames), fps=frames_per_second)
+    except (ImportError, OSError) as error:
+        raise FileError(
+            f"cannot write {path}: films other than GIF need `pip install scenegraph[video]`."
+        ) from error

@@ -1,0 +1,34 @@
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+
+def as_float_leaf(value):
+    """Turns what a user types into a differentiable array leaf.
+
+    Integers and Python numbers become the default float type (float64 when x64 is on); floating
+    arrays keep their type. Arrays that are being traced pass through unchanged.
+
+    **Arguments:**
+
+    - `value`: a number, a nested sequence of numbers, or an array of any shape.
+
+    **Returns:**
+
+    A floating `jax.Array` of the same shape.
+
+    **Errors:**
+
+    `TypeError` for values that are not numbers, booleans included.
+    """
+    if isinstance(value, list | tuple):
+        value = jnp.asarray(value)
+    if not eqx.is_array_like(value):
+        raise TypeError(f"a physical quantity must be a number or an array; got {value!r}")
+    kind = value.dtype if eqx.is_array(value) or isinstance(value, np.ndarray) else np.result_type(value)
+    if jnp.issubdtype(kind, jnp.floating):
+        keeps = eqx.is_array(value) or isinstance(value, np.ndarray)
+        return jnp.asarray(value, dtype=None if keeps else float)
+    if jnp.issubdtype(kind, jnp.integer):
+        return jnp.asarray(value, dtype=float)
+    raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")

@@ -1,0 +1,71 @@
+"""Functions that have finite gradients at their singular points.
+
+Each uses two `where`s: one gives the untaken branch a harmless input, so that its derivative is
+finite, the other picks the branch.
+"""
+
+import jax.numpy as jnp
+
+from .._typing import Array, Float
+
+
+def safe_sqrt(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Square root, with gradient zero where `x <= 0`.
+
+    **Arguments:**
+
+    - `x`: any shape.
+
+    **Returns:**
+
+    `sqrt(x)`, and 0 where `x` is not positive.
+    """
+    positive = x > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+
+
+def safe_divide(
+    numerator: Float[Array, "*batch"], denominator: Float[Array, "*batch"], otherwise: float = 0.0
+) -> Float[Array, "*batch"]:
+    """Division, with `otherwise` (and gradient zero) where the denominator is zero.
+
+    **Arguments:**
+
+    - `numerator`, `denominator`: of one shape.
+    - `otherwise`: the value where `denominator == 0`.
+
+    **Returns:**
+
+    The quotient, of the same shape.
+    """
+    divisible = denominator != 0
+    return jnp.where(divisible, numerator / jnp.where(divisible, denominator, 1), otherwise)
+
+
+def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
+    """Euclidean length along the last axis, with gradient zero at the zero vector.
+
+    **Arguments:**
+
+    - `x`: vectors.
+
+    **Returns:**
+
+    Their lengths.
+    """
+    return safe_sqrt(jnp.sum(x * x, axis=-1))
+
+
+def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+    """Vectors of length one; the zero vector stays zero, with gradient zero.
+
+    **Arguments:**
+
+    - `x`: vectors along the last axis.
+
+    **Returns:**
+
+    `x / |x|`, of the same shape.
+    """
+    length = safe_norm(x)[..., None]
+    return x / jnp.where(length > 0, length, 1)

@@ -1,0 +1,62 @@
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float
+
+_LIMIT = 100 * jnp.pi
+
+
+def _reduce(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    return jnp.where(jnp.abs(x) < _LIMIT, x, x % _LIMIT)
+
+
+def safe_sin(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Sine of `x`, its argument taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
+
+    **Arguments:**
+
+    - `x`: radians, any shape.
+
+    **Returns:**
+
+    The sine.
+
+    **Source:** `safe_trig_helper` of the published mip-NeRF code.
+    """
+    return jnp.sin(_reduce(x))
+
+
+def safe_cos(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Cosine of `x`, its argument taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
+
+    **Arguments:**
+
+    - `x`: radians, any shape.
+
+    **Returns:**
+
+    The cosine.
+
+    **Source:** `safe_trig_helper` of the published mip-NeRF code.
+    """
+    return jnp.cos(_reduce(x))
+
+
+def expected_sin(
+    mean: Float[Array, "*batch"], variance: Float[Array, "*batch"]
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """Mean and variance of `sin(z)` for a normally distributed `z`.
+
+    **Arguments:**
+
+    - `mean`, `variance`: of `z`, in radians and radians squared.
+
+    **Returns:**
+
+    `(E[sin z], Var[sin z])`; the variance is clamped to be at least zero.
+
+    **Source:** mip-NeRF (Barron et al. 2021), equations 11 and 12.
+    """
+    first = jnp.exp(-0.5 * variance) * safe_sin(mean)
+    second = 0.5 * (1 - jnp.exp(-2 * variance) * safe_cos(2 * mean))
+    return first, jax.nn.relu(second - first**2)

@@ -1,0 +1,114 @@
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Int, RandomKey
+from ..cameras import AbstractCamera
+from ..filters import AbstractFilter
+from ..images import Image
+from ..integrators import AbstractIntegrator, choose_integrator
+from ..numerics import unfreeze
+from ..rays import Radiance
+from ..scene import Scene, find_camera
+from ._rays import fold_keys, integrate
+
+_SAMPLES_PER_CHUNK = 2**16
+
+
+def render(
+    scene: Scene,
+    camera: AbstractCamera | str,
+    integrator: AbstractIntegrator | None = None,
+    *,
+    key: RandomKey | None = None,
+    filters: Sequence[AbstractFilter] = (),
+    chunk: int | Literal["auto"] = "auto",
+) -> Image:
+    """Renders a picture: one compiled, differentiable function of the scene.
+
+    **Arguments:**
+
+    - `scene`: what is looked at.
+    - `camera`: a camera, or the path of one in the scene.
+    - `integrator`: how; by default as the scene says.
+    - `key`: for jitter and noise; `None` is deterministic. Keyword only argument.
+    - `filters`: applied to the picture, in order. Keyword only argument.
+    - `chunk`: how many rays are worked on at a time; the memory that a picture and its gradient
+      take grows with it, the picture does not change. Keyword only argument.
+
+    **Returns:**
+
+    The picture, with `rgb`, `alpha` and `depth`.
+
+    **Errors:**
+
+    `ValueError` for a path at which there is no camera, or a chunk below one.
+    """
+    camera = find_camera(scene, camera)
+    integrator = integrator or choose_integrator(scene)
+    size = _chunk_size(chunk, camera, integrator)
+    return _render(scene, camera, integrator, key, tuple(filters), size)
+
+
+def _chunk_size(chunk: int | str, camera: AbstractCamera, integrator: AbstractIntegrator) -> int:
+    if chunk == "auto":
+        chunk = max(1, _SAMPLES_PER_CHUNK // integrator.samples_per_ray)
+    if not isinstance(chunk, int) or chunk < 1:
+        raise ValueError(f'`chunk` must be a positive integer or "auto"; got {chunk!r}.')
+    return min(chunk, camera.width * camera.height)
+
+
+@eqx.filter_jit
+def _render(
+    scene: Scene,
+    camera: AbstractCamera,
+    integrator: AbstractIntegrator,
+    key: RandomKey | None,
+    filters: tuple[AbstractFilter, ...],
+    chunk: int,
+) -> Image:
+    scene, camera, filters = unfreeze((scene, camera, filters))
+
+    def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array, Array, Array]:
+        radiance = _look(scene, camera, integrator, key, indices)
+        return radiance.rgb, radiance.alpha, radiance.depth
+
+    image = _assemble(_in_chunks(some_pixels, camera.width * camera.height, chunk), camera)
+    for one in filters:
+        image = one(image)
+    return image
+
+
+def _look(
+    scene: Scene,
+    camera: AbstractCamera,
+    integrator: AbstractIntegrator,
+    key: RandomKey | None,
+    indices: Int[Array, " chunk"],
+) -> Radiance:
+    rows, columns = jnp.divmod(indices, camera.width)
+    pixels: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
+    rays = jax.vmap(camera.ray)(pixels)
+    keys = None if key is None else fold_keys(key, indices)
+    return integrate(scene, rays, integrator, keys, None)[-1]
+
+
+def _in_chunks(function: Any, count: int, chunk: int) -> Any:
+    """Maps over pixels chunk by chunk; under `grad`, a chunk is computed again, not remembered."""
+    chunks = -(-count // chunk)
+    indices = jnp.minimum(jnp.arange(chunks * chunk), count - 1).reshape(chunks, chunk)
+    if chunks == 1:
+        return function(indices[0])
+    results = jax.lax.map(jax.checkpoint(function), indices)
+    return jax.tree.map(lambda x: x.reshape(chunks * chunk, *x.shape[2:])[:count], results)
+
+
+def _assemble(pixels: tuple[Array, Array, Array], camera: AbstractCamera) -> Image:
+    def shape(x: Array) -> Array:
+        return x.reshape(camera.height, camera.width, *x.shape[1:])
+
+    rgb, alpha, depth = (shape(x) for x in pixels)
+    return Image(rgb, alpha=alpha, depth=depth)

@@ -1,0 +1,83 @@
+import abc
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, RandomKey, Scalar
+from ..numerics import AbstractModule, midpoints
+
+
+class AbstractSpacing(AbstractModule):
+    """How the first samples of a ray are spread between its ends."""
+
+    @abc.abstractmethod
+    def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
+        """The fence posts of `count` intervals.
+
+        **Arguments:**
+
+        - `near`, `far`: the ends, in `t`.
+        - `count`: how many intervals; static.
+
+        **Returns:**
+
+        `count + 1` sorted values of `t`.
+        """
+
+
+class Uniform(AbstractSpacing):
+    """Intervals of equal length."""
+
+    def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
+        s = jnp.linspace(0, 1, count + 1, dtype=jnp.result_type(near))
+        return near * (1 - s) + far * s
+
+
+class Disparity(AbstractSpacing):
+    """Intervals of equal length in `1 / t`; `near` must be positive."""
+
+    def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
+        s = jnp.linspace(0, 1, count + 1, dtype=jnp.result_type(near))
+        return 1 / (1 / near * (1 - s) + 1 / far * s)
+
+
+def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[Array, " edges"]:
+    """Moves every fence post to a random place between the middles of its neighbours.
+
+    **Arguments:**
+
+    - `edges`: sorted.
+    - `u`: uniform numbers in [0, 1), one an edge.
+
+    **Returns:**
+
+    Sorted edges.
+
+    **Source:** `sample_along_rays` of the published mip-NeRF code.
+    """
+    middles = midpoints(edges)
+    upper = jnp.concatenate([middles, edges[-1:]])
+    lower = jnp.concatenate([edges[:1], middles])
+    return lower + (upper - lower) * u
+
+
+def sample_edges(
+    spacing: AbstractSpacing, near: Scalar, far: Scalar, count: int, *, key: RandomKey | None = None
+) -> Float[Array, " edges"]:
+    """The first samples of a ray: regular, or jittered when a key is given.
+
+    **Arguments:**
+
+    - `spacing`: how they are spread.
+    - `near`, `far`: the ends, in `t`.
+    - `count`: how many intervals; static.
+    - `key`: of the jitter; `None` for regular samples. Keyword only argument.
+
+    **Returns:**
+
+    `count + 1` sorted values of `t`.
+    """
+    edges = spacing(near, far, count)
+    if key is None:
+        return edges
+    return stratify(edges, jax.random.uniform(key, edges.shape, edges.dtype))

@@ -1,0 +1,71 @@
+from typing import Any
+
+import equinox as eqx
+
+from .._typing import PyTree
+from ..numerics import Frozen, is_frozen
+from ._group import Group
+from ._paths import named_leaves
+from ._scene import Scene
+from ._transformed import Transformed
+from ._weights import count_parameters
+
+
+def describe(tree: PyTree) -> str:
+    """A readable tree of a scene: names, kinds, shapes, number types, parameter counts.
+
+    **Arguments:**
+
+    - `tree`: a scene or any Module.
+
+    **Returns:**
+
+    Several lines of text. `~` marks frozen leaves.
+    """
+    leaves = named_leaves(tree)
+    numbers = sum(leaf.size for _, leaf, _ in leaves)
+    summary = f"{len(leaves)} leaves, {numbers:,} numbers, {count_parameters(tree):,} network weights"
+    return "\n".join([f"{type(tree).__name__}  ({summary})", *_lines(tree, "", False)])
+
+
+def _lines(node: Any, indent: str, frozen: bool) -> list[str]:
+    children = [(name, child) for name, child in _children(node) if _holds_arrays(child)]
+    lines = []
+    for index, (name, child) in enumerate(children):
+        last = index == len(children) - 1
+        stem, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        cold = frozen or is_frozen(child)
+        child = child.value if is_frozen(child) else child
+        lines.append(f"{indent}{stem}{name}  {_label(child, cold)}")
+        lines.extend(_lines(child, indent + below, cold))
+    return lines
+
+
+def _label(node: Any, frozen: bool) -> str:
+    if eqx.is_array(node):
+        shape = " ".join(str(n) for n in node.shape)
+        return f"{node.dtype}[{shape}]" + (" ~" if frozen else "")
+    kind = type(node).__name__
+    weights = count_parameters(node)
+    return f"{kind}  ({weights:,} network weights)" if weights else kind
+
+
+def _holds_arrays(node: Any) -> bool:
+    return bool(named_leaves(node)) or eqx.is_array(node)
+
+
+def _children(node: Any) -> list[tuple[str, Any]]:
+    if isinstance(node, Frozen):
+        return _children(node.value)
+    if isinstance(node, Transformed):
+        return [("transform", node.transform), *_children(node.child)]
+    if isinstance(node, Scene):
+        rest = [("background", node.background), ("integrator", node.integrator)]
+        return [*_children(node.root), *rest]
+    if isinstance(node, Group):
+        return list(node.children.items())
+    if isinstance(node, eqx.Module):
+        return [(name, getattr(node, name)) for name in node.__dataclass_fields__]
+    if isinstance(node, list | tuple):
+        return [(str(index), child) for index, child in enumerate(node)]
+    return list(node.items()) if isinstance(node, dict) else []

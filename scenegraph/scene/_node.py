@@ -1,0 +1,52 @@
+import abc
+
+from .._typing import PyTree, RandomKey
+from ..numerics import AbstractModule
+from ..rays import Medium, Ray, Section, Span
+
+
+class AbstractNode(AbstractModule):
+    """A part of the scene that fills space. Nodes answer for one ray or one sample."""
+
+    @abc.abstractmethod
+    def span(self, ray: Ray) -> Span:
+        """Where along a ray anything may be.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the frame around the node.
+
+        **Returns:**
+
+        A stretch of the ray's own `near` to `far`; empty if it misses.
+        """
+
+    @abc.abstractmethod
+    def prepare(self, ray: Ray) -> PyTree:
+        """What the node works out once for all samples of a ray.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the frame around the node.
+
+        **Returns:**
+
+        Arrays that `medium` takes.
+        """
+
+    @abc.abstractmethod
+    def medium(
+        self, section: Section, prepared: PyTree, *, key: RandomKey | None = None
+    ) -> Medium:
+        """What fills space at one sample.
+
+        **Arguments:**
+
+        - `section`: the sample, in the frame around the node.
+        - `prepared`: what `prepare` returned for its ray.
+        - `key`: of any noise; `None` for none. Keyword only argument.
+
+        **Returns:**
+
+        The medium; its density is per unit length of the frame around the node.
+        """

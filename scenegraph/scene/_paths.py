@@ -1,0 +1,215 @@
+"""Names of leaves: child names, then field names, joined by dots."""
+
+import difflib
+import fnmatch
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.tree_util as jtu
+
+from .._typing import PyTree
+from ..numerics import Frozen, is_frozen
+from ._group import Group
+from ._scene import Scene
+from ._transformed import Transformed
+
+_TRANSPARENT = {(Scene, "root"), (Group, "children"), (Transformed, "child"), (Frozen, "value")}
+
+
+def _name(key: Any) -> str:
+    for attribute in ("name", "key", "idx"):
+        value = getattr(key, attribute, None)
+        if value is not None:
+            return str(value)
+    return str(key)
+
+
+def _child(node: Any, key: Any) -> Any:
+    return getattr(node, key.name) if isinstance(key, jtu.GetAttrKey) else node[_index(key)]
+
+
+def _index(key: Any) -> Any:
+    return key.key if isinstance(key, jtu.DictKey) else key.idx
+
+
+def _walk(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
+    """The path that a chain of tree keys spells, and whether a `Frozen` lies on it."""
+    parts, frozen, node = [], is_frozen(tree), tree
+    for key in keys:
+        if (type(node), _name(key)) not in _TRANSPARENT:
+            parts.append(_name(key))
+        node = _child(node, key)
+        frozen = frozen or is_frozen(node)
+    return tuple(parts), frozen
+
+
+def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
+    """All array leaves of a scene or of any part of it, with their paths.
+
+    **Arguments:**
+
+    - `tree`: a scene, a node, or any Module.
+
+    **Returns:**
+
+    Triples `(path, leaf, frozen)`.
+    """
+    leaves = []
+    for keys, value in jtu.tree_flatten_with_path(tree)[0]:
+        if eqx.is_array(value):
+            parts, frozen = _walk(tree, keys)
+            leaves.append((".".join(parts), value, frozen))
+    return leaves
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern names a leaf or something that holds it.
+
+    **Arguments:**
+
+    - `pattern`: names joined by dots; `*` stands for anything within a name, `**` for any number
+      of names.
+    - `path`: of a leaf.
+
+    **Returns:**
+
+    True if the pattern matches the path or the beginning of it.
+    """
+    return _matches(pattern.split("."), path.split("."))
+
+
+def _matches(pattern: list[str], path: list[str]) -> bool:
+    if not pattern:
+        return True
+    if pattern[0] == "**":
+        return any(_matches(pattern[1:], path[i:]) for i in range(len(path) + 1))
+    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(pattern[1:], path[1:])
+
+
+def _refuse(pattern: str, paths: list[str]) -> ValueError:
+    near = difflib.get_close_matches(pattern, paths, n=3, cutoff=0.3) or paths[:3]
+    return ValueError(
+        f"no leaf has a path that matches {pattern!r}. The nearest are: {', '.join(near)}."
+    )
+
+
+def trainable_leaves(tree: PyTree) -> PyTree:
+    """The leaves that are optimised by default: every floating one that is not frozen.
+
+    **Arguments:**
+
+    - `tree`: a scene or any Module.
+
+    **Returns:**
+
+    A tree of booleans for `equinox.partition`.
+    """
+
+    def wanted(node: Any) -> Any:
+        if is_frozen(node):
+            return jax.tree.map(lambda _: False, node)
+        return eqx.is_inexact_array(node)
+
+    return jax.tree.map(wanted, tree, is_leaf=is_frozen)
+
+
+def select(tree: PyTree, *patterns: str, where: Callable | None = None) -> PyTree:
+    """Picks leaves by path, or by a function.
+
+    **Arguments:**
+
+    - `tree`: a scene or any Module.
+    - `patterns`: paths such as `"floor.shader.albedo.scale"` or `"cam*.pose"`: `*` matches within
+      one name, `**` any number of names; a path that ends early takes all that is below.
+    - `where`: instead of patterns, a function from the tree to the parts wanted, as in
+      `equinox.tree_at`. Keyword only argument.
+
+    **Returns:**
+
+    A tree of booleans for `equinox.partition`; frozen leaves are never picked.
+
+    **Errors:**
+
+    `ValueError` for a pattern that matches nothing (with the nearest paths) or only frozen leaves.
+    """
+    free = trainable_leaves(tree)
+    if where is None:
+        chosen = _chosen(tree, patterns)
+        _check_free(tree, patterns)
+    else:
+        nothing = jax.tree.map(lambda _: False, tree)
+        chosen = eqx.tree_at(where, nothing, replace_fn=_all_true)
+    return jax.tree.map(lambda a, b: a and b, chosen, free)
+
+
+def _all_true(part: PyTree) -> PyTree:
+    return jax.tree.map(lambda _: True, part)
+
+
+def _check_free(tree: PyTree, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
+        if all(frozen for path, _, frozen in named_leaves(tree) if matches(pattern, path)):
+            raise ValueError(f"{pattern!r} matches only frozen leaves; `thaw` them first.")
+
+
+def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
+    """Booleans for all leaves that some pattern matches, frozen or not."""
+    paths = [path for path, _, _ in named_leaves(tree)]
+    for pattern in patterns:
+        if not any(matches(pattern, path) for path in paths):
+            raise _refuse(pattern, paths)
+
+    def wanted(keys: tuple, value: Any) -> bool:
+        path = ".".join(_walk(tree, keys)[0])
+        return eqx.is_inexact_array(value) and any(matches(p, path) for p in patterns)
+
+    return jtu.tree_map_with_path(wanted, tree)
+
+
+def freeze(tree: PyTree, *patterns: str) -> PyTree:
+    """Keeps leaves from being optimised.
+
+    **Arguments:**
+
+    - `tree`: a scene or any Module.
+    - `patterns`: paths as in `select`; none for everything.
+
+    **Returns:**
+
+    The tree with those leaves wrapped in `Frozen`; paths stay the same.
+
+    **Errors:**
+
+    `ValueError` for a pattern that matches nothing.
+    """
+    chosen = _chosen(tree, patterns or ("**",))
+    free = trainable_leaves(tree)
+    return jax.tree.map(lambda x, a, b: Frozen(x) if a and b else x, tree, chosen, free)
+
+
+def thaw(tree: PyTree, *patterns: str) -> PyTree:
+    """Lets frozen leaves be optimised again, except for the base of a `Pose`.
+
+    **Arguments:**
+
+    - `tree`: a scene or any Module.
+    - `patterns`: paths as in `select`; none for everything.
+
+    **Returns:**
+
+    The tree without the wrappers about those leaves.
+
+    **Errors:**
+
+    `ValueError` for a pattern that matches nothing.
+    """
+    chosen = _chosen(tree, patterns or ("**",))
+
+    def open_wrapper(keys: tuple, node: Any, marks: Any) -> Any:
+        if not is_frozen(node) or (keys and _name(keys[-1]) == "base"):
+            return node
+        return node.value if all(jax.tree.leaves(marks)) else node
+
+    return jtu.tree_map_with_path(open_wrapper, tree, chosen, is_leaf=is_frozen)

@@ -1,0 +1,23 @@
+from typing import Any
+
+import equinox as eqx
+
+from ..numerics import AbstractModule
+from ._background import AbstractBackground, as_background
+
+
+class Scene(AbstractModule):
+    """A tree of nodes before a background, and how it is integrated.
+
+    **Arguments:**
+
+    - `root`: usually a `Group`.
+    - `background`: a background, a shader, or a colour.
+    - `integrator`: how rays through the scene are computed; `None` chooses by what is in it.
+    """
+
+    root: Any
+    background: AbstractBackground = eqx.field(
+        converter=as_background, default=(0.0, 0.0, 0.0), kw_only=True
+    )
+    integrator: Any = eqx.field(default=None, kw_only=True)

@@ -1,0 +1,30 @@
+from typing import ClassVar
+
+import equinox as eqx
+
+from .._typing import Matrix3, Vector
+from ..numerics import as_float_leaf
+from ._base import AbstractTransform
+
+
+class Affine(AbstractTransform):
+    """Any invertible matrix and a shift: shears and unequal scales included.
+
+    Gaussians that pass through it keep a full covariance.
+
+    **Arguments:**
+
+    - `matrix`: 3x3, not singular.
+    - `translation`: where the child's origin goes, in the parent's units.
+    """
+
+    matrix: Matrix3 = eqx.field(converter=as_float_leaf)
+    translation: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
+
+    is_similarity: ClassVar[bool] = False
+
+    def linear(self) -> Matrix3:
+        return self.matrix
+
+    def offset(self) -> Vector:
+        return self.translation

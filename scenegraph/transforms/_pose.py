@@ -1,0 +1,66 @@
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import jaxlie
+
+from .._typing import Array, Float, Matrix3, Vector, VectorLike
+from ..numerics import Frozen, as_float_leaf, safe_normalise, unfreeze
+from ._base import AbstractTransform, rotate
+
+
+def _frozen(base: Any) -> Frozen:
+    return base if isinstance(base, Frozen) else Frozen(as_float_leaf(base))
+
+
+class Pose(AbstractTransform):
+    """A rigid motion, `base @ exp(delta)`: a frozen start and a tangent vector to optimise.
+
+    Whatever an optimiser adds to `delta`, the pose remains a rotation and a shift.
+
+    **Arguments:**
+
+    - `base`: 4x4, parent from child; its 3x3 part is a rotation. Frozen.
+    - `delta`: a tangent vector of SE(3), shift first, then rotation in radians, about the
+      child's own axes; zero by default.
+    """
+
+    base: Any
+    delta: Float[Array, "6"] = eqx.field(converter=as_float_leaf)
+
+    is_similarity: ClassVar[bool] = True
+
+    def __init__(self, base: Any, delta: VectorLike | None = None):
+        self.base = _frozen(base)
+        like = unfreeze(self.base)
+        if like.shape != (4, 4):
+            raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {like.shape}.")
+        self.delta = jnp.zeros(6, like.dtype) if delta is None else as_float_leaf(delta)
+
+    @staticmethod
+    def look_at(eye: VectorLike, target: VectorLike, up: VectorLike) -> "Pose":
+        """The pose of a camera at `eye` that looks at `target`.
+
+        **Arguments:**
+
+        - `eye`, `target`: two different points.
+        - `up`: a direction not parallel to the view; upwards in the picture.
+
+        **Returns:**
+
+        A pose with the camera's axes: x right, y up, looking along -z.
+        """
+        position, target, up = (as_float_leaf(x) for x in (eye, target, up))
+        back = safe_normalise(position - target)
+        right = safe_normalise(jnp.cross(up, back))
+        axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
+        bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
+        return Pose(jnp.concatenate([jnp.column_stack([axes, position]), bottom]))
+
+    def linear(self) -> Matrix3:
+        turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
+        return jnp.matmul(unfreeze(self.base)[:3, :3], turn, precision="highest")
+
+    def offset(self) -> Vector:
+        base = unfreeze(self.base)
+        return rotate(base[:3, :3], jaxlie.SE3.exp(self.delta).translation()) + base[:3, 3]
