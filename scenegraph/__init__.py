@@ -10,7 +10,7 @@ from ._typing import typecheck_enabled
 
 def _shape_checks() -> contextlib.AbstractContextManager:
     if typecheck_enabled():
-        return install_import_hook("scenegraph", "beartype.beartype")
+        return install_import_hook("scenegraph", "scenegraph._typing.check_calls")
     return contextlib.nullcontext()
 
 
@@ -22,6 +22,7 @@ with _shape_checks():
     )
     from . import (
         compositing as compositing,
+        data as data,
     )
     from . import (
         encodings as encodings,
@@ -71,7 +72,9 @@ with _shape_checks():
     from .cameras import (
         PerspectiveCamera as PerspectiveCamera,
     )
+    from .data import load_blender as load_blender, Views as Views, views as views
     from .filters import Invert as Invert
+    from .fit import fit as fit, FitResult as FitResult, FitState as FitState, step as step
     from .images import Image as Image
     from .integrators import Hierarchical as Hierarchical
     from .losses import psnr as psnr
@@ -80,6 +83,7 @@ with _shape_checks():
     from .render import render_rays as render_rays
     from .scene import (
         Group as Group,
+        load as load,
     )
     from .scene import (
         Scene as Scene,

@@ -5,11 +5,12 @@ ray) and `edges` (their fence posts), `levels`, `features`, `frames`, `pixels`, 
 points, directions and colours, `""` for a scalar.
 """
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Key, PyTree, UInt8
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8
 
 Scalar = Float[Array, ""]
 Vector = Float[Array, "3"]
@@ -33,6 +34,31 @@ def typecheck_enabled() -> bool:
     return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
 
 
+def check_calls(function: Callable) -> Callable:
+    """Checks a function's arguments by beartype, which is loaded and applied at the first call.
+
+    **Arguments:**
+
+    - `function`: with annotations.
+
+    **Returns:**
+
+    The function, checked.
+    """
+    checked = None
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        nonlocal checked
+        if checked is None:
+            from beartype import beartype
+
+            checked = beartype(function)
+        return checked(*args, **kwargs)
+
+    return wrapper
+
+
 __all__ = [
     "Array",
     "ArrayLike",
@@ -40,6 +66,7 @@ __all__ = [
     "Color",
     "Float",
     "Int",
+    "Integer",
     "Matrix3",
     "Matrix4",
     "PyTree",
@@ -49,5 +76,6 @@ __all__ = [
     "UInt8",
     "Vector",
     "VectorLike",
+    "check_calls",
     "typecheck_enabled",
 ]

@@ -34,6 +34,20 @@ class AbstractCamera(AbstractModule):
         `(origin, direction)`; the direction is not normalised.
         """
 
+    @abc.abstractmethod
+    def project(self, point: Vector) -> Float[Array, "2"]:
+        """Where a point of the world appears: the inverse of `line`.
+
+        **Arguments:**
+
+        - `point`: in the world.
+
+        **Returns:**
+
+        Coordinates `(x, y)` in pixels; not finite for a point that the camera cannot see because
+        it lies in the plane of the lens, or behind it.
+        """
+
     def ray(self, pixel: Float[Array, "2"]) -> Ray:
         """The cone through a pixel: its line, and the line's derivatives by the pixel.
 

@@ -39,3 +39,6 @@ class MovedCamera(AbstractCamera):
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         origin, direction = self.camera.line(pixel)
         return self.transform.point(origin), self.transform.direction(direction)
+
+    def project(self, point: Vector) -> Float[Array, "2"]:
+        return self.camera.project(self.transform.inverse().point(point))

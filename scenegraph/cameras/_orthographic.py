@@ -82,3 +82,7 @@ class OrthographicCamera(AbstractCamera):
         origin = self.pose.point(jnp.stack([x, -y, jnp.zeros_like(x)]))
         ahead = jnp.asarray([0.0, 0.0, -1.0], dtype=origin.dtype)
         return origin, rotate(self.pose.linear(), ahead)
+
+    def project(self, point: Vector) -> Float[Array, "2"]:
+        x, y, _ = self.pose.inverse().point(point)
+        return self.principal_point + self.focal * jnp.stack([x, -y])

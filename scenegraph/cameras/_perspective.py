@@ -92,6 +92,11 @@ class PerspectiveCamera(AbstractCamera):
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
 
+    def project(self, point: Vector) -> Float[Array, "2"]:
+        x, y, z = self.pose.inverse().point(point)
+        ahead = jnp.where(z < 0, -z, jnp.nan)
+        return self.principal_point + self.focal * jnp.stack([x, -y]) / ahead
+
 
 def focal_from_fov(fov_x: ScalarLike, width: int) -> ScalarLike:
     """The focal length of a picture with a given horizontal angle of view.

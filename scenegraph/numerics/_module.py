@@ -26,17 +26,25 @@ class AbstractModule(eqx.Module):
     """
 
     def __check_init__(self):
-        if typecheck_enabled():
-            with jaxtyped("context"):
-                for name, annotation in _array_fields(type(self)).items():
-                    _check_field(self, name, annotation)
+        if not typecheck_enabled():
+            return
+        fields = _array_fields(type(self))
+        # Not in a function of its own: every annotated function has dimension names of its own.
+        with jaxtyped("context"):
+            wrong = [name for name in fields if not isinstance(getattr(self, name), fields[name])]
+        if wrong:
+            raise TypeError(_message(self, wrong[0], fields[wrong[0]]))
 
 
-def _check_field(module: AbstractModule, name: str, annotation: typing.Any) -> None:
-    value = getattr(module, name)
-    if not isinstance(value, annotation):
-        got = f"{value.dtype}{list(value.shape)}" if eqx.is_array(value) else repr(value)
-        raise TypeError(
-            f"`{type(module).__name__}.{name}` must be {annotation.dtypes[0]}-like of shape "
-            f"({annotation.dim_str}); got {got}."
-        )
+def _message(module: AbstractModule, name: str, annotation: typing.Any) -> str:
+    kind = annotation.dtype.__name__.lower()
+    others = [other for other in _array_fields(type(module)) if other != name]
+    beside = ", ".join(f"`{other}` {_shape(getattr(module, other))}" for other in others)
+    return (
+        f"`{type(module).__name__}.{name}` must be a {kind} array of shape "
+        f"({annotation.dim_str}); got {_shape(getattr(module, name))} beside {beside or 'nothing'}."
+    )
+
+
+def _shape(value: typing.Any) -> str:
+    return f"{value.dtype}{list(value.shape)}" if eqx.is_array(value) else repr(value)

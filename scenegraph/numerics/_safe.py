@@ -4,6 +4,7 @@ Each uses two `where`s: one gives the untaken branch a harmless input, so that i
 finite, the other picks the branch.
 """
 
+import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float
@@ -39,7 +40,20 @@ def safe_divide(
     The quotient, of the same shape.
     """
     divisible = denominator != 0
-    return jnp.where(divisible, numerator / jnp.where(divisible, denominator, 1), otherwise)
+    quotient = _quotient(numerator, jnp.where(divisible, denominator, 1))
+    return jnp.where(divisible, quotient, otherwise)
+
+
+@jax.custom_jvp
+def _quotient(numerator: Array, denominator: Array) -> Array:
+    return numerator / denominator
+
+
+@_quotient.defjvp
+def _quotient_jvp(primals, tangents):
+    """Divides twice; JAX's own rule squares the denominator, which may vanish by underflow."""
+    quotient, denominator = _quotient(*primals), primals[1]
+    return quotient, (tangents[0] - quotient * tangents[1]) / denominator
 
 
 def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
@@ -68,4 +82,4 @@ def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
     `x / |x|`, of the same shape.
     """
     length = safe_norm(x)[..., None]
-    return x / jnp.where(length > 0, length, 1)
+    return jnp.where(length > 0, x / jnp.where(length > 0, length, 1), 0)

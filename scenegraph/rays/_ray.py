@@ -1,7 +1,8 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, Vector
+from .._typing import Array, Float, Scalar, ScalarLike, Vector
 from ..numerics import AbstractModule, as_float_leaf, safe_normalise, safe_sqrt
 from ..transforms import AbstractTransform, rotate
 
@@ -53,7 +54,7 @@ class Ray(AbstractModule):
         step = self.d_origin + self.d_direction
         return safe_sqrt(jnp.mean(jnp.sum(step * step, axis=-1), axis=-1) / 3)
 
-    def at(self, t: Scalar) -> Vector:
+    def at(self, t: ScalarLike) -> Vector:
         """The point at parameter `t` (one ray).
 
         **Arguments:**
@@ -80,12 +81,13 @@ def transform_ray(transform: AbstractTransform, ray: Ray) -> Ray:
     The ray in the parent's frame; `view` keeps its length.
     """
     matrix = transform.linear()
+    rotate_each = jax.vmap(rotate, (None, 0))
     return Ray(
         origin=transform.point(ray.origin),
         direction=rotate(matrix, ray.direction),
         view=_turn(rotate(matrix, ray.view), ray.view),
-        d_origin=rotate(matrix, ray.d_origin[:, None]),
-        d_direction=rotate(matrix, ray.d_direction[:, None]),
+        d_origin=rotate_each(matrix, ray.d_origin),
+        d_direction=rotate_each(matrix, ray.d_direction),
         near=ray.near,
         far=ray.far,
     )

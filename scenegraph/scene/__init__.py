@@ -33,7 +33,7 @@ from ._paths import (
 from ._paths import (
     trainable_leaves as trainable_leaves,
 )
-from ._save import load_file as load_file
+from ._save import load as load
 from ._save import save as save
 from ._scene import Scene as Scene
 from ._transformed import Transformed as Transformed

@@ -2,6 +2,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import os
+import pathlib
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from .._typing import PyTree
 from ..io import FileError, read_archive, write_archive
 
+SCENE_FILE = "scene.sg"
 _FORMAT = 1
 _FUNCTIONS = {
     "softplus": jax.nn.softplus,
@@ -50,12 +52,12 @@ def save(tree: PyTree, path: str | os.PathLike) -> None:
     write_archive(path, header, arrays)
 
 
-def load_file(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
-    """Loads what `save` saved. No code of the file is run.
+def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
+    """Loads what `save` saved, or the fitted scene of a run folder. No code of the file is run.
 
     **Arguments:**
 
-    - `path`: of the file.
+    - `path`: of the file, or of a run folder.
     - `classes`: Modules of your own that the file may name. Keyword only argument.
 
     **Returns:**
@@ -67,6 +69,8 @@ def load_file(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyT
     `FileError` for a damaged file, or one that names a class which is neither the library's nor
     in `classes`.
     """
+    path = pathlib.Path(path)
+    path = path / SCENE_FILE if path.is_dir() else path
     header, arrays = read_archive(path)
     if header.get("format") != _FORMAT or "tree" not in header:
         raise FileError(

@@ -1,0 +1,102 @@
+"""Every check of the project: `nox -s tests`, `nox -s docs`, ...; `nox` alone runs the first three.
+
+The environment goes through to all sessions; tests find real data by `SCENEGRAPH_DATA`.
+"""
+
+import pathlib
+import shutil
+
+import nox
+
+
+nox.options.sessions = ["tests", "lint", "types"]
+
+EXTRAS = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]
+
+# Compiling is most of what the tests do; a program met again, in another process or run, is read.
+CACHE = {
+    "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(".cache/jax").resolve()),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
+
+
+def pinned(name: str) -> str:
+    """The requirement of one development tool, so that its version stands in pyproject only."""
+    return next(line for line in EXTRAS["dev"] if line.split("==")[0] == name)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests but the slow ones."""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=CACHE)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """The slow tests, one at a time."""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-m", "slow", *session.posargs, env=CACHE)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format and common mistakes; `ruff format` and `ruff check --fix` mend most of them."""
+    session.install(pinned("ruff"))
+    session.run("ruff", "format", "--check")
+    session.run("ruff", "check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types."""
+    session.install("-e", ".[dev]")
+    session.run("pyright", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, in `site/`; a broken link is an error."""
+    session.install(*EXTRAS["docs"])
+    session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Every example, with few steps."""
+    session.install(".")
+    scripts = sorted(pathlib.Path("examples").glob("*.py"))
+    if not scripts:
+        session.error("there are no scripts in examples/")
+    for script in scripts:
+        session.run("python", str(script), "--steps", "2", env=CACHE)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The benchmarks; arguments after `--` are theirs."""
+    session.install(".")
+    session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Two minutes of fitting the data set that the library makes for itself."""
+    session.install(".")
+    out = pathlib.Path(session.create_tmp()) / "demo"
+    shutil.rmtree(out, ignore_errors=True)
+    session.run("scenegraph", "fit", "--out", str(out), "--preset", "tiny", "--max-time", "120s")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """The wheel, tried in an environment that has nothing else."""
+    session.install(pinned("build"))
+    tmp = pathlib.Path(session.create_tmp())
+    shutil.rmtree(tmp / "dist", ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(tmp / "dist"))
+    session.run("python", "-m", "venv", "--clear", str(tmp / "fresh"))
+    python = str(tmp / "fresh" / "bin" / "python")
+    session.run(python, "-m", "pip", "install", "-q", *map(str, (tmp / "dist").glob("*.whl")))
+    # Isolated, so that the checkout in the current folder is not what gets imported.
+    session.run(python, "-I", "-c", "import scenegraph; print(scenegraph.__file__)")

@@ -1,0 +1,25 @@
+"""Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step."""
+
+from ._backdrops import (
+    AbstractBackdrop as AbstractBackdrop,
+    IgnoreAlpha as IgnoreAlpha,
+    put_over as put_over,
+    Random as Random,
+    Solid as Solid,
+)
+from ._batches import (
+    AbstractPixelChoice as AbstractPixelChoice,
+    AllImages as AllImages,
+    Batch as Batch,
+    RayBatches as RayBatches,
+    SingleImage as SingleImage,
+)
+from ._blender import load_blender as load_blender
+from ._bounds import find_bounds as find_bounds, look_centre as look_centre
+from ._rectangles import Rectangles as Rectangles, rectangles_about as rectangles_about
+from ._views import (
+    pixel_rays as pixel_rays,
+    stack_cameras as stack_cameras,
+    Views as Views,
+    views as views,
+)

@@ -1,0 +1,109 @@
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Color, Float, RandomKey
+from ..numerics import AbstractModule, as_float_leaf
+
+
+class AbstractBackdrop(AbstractModule):
+    """What RGBA pictures are put on."""
+
+    @abc.abstractmethod
+    def behind(self, key: RandomKey, count: int) -> Float[Array, "rays 3"] | None:
+        """The colour behind every ray of a batch.
+
+        **Arguments:**
+
+        - `key`: of the batch.
+        - `count`: how many rays.
+
+        **Returns:**
+
+        The colours to render over; `None` where the scene's own background is right.
+        """
+
+    @abc.abstractmethod
+    def compose(
+        self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
+    ) -> Float[Array, "rays 3"]:
+        """Puts pixels on the backdrop.
+
+        **Arguments:**
+
+        - `rgba`: straight colours, with or without opacity.
+        - `behind`: what `behind` returned.
+
+        **Returns:**
+
+        Opaque colours.
+        """
+
+
+class Solid(AbstractBackdrop):
+    """One colour, which the scene's background has too.
+
+    **Arguments:**
+
+    - `color`: white by default.
+    """
+
+    color: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
+
+    def behind(self, key: RandomKey, count: int) -> Float[Array, "rays 3"] | None:
+        del key, count
+        return None
+
+    def compose(
+        self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
+    ) -> Float[Array, "rays 3"]:
+        del behind
+        return put_over(rgba, self.color)
+
+
+class Random(AbstractBackdrop):
+    """A new colour for every ray, so that opacity is learned and not the backdrop."""
+
+    def behind(self, key: RandomKey, count: int) -> Float[Array, "rays 3"] | None:
+        return jax.random.uniform(key, (count, 3))
+
+    def compose(
+        self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
+    ) -> Float[Array, "rays 3"]:
+        return put_over(rgba, jnp.ones(3) if behind is None else behind)
+
+
+class IgnoreAlpha(AbstractBackdrop):
+    """The colours as they are in the file, whatever their opacity."""
+
+    def behind(self, key: RandomKey, count: int) -> Float[Array, "rays 3"] | None:
+        del key, count
+        return None
+
+    def compose(
+        self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
+    ) -> Float[Array, "rays 3"]:
+        del behind
+        return rgba[:, :3]
+
+
+def put_over(
+    rgba: Float[Array, "rays channels"], background: Float[Array, "*rays 3"]
+) -> Float[Array, "rays 3"]:
+    """Straight RGBA over a colour; RGB stays as it is.
+
+    **Arguments:**
+
+    - `rgba`: with 3 or 4 channels.
+    - `background`: one colour, or one a ray.
+
+    **Returns:**
+
+    Opaque colours.
+    """
+    if rgba.shape[1] == 3:
+        return rgba
+    alpha = rgba[:, 3:]
+    return rgba[:, :3] * alpha + background * (1 - alpha)

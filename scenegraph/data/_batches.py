@@ -1,0 +1,97 @@
+import abc
+
+import equinox as eqx
+import jax
+
+from .._typing import Array, Float, Int, Integer, RandomKey
+from ..numerics import AbstractModule, as_float_leaf
+from ..rays import Ray
+from ._views import Views
+
+
+class Batch(AbstractModule):
+    """Rays and what they should see.
+
+    **Arguments:**
+
+    - `rays`: with one leading axis.
+    - `rgb`: the colours of their pixels.
+    - `lossmult`: how much each counts.
+    - `background`: what to render them over; `None` for the scene's background.
+    """
+
+    rays: Ray
+    rgb: Float[Array, "rays 3"] = eqx.field(converter=as_float_leaf)
+    lossmult: Float[Array, " rays"] = eqx.field(converter=as_float_leaf)
+    background: Float[Array, "rays 3"] | None = None
+
+
+class AbstractPixelChoice(AbstractModule):
+    """Which pixels make up a random batch."""
+
+    @abc.abstractmethod
+    def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
+        """Draws pixels, with replacement.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+        - `count`: how many pixels; static.
+        - `key`: of the batch.
+
+        **Returns:**
+
+        Indices in the flat list of pixels.
+        """
+
+
+class AllImages(AbstractPixelChoice):
+    """Pixels from all pictures, each as likely as any other."""
+
+    def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
+        return jax.random.randint(key, (count,), 0, views.pixels.shape[0])
+
+
+class SingleImage(AbstractPixelChoice):
+    """Pixels from one picture a batch, drawn anew every time, as mip-NeRF does with Blender data."""
+
+    def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
+        frame_key, pixel_key = jax.random.split(key)
+        frame = jax.random.randint(frame_key, (), 0, views.frames)
+        size = (views.widths * views.heights)[frame]
+        return views.starts()[frame] + jax.random.randint(pixel_key, (count,), 0, size)
+
+
+class RayBatches(AbstractModule):
+    """Random batches of rays: batch `step` is a pure function of `(seed, step)`.
+
+    **Arguments:**
+
+    - `views`: the pictures.
+    - `size`: rays a batch.
+    - `choice`: which pixels.
+    """
+
+    views: Views
+    size: int = eqx.field(static=True, default=1024)
+    choice: AbstractPixelChoice = AllImages()
+
+    def batch(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Batch:
+        """The batch of one step.
+
+        **Arguments:**
+
+        - `seed`: of the whole fit.
+        - `step`: its number.
+
+        **Returns:**
+
+        The batch.
+        """
+        key = jax.random.fold_in(jax.random.key(seed), step)
+        pixel_key, backdrop_key = jax.random.split(key)
+        indices = self.choice(self.views, self.size, pixel_key)
+        behind = self.views.backdrop.behind(backdrop_key, self.size)
+        rgb = self.views.backdrop.compose(self.views.rgba(indices), behind)
+        lossmult = self.views.lossmult[self.views.frame_of(indices)]
+        return Batch(self.views.rays(indices), rgb, lossmult, behind)

@@ -1,0 +1,152 @@
+"""Where the scene is, worked out from cameras and opacities alone."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Float
+from ..cameras import AbstractCamera
+from ._views import Views
+
+
+_CELLS = 48
+_VISIBLE = 0.02
+# A point that fewer of the cameras see than this share is taken to be outside the scene.
+_QUORUM = 0.25
+
+
+def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """The point that the cameras' axes pass nearest to, in the least-squares sense.
+
+    **Arguments:**
+
+    - `positions`: of the cameras, `frames 3`.
+    - `directions`: of their axes, `frames 3`, of length one.
+
+    **Returns:**
+
+    The point. Axes that do not cross are drawn, weakly, to the cameras' own middle.
+    """
+    across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
+    weak = 1e-6 * len(positions)
+    matrix = across.sum(axis=0) + weak * np.eye(3)
+    right = (across @ positions[:, :, None]).sum(axis=0)[:, 0] + weak * positions.mean(axis=0)
+    return np.linalg.solve(matrix, right)
+
+
+def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
+    """A box about what the pictures show.
+
+    With opacities: the box of the visual hull, the points that no picture shows as empty, found
+    on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
+    sees whole.
+
+    **Arguments:**
+
+    - `views`: the pictures.
+
+    **Returns:**
+
+    `(lower, upper)`, two corners in world units.
+    """
+    lower, upper = _common_cube(views)
+    if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
+        return lower, upper
+    masks = _masks(views)
+    for _ in range(2):
+        lower, upper = _hull_box(views, masks, lower, upper)
+    return lower, upper
+
+
+def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
+    """A cube about the point that all cameras look at, as large as any camera's picture there."""
+    first = views.camera(0)
+    middle = jnp.asarray([first.width / 2, first.height / 2])
+    corner = jnp.zeros(2)
+    positions, axes = _lines(views, middle)
+    _, edges = _lines(views, corner)
+    centre = look_centre(positions, axes)
+    distance = np.linalg.norm(positions - centre, axis=1)
+    cosine = np.sum(axes * edges, axis=1)
+    reach = distance * np.sqrt(1 / cosine**2 - 1)
+    half = float(np.max(reach)) if np.all(np.isfinite(reach)) else float(np.max(distance))
+    half = min(half, 0.95 * float(np.min(distance)) + 1e-6 * float(np.max(distance)))
+    return centre - half, centre + half
+
+
+def _lines(views: Views, pixel) -> tuple[np.ndarray, np.ndarray]:
+    lines = _all_lines(views.cameras, pixel)
+    origins, directions = (np.asarray(array, np.float64) for array in lines)
+    return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
+
+
+@eqx.filter_jit
+def _all_lines(cameras: AbstractCamera, pixel: Array) -> tuple[Array, Array]:
+    return eqx.filter_vmap(lambda camera: camera.line(pixel))(cameras)
+
+
+def _has_empty_pixels(views: Views) -> bool:
+    alpha = views.pixels[:, 3]
+    limit = 255 * _VISIBLE if views.pixels.dtype == jnp.uint8 else _VISIBLE
+    return bool(jnp.any(alpha <= limit))
+
+
+def _masks(views: Views) -> list[np.ndarray]:
+    """For every picture, the cells of a coarse raster near which anything is visible."""
+    alpha = np.asarray(views.pixels[:, 3])
+    limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
+    masks, start = [], 0
+    for width, height in zip(np.asarray(views.widths), np.asarray(views.heights), strict=True):
+        seen = alpha[start : start + width * height].reshape(height, width) > limit
+        masks.append(_grow(_pool(seen, max(1, width // (2 * _CELLS)))))
+        start += width * height
+    return masks
+
+
+def _pool(seen: np.ndarray, block: int) -> np.ndarray:
+    rows, columns = -(-seen.shape[0] // block), -(-seen.shape[1] // block)
+    padded = np.zeros((rows * block, columns * block), bool)
+    padded[: seen.shape[0], : seen.shape[1]] = seen
+    return padded.reshape(rows, block, columns, block).any(axis=(1, 3))
+
+
+def _grow(seen: np.ndarray) -> np.ndarray:
+    """Every cell that is seen, and its neighbours."""
+    padded = np.pad(seen, 1)
+    rows = padded[:-2] | padded[1:-1] | padded[2:]
+    return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
+
+
+def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray]:
+    cell = (upper - lower) / _CELLS
+    axes = [low + (np.arange(_CELLS) + 0.5) * step for low, step in zip(lower, cell, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    empty, looks = np.zeros(len(points), bool), np.zeros(len(points), int)
+    for frame, mask in enumerate(masks):
+        seen, filled = _look(views.camera(frame), mask, points)
+        looks += seen
+        empty |= seen & ~filled
+    kept = ~empty & (looks >= _QUORUM * len(masks))
+    if not kept.any():
+        return lower, upper
+    inside = points[kept]
+    return inside.min(axis=0) - 1.5 * cell, inside.max(axis=0) + 1.5 * cell
+
+
+def _look(
+    camera: AbstractCamera, mask: np.ndarray, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which points lie in the picture, and at which of them it is not empty."""
+    x, y = np.asarray(_project(camera, jnp.asarray(points, jnp.float32))).T
+    column = np.floor(x / camera.width * mask.shape[1])
+    row = np.floor(y / camera.height * mask.shape[0])
+    seen = (column >= 0) & (column < mask.shape[1]) & (row >= 0) & (row < mask.shape[0])
+    filled = np.zeros(len(points), bool)
+    filled[seen] = mask[row[seen].astype(int), column[seen].astype(int)]
+    return seen, filled
+
+
+@eqx.filter_jit
+def _project(camera: AbstractCamera, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
+    return jax.vmap(camera.project)(points)

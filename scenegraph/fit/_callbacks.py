@@ -1,0 +1,133 @@
+import abc
+import dataclasses
+import json
+import os
+import pathlib
+import time
+from typing import Any
+
+from ._state import FitState, StepInfo
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What a callback sees.
+
+    **Arguments:**
+
+    - `step`: how many steps have been taken.
+    - `state`: the fit's state after them.
+    - `info`: what the last step told.
+    - `seconds`: since the fit began, compilation included.
+    - `rate`: steps a second, lately.
+    """
+
+    step: int
+    state: FitState
+    info: StepInfo
+    seconds: float
+    rate: float
+
+    def psnr(self) -> float | None:
+        """Of the finest level on the last batch, in decibels; `None` for losses without one.
+
+        **Returns:**
+
+        A number.
+        """
+        values = getattr(self.state.extra, "psnr", None)
+        return None if values is None else float(values[-1])
+
+
+class AbstractCallback(abc.ABC):
+    """Something to do every so many steps; it may end the fit."""
+
+    every: int
+
+    @abc.abstractmethod
+    def __call__(self, progress: Progress) -> bool:
+        """Called after every `every`-th step, and after the last.
+
+        **Arguments:**
+
+        - `progress`: how the fit stands.
+
+        **Returns:**
+
+        True to end the fit.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonLines(AbstractCallback):
+    """Appends a line of JSON to a file: step, loss, PSNR, seconds, steps a second.
+
+    **Arguments:**
+
+    - `path`: of the file.
+    - `every`: steps between lines.
+    - `rays`: in a batch, to report rays a second; 0 if that makes no sense.
+    """
+
+    path: str | os.PathLike
+    every: int = 100
+    rays: int = 0
+
+    def __call__(self, progress: Progress) -> bool:
+        line = {
+            "step": progress.step,
+            "loss": float(progress.info.loss),
+            "psnr": progress.psnr(),
+            "gradient_norm": float(progress.info.gradient_norm),
+            "seconds": round(progress.seconds, 3),
+            "rays_per_second": round(progress.rate * self.rays, 1),
+        }
+        with pathlib.Path(self.path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Every(AbstractCallback):
+    """Calls a function.
+
+    **Arguments:**
+
+    - `every`: steps between calls.
+    - `function`: of the `Progress`; what it returns is ignored.
+    """
+
+    every: int
+    function: Any
+
+    def __call__(self, progress: Progress) -> bool:
+        self.function(progress)
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadline:
+    """When to stop, and how many steps may be expected until then.
+
+    **Arguments:**
+
+    - `at`: a time of `time.monotonic()`.
+    """
+
+    at: float
+
+    def horizon(self, step: int, steps: int, rate: float) -> float:
+        """How many steps there will have been in the end.
+
+        **Arguments:**
+
+        - `step`: taken so far.
+        - `steps`: wished for.
+        - `rate`: steps a second; 0 if not known yet.
+
+        **Returns:**
+
+        At most `steps`.
+        """
+        left = max(0.0, self.at - time.monotonic())
+        return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))

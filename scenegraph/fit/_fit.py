@@ -1,0 +1,223 @@
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from .._typing import Array, Float, Int, PyTree, RandomKey
+from ..data import RayBatches, Views
+from ..integrators import AbstractIntegrator
+from ..losses import AbstractLoss, MultiLevelLoss
+from ..numerics import AbstractModule
+from ..scene import named_leaves, select, trainable_leaves
+from ._callbacks import AbstractCallback, Deadline, Progress
+from ._loss import empty_extra, RenderLoss
+from ._state import FitState, start_state, StepInfo
+from ._step import Loss, step
+
+
+class History(AbstractModule):
+    """How a fit went, at up to a thousand of its steps.
+
+    **Arguments:**
+
+    - `steps`: their numbers.
+    - `loss`: before each of them.
+    - `extra`: what the loss returned beside its value: for scenes, `LossTerms` with a leading
+      axis.
+    """
+
+    steps: Int[Array, " records"]
+    loss: Float[Array, " records"]
+    extra: PyTree
+
+
+class FitResult(AbstractModule):
+    """What `fit` returns.
+
+    **Arguments:**
+
+    - `scene`: fitted.
+    - `state`: everything, to go on from.
+    - `history`: how it went.
+    """
+
+    scene: PyTree
+    state: FitState
+    history: History
+
+
+class FitError(RuntimeError):
+    """A fit that cannot go on; the message says where it broke."""
+
+
+def fit(
+    scene: PyTree,
+    views_or_batches: Any,
+    *,
+    trainable: Sequence[str] | PyTree | None = None,
+    optimizer: optax.GradientTransformation,
+    loss: AbstractLoss | Loss = MultiLevelLoss(),
+    integrator: AbstractIntegrator | None = None,
+    steps: int,
+    key: RandomKey,
+    callbacks: Sequence[AbstractCallback] = (),
+    state: FitState | None = None,
+    deadline: Deadline | None = None,
+) -> FitResult:
+    """Fits any leaves of a scene to pictures, or of any Module to anything.
+
+    **Arguments:**
+
+    - `scene`: to start from; or any Module, with a `loss` of your own.
+    - `views_or_batches`: `Views`, or anything with a method `batch(seed, step)`.
+    - `trainable`: paths (see `select`) or a tree of booleans; by default every floating leaf that
+      is not frozen. Keyword only, as is all that follows.
+    - `optimizer`: any optax transformation.
+    - `loss`: compares radiance with pixels; or a function `(model, state, batch, key)` that
+      returns `(value, state)`.
+    - `integrator`: how rays are rendered; by default as the scene says.
+    - `steps`: how many.
+    - `key`: of all randomness.
+    - `callbacks`: called every so many steps.
+    - `state`: to go on from, instead of starting at `scene`.
+    - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
+
+    **Returns:**
+
+    The fitted scene, the whole state, and the history.
+
+    **Errors:**
+
+    `FitError` if the loss stops being finite; `ValueError` for a path that matches nothing.
+    """
+    batches = RayBatches(views_or_batches) if isinstance(views_or_batches, Views) else views_or_batches
+    chosen = _trainable(scene, trainable)
+    objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
+    if state is None:
+        extra = empty_extra(objective, scene, batches, key)
+        state = start_state(
+            scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key
+        )
+    advance = _Advance(batches, objective, optimizer, chosen)
+    return _run(state, advance, steps, callbacks, deadline)
+
+
+def _trainable(scene: PyTree, trainable: Any) -> PyTree:
+    if trainable is None:
+        return trainable_leaves(scene)
+    if isinstance(trainable, str):
+        trainable = [trainable]
+    named = isinstance(trainable, list | tuple) and all(isinstance(x, str) for x in trainable)
+    return select(scene, *trainable) if named else trainable
+
+
+class _Advance(NamedTuple):
+    """One compiled step: makes the batch and takes the step, all on the device."""
+
+    batches: Any
+    loss: Any
+    optimizer: optax.GradientTransformation
+    trainable: PyTree
+
+    def __call__(self, state: FitState) -> tuple[FitState, StepInfo]:
+        return _advance(self, state)
+
+
+@eqx.filter_jit
+def _advance(parts: _Advance, state: FitState) -> tuple[FitState, StepInfo]:
+    seed = jax.random.bits(jax.random.fold_in(state.key, 0), dtype=jnp.uint32)
+    batch = parts.batches.batch(seed, state.step)
+    return step(
+        state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable
+    )
+
+
+def _run(
+    state: FitState,
+    advance: Callable[[FitState], tuple[FitState, StepInfo]],
+    steps: int,
+    callbacks: Sequence[AbstractCallback],
+    deadline: Deadline | None,
+) -> FitResult:
+    clock, records, number = _Clock(), [], int(state.step)
+    horizon: float = steps
+    stop = number >= steps
+    while not stop:
+        state = eqx.tree_at(lambda s: s.horizon, state, jnp.asarray(horizon, jnp.float32))
+        state, info = advance(state)
+        number += 1
+        clock.tick(info)
+        if deadline is not None:
+            horizon = deadline.horizon(number, steps, clock.rate)
+        stop = number >= round(horizon)
+        if stop or number % max(1, steps // 1000) == 0:
+            records.append((number, info.loss, state.extra))
+        stop = _call_back(callbacks, Progress(number, state, info, clock.seconds, clock.rate), stop)
+    return FitResult(state.model, state, _history(records))
+
+
+def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool) -> bool:
+    due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
+    if due or stop:
+        check_finite(progress)
+    wishes = [callback(progress) for callback in due]
+    return stop or any(wishes)
+
+
+def check_finite(progress: Progress) -> None:
+    """Refuses to go on from a loss that is not finite.
+
+    **Arguments:**
+
+    - `progress`: how the fit stands.
+
+    **Errors:**
+
+    `FitError` that names the first leaf with a number that is not finite.
+    """
+    if bool(jnp.isfinite(progress.info.loss)):
+        return
+    bad = [path for path, leaf, _ in named_leaves(progress.state.model) if not _finite(leaf)]
+    where = f"the leaf {bad[0]} is not finite" if bad else "all leaves are finite"
+    raise FitError(
+        f"the loss became {float(progress.info.loss)} at step {progress.step}; {where}. Lower the "
+        "learning rate, or clip the gradient."
+    )
+
+
+def _finite(leaf: Array) -> bool:
+    return not jnp.issubdtype(leaf.dtype, jnp.inexact) or bool(jnp.all(jnp.isfinite(leaf)))
+
+
+class _Clock:
+    """Measures steps a second over the last few seconds, without letting the queue grow long."""
+
+    def __init__(self):
+        self.begin = time.monotonic()
+        self.seconds = 0.0
+        self.rate = 0.0
+        self._waiting: list[StepInfo] = []
+        self._marks: list[float] = []
+
+    def tick(self, info: StepInfo) -> None:
+        """Waits for the step before this one, so that at most one is under way."""
+        self._waiting.append(info)
+        if len(self._waiting) > 1:
+            jax.block_until_ready(self._waiting.pop(0).loss)
+        now = time.monotonic()
+        self.seconds = now - self.begin
+        self._marks = [mark for mark in self._marks if now - mark < 20][-200:] + [now]
+        span = self._marks[-1] - self._marks[0]
+        self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
+
+
+def _history(records: list[tuple[int, Array, PyTree]]) -> History:
+    if not records:
+        return History(jnp.zeros(0, jnp.int32), jnp.zeros(0), None)
+    numbers, losses, extras = zip(*records, strict=True)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *extras)
+    return History(jnp.asarray(numbers), jnp.stack(losses), stacked)

@@ -1,0 +1,89 @@
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from .._typing import Array, Float, Int, PyTree, RandomKey
+from ..numerics import AbstractModule, as_float_leaf
+from ..scene import trainable_leaves
+
+
+class FitState(AbstractModule):
+    """Everything that a fit carries from step to step: a value, with no life of its own.
+
+    **Arguments:**
+
+    - `model`: the scene, or any Module.
+    - `moments`: the optimiser's state.
+    - `extra`: what the loss returned beside its value, and receives in the next step.
+    - `key`: the randomness of step `n` is `fold_in(key, n)`.
+    - `step`: how many steps have been taken.
+    - `horizon`: how many steps the schedules reckon with.
+    """
+
+    model: PyTree
+    moments: PyTree
+    extra: PyTree
+    key: RandomKey
+    step: Int[Array, ""]
+    horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
+
+
+class StepInfo(AbstractModule):
+    """What one step tells.
+
+    **Arguments:**
+
+    - `loss`: before the step.
+    - `gradient_norm`, `gradient_max`: length and largest entry of the gradient, before clipping.
+    """
+
+    loss: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    gradient_max: Float[Array, ""]
+
+
+def start_state(
+    model: PyTree,
+    optimizer: optax.GradientTransformation,
+    *,
+    trainable: PyTree | None = None,
+    extra: Any = None,
+    steps: int = 1,
+    key: RandomKey,
+) -> FitState:
+    """The state before the first step.
+
+    **Arguments:**
+
+    - `model`: the scene, or any Module.
+    - `optimizer`: as for `step`.
+    - `trainable`: as for `step`. Keyword only, as is all that follows.
+    - `extra`: the loss's first state.
+    - `steps`: how many steps the schedules reckon with.
+    - `key`: of all randomness of the fit.
+
+    **Returns:**
+
+    The state.
+    """
+    trainable = trainable_leaves(model) if trainable is None else trainable
+    moments = optimizer.init(eqx.filter(model, trainable))
+    return FitState(model, moments, extra, key, jnp.zeros((), jnp.int32), float(steps))
+
+
+def largest_entry(tree: PyTree) -> Float[Array, ""]:
+    """The largest absolute number in a tree of arrays.
+
+    **Arguments:**
+
+    - `tree`: of floating arrays.
+
+    **Returns:**
+
+    Zero for an empty tree.
+    """
+    entries = [jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree) if leaf.size]
+    return jnp.max(jnp.stack(entries)) if entries else jnp.zeros(())

@@ -1,0 +1,327 @@
+"""The rules of the code base that its sources tell, as functions of them.
+
+A rule gives its findings as `file:line: text`, and an empty list when there is nothing to say.
+"""
+
+import ast
+import dataclasses
+import pathlib
+import statistics
+from collections.abc import Iterator
+
+
+ROOT_FILES = ("__init__", "__main__", "_typing")
+MAX_FUNCTION = 40
+MAX_FILE = 400
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One file: its path below the package's parent folder, its text, and what it says."""
+
+    path: pathlib.Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def module(self) -> tuple[str, ...]:
+        parts = self.path.with_suffix("").parts
+        return parts[:-1] if self.is_init else parts
+
+    @property
+    def is_init(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def room(self) -> str:
+        """The room of the file, or the file's own name where it is in the root folder."""
+        return self.path.parts[1] if len(self.path.parts) > 2 else self.path.stem
+
+
+def read_sources(package: pathlib.Path) -> list[Source]:
+    """All Python files of a package, parsed."""
+    return [
+        Source(path.relative_to(package.parent), text := path.read_text(), ast.parse(text))
+        for path in sorted(package.rglob("*.py"))
+    ]
+
+
+def _finding(source: Source, node: ast.AST, text: str) -> str:
+    return f"{source.path}:{getattr(node, 'lineno', 1)}: {text}"
+
+
+# --- Floors
+
+
+def unknown_rooms(sources: list[Source], floors: dict[str, int]) -> list[str]:
+    """Folders that are not in the table, and files in the root folder that should be in a room."""
+    return [
+        _finding(source, source.tree, f"`{source.room}` is not in floors.toml")
+        for source in sources
+        if source.room not in (*floors, *ROOT_FILES)
+    ]
+
+
+def forbidden_imports(sources: list[Source], floors: dict[str, int]) -> list[str]:
+    """Imports, at any depth, of the root, of rooms not below, and of other rooms' private files."""
+    return [
+        _finding(source, node, reason)
+        for source in sources
+        for node, target in _imports(source)
+        if (reason := _why_forbidden(source, target, floors))
+    ]
+
+
+def _why_forbidden(source: Source, target: tuple[str, ...], floors: dict[str, int]) -> str:
+    if len(target) < 2 or target[1] not in floors:
+        return "imports the root package"
+    room, private = target[1], len(target) > 2 and target[2].startswith("_")
+    if room == source.room:
+        return ""
+    if source.room in floors and floors[room] >= floors[source.room]:
+        return f"`{source.room}` (floor {floors[source.room]}) imports `{room}` ({floors[room]})"
+    return f"imports `{'.'.join(target)}`, which is private to `{room}`" if private else ""
+
+
+def _imports(source: Source) -> Iterator[tuple[ast.AST, tuple[str, ...]]]:
+    """What a file imports of its own package, as the parts of absolute names."""
+    package = source.path.parts[0]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            targets = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = _origin(source, node)
+            # `from .. import rays` names a room; `from ..rays import Ray` does not need its names.
+            targets = [(*base, a.name) for a in node.names] if len(base) == 1 else [base]
+        else:
+            continue
+        yield from ((node, target) for target in targets if target[0] == package)
+
+
+def _origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
+    """The absolute name of the module from which something is imported."""
+    named = tuple(node.module.split(".")) if node.module else ()
+    if node.level == 0:
+        return named
+    folder = source.path.parent.parts
+    return folder[: len(folder) - node.level + 1] + named
+
+
+# --- What is not written
+
+
+def unwanted_calls(sources: list[Source], names: tuple[str, ...]) -> list[str]:
+    """Calls of functions with one of these names."""
+    return [
+        _finding(source, node, f"calls `{node.func.id}`")
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+    ]
+
+
+def mutable_defaults(sources: list[Source]) -> list[str]:
+    """Lists, dictionaries and sets as default arguments."""
+    return [
+        _finding(source, default, f"`{ast.unparse(default)}` as default argument is shared")
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, _Function | ast.Lambda)
+        for default in [*node.args.defaults, *node.args.kw_defaults]
+        if default is not None and _is_mutable(default)
+    ]
+
+
+def _is_mutable(node: ast.expr) -> bool:
+    displays = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
+    makers = ("list", "dict", "set", "defaultdict", "bytearray")
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers
+    return made or isinstance(node, displays)
+
+
+def postponed_annotations(sources: list[Source]) -> list[str]:
+    """`from __future__ import annotations`, which would hide the shapes from the run-time check."""
+    return [
+        _finding(source, node, "postpones annotations")
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and "annotations" in [alias.name for alias in node.names]
+    ]
+
+
+def busy_inits(sources: list[Source]) -> list[str]:
+    """Anything in a room's `__init__` but a docstring and `from ._x import Y as Y`."""
+    return [
+        _finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
+        for source in sources
+        if source.is_init and len(source.path.parts) > 2
+        for node in source.tree.body
+        if not (_is_docstring(node) or _is_reexport(node))
+    ]
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_reexport(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.ImportFrom)
+        and node.level == 1
+        and (node.module or "").startswith("_")
+        and all(alias.asname == alias.name for alias in node.names)
+    )
+
+
+# --- Sizes
+
+
+def function_lengths(sources: list[Source]) -> list[tuple[int, str]]:
+    """Body lines without the docstring, nested functions included, of every function and method."""
+    return [
+        (_body_lines(node), _finding(source, node, node.name))
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, _Function)
+    ]
+
+
+def _body_lines(function: _Function) -> int:
+    body = function.body[1:] if _is_docstring(function.body[0]) else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def too_long(sources: list[Source]) -> list[str]:
+    """Functions and files over the limits."""
+    functions = [
+        f"{where}: {length} lines, at most {MAX_FUNCTION}"
+        for length, where in function_lengths(sources)
+        if length > MAX_FUNCTION
+    ]
+    files = [
+        _finding(source, source.tree, f"{length} lines, at most {MAX_FILE}")
+        for source in sources
+        if (length := len(source.text.splitlines())) > MAX_FILE
+    ]
+    return functions + files
+
+
+def typical_lengths(sources: list[Source]) -> tuple[float, float]:
+    """The median and the 90th percentile of function lengths."""
+    lengths = [length for length, _ in function_lengths(sources)]
+    return statistics.median(lengths), statistics.quantiles(lengths, n=10)[-1]
+
+
+# --- Docstrings
+
+
+def poor_docstrings(sources: list[Source]) -> list[str]:
+    """Public names without a docstring, or whose docstring lacks Arguments or Returns."""
+    modules = {source.module: source for source in sources}
+    found = dict.fromkeys(
+        _finding(source, node, f"`{name}` {lack}")
+        for name, source, node in _public_definitions(modules)
+        for lack in _lacks(source, node)
+    )
+    return list(found)
+
+
+def _public_definitions(
+    modules: dict[tuple[str, ...], Source],
+) -> Iterator[tuple[str, Source, ast.AST]]:
+    inits = [source for source in modules.values() if source.is_init]
+    for source in inits:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.asname == alias.name:
+                        yield from _resolve(modules, _origin(source, node), alias.name)
+
+
+def _resolve(
+    modules: dict[tuple[str, ...], Source], module: tuple[str, ...], name: str
+) -> Iterator[tuple[str, Source, ast.AST]]:
+    """Follows a re-export to the module, class or function that it stands for."""
+    source = modules.get(module)
+    for node in source.tree.body if source else ():
+        if isinstance(node, _Function | ast.ClassDef) and node.name == name:
+            yield name, source, node
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(source, node)
+            for alias in node.names:
+                if (alias.asname or alias.name) == name and origin != module:
+                    yield from _resolve(modules, origin, alias.name)
+    if room := modules.get((*module, name)):
+        yield name, room, room.tree
+
+
+def _lacks(source: Source, node: ast.AST) -> list[str]:
+    doc = ast.get_docstring(node)
+    if doc is None:
+        return ["has no docstring"]
+    if isinstance(node, ast.ClassDef):
+        # The fields of a command are its flags; tyro takes their help from beside them.
+        needed = source.room != "cli" and _takes_arguments(node)
+        documented = "**Arguments:**" in doc + _init_docstring(source, node)
+        return [] if documented or not needed else ["has fields and no **Arguments:**"]
+    return _function_lacks(node, doc) if isinstance(node, _Function) else []
+
+
+def _function_lacks(node: _Function, doc: str) -> list[str]:
+    lacks = []
+    if any(isinstance(child, ast.arg) for child in ast.walk(node.args)):
+        lacks += [] if "**Arguments:**" in doc else ["has no **Arguments:**"]
+    if node.returns is None or ast.unparse(node.returns) not in ("None", "NoReturn"):
+        lacks += [] if "**Returns:**" in doc else ["has no **Returns:**"]
+    return lacks
+
+
+def _takes_arguments(node: ast.ClassDef) -> bool:
+    if node.name.startswith("Abstract"):
+        return False
+    if init := _init(node):
+        return len([child for child in ast.walk(init.args) if isinstance(child, ast.arg)]) > 1
+    fields = [field for field in node.body if isinstance(field, ast.AnnAssign)]
+    return any("ClassVar" not in ast.unparse(field.annotation) for field in fields)
+
+
+def _init(node: ast.ClassDef) -> ast.FunctionDef | None:
+    methods = [method for method in node.body if isinstance(method, ast.FunctionDef)]
+    return next((method for method in methods if method.name == "__init__"), None)
+
+
+def _init_docstring(source: Source, node: ast.ClassDef) -> str:
+    """Also where it is `Name.__init__.__doc__ = ...` after the class."""
+    late = [
+        ast.unparse(statement.value)
+        for statement in source.tree.body
+        if isinstance(statement, ast.Assign)
+        and ast.unparse(statement.targets[0]) == f"{node.name}.__init__.__doc__"
+    ]
+    init = _init(node)
+    return "".join([(init and ast.get_docstring(init)) or "", *late])
+
+
+# --- Documentation
+
+
+def undocumented_rooms(sources: list[Source], docs: pathlib.Path) -> list[str]:
+    """Rooms without a page, or whose page does not include their docstrings."""
+    rooms = dict.fromkeys(source.room for source in sources if len(source.path.parts) > 2)
+    return [
+        f"{page}:1: has no line `{directive}`"
+        for room in rooms
+        if (directive := f"::: {sources[0].path.parts[0]}.{room}")
+        not in _lines(page := docs / "api" / f"{room}.md")
+    ]
+
+
+def _lines(path: pathlib.Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []

@@ -1,0 +1,149 @@
+"""The package keeps the rules of `architecture.py` and `architecture_classes.py`."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+
+import architecture as arch
+import architecture_classes as arch_classes
+
+
+ROOT = pathlib.Path(__file__).parent.parent
+FLOORS = tomllib.loads((ROOT / "tests" / "floors.toml").read_text())["floors"]
+OPTIONAL = ["imageio_ffmpeg", "matplotlib", "tensorboardX", "torch", "trimesh", "tyro", "viser"]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[arch.Source]:
+    return arch.read_sources(ROOT / "scenegraph")
+
+
+@pytest.fixture(scope="module")
+def classes() -> list[type]:
+    return arch_classes.find_modules("scenegraph")
+
+
+def none(findings: list[str]) -> None:
+    """Fails with one finding a line."""
+    if findings:
+        pytest.fail("\n".join(findings), pytrace=False)
+
+
+# --- The package
+
+
+def test_every_folder_is_in_the_table(sources):
+    none(arch.unknown_rooms(sources, FLOORS))
+
+
+def test_imports_go_down(sources):
+    none(arch.forbidden_imports(sources, FLOORS))
+
+
+def test_inits_only_reexport(sources):
+    none(arch.busy_inits(sources))
+
+
+def test_no_super_and_no_hasattr(sources):
+    none(arch.unwanted_calls(sources, ("super", "hasattr")))
+
+
+def test_only_the_command_line_prints(sources):
+    none(arch.unwanted_calls([s for s in sources if s.room != "cli"], ("print",)))
+
+
+def test_no_mutable_defaults(sources):
+    none(arch.mutable_defaults(sources))
+
+
+def test_annotations_are_not_postponed(sources):
+    none(arch.postponed_annotations(sources))
+
+
+def test_functions_and_files_are_short(sources):
+    none(arch.too_long(sources))
+
+
+def test_most_functions_are_very_short(sources):
+    median, tenth = arch.typical_lengths(sources)
+    longest = "\n".join(f"{where}: {n} lines" for n, where in _longest(sources))
+    assert median <= 6 and tenth <= 25, f"median {median}, 90th percentile {tenth}\n{longest}"
+
+
+def _longest(sources):
+    return sorted(arch.function_lengths(sources), reverse=True)[:20]
+
+
+def test_public_names_are_documented(sources):
+    none(arch.poor_docstrings(sources))
+
+
+def test_rooms_have_a_page(sources):
+    none(arch.undocumented_rooms(sources, ROOT / "docs"))
+
+
+def test_contributing_shows_the_table():
+    rows = re.findall(r"^\| (\d+) \| `(\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert {room: int(floor) for floor, room in rows} == FLOORS
+
+
+def test_modules_are_abstract_or_final(classes):
+    assert classes
+    none(arch_classes.neither_abstract_nor_final(classes))
+
+
+def test_no_concrete_method_is_overridden(classes):
+    none(arch_classes.overridden_concrete(classes))
+
+
+# --- The import, and the check of shapes
+
+
+def run(script: str, **environment: str) -> str:
+    """What a fresh interpreter prints."""
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_import_is_light():
+    script = """
+        import json, sys
+        import scenegraph
+        from jax._src import xla_bridge
+        print(json.dumps([sorted(sys.modules), xla_bridge.backends_are_initialized()]))
+    """
+    loaded, started = json.loads(run(script))
+    assert not set(OPTIONAL) & set(loaded)
+    assert not started, "importing scenegraph makes an array, which starts a JAX backend"
+
+
+def test_wrong_shape_names_the_argument():
+    import scenegraph as sg
+
+    with pytest.raises(jaxtyping.TypeCheckError, match="target"):
+        sg.psnr(jnp.zeros((4, 4, 3)), jnp.zeros((4, 5, 3)))
+
+
+@pytest.mark.parametrize(("switch", "checked"), [("1", True), ("0", False)])
+def test_shape_check_has_a_switch(switch, checked):
+    script = """
+        import jax.numpy as jnp, scenegraph as sg
+        try:
+            sg.psnr(jnp.zeros((4, 4, 3)), jnp.zeros((4, 5, 3)))
+        except Exception as error:
+            print(type(error).__name__)
+    """
+    name = run(script, SCENEGRAPH_TYPECHECK=switch)
+    assert (name == "TypeCheckError") is checked, name
