@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8
 
+
 Scalar = Float[Array, ""]
 Vector = Float[Array, "3"]
 Color = Float[Array, "3"]

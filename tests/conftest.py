@@ -2,6 +2,7 @@ import jax
 import pytest
 from hypothesis import settings
 
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 

@@ -4,12 +4,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
 import scenegraph as sg
 from helpers import golden_rays as golden_rays
 from scenegraph.encodings import Positional
 from scenegraph.fields import Dense, MipNerfMLP
 from scenegraph.rays import Cylinder
 from scenegraph.samplers import Disparity
+
 
 WHITE, BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
 

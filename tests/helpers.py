@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.test_util import check_grads
+
 from scenegraph.rays import AbstractBeam, AbstractGaussian, Ray
+
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def golden(name: str) -> dict[str, np.ndarray]:
     """All arrays of `tests/golden/<name>.npz`."""
     with np.load(GOLDEN / f"{name}.npz") as file:
@@ -62,7 +64,7 @@ def assert_gradients(function, *arguments) -> None:
     def with_arrays(*numpy_arguments):
         return function(*jax.tree.map(jnp.asarray, numpy_arguments))
 
-    check_grads(with_arrays, arguments, order=1, atol=1e-6, rtol=1e-6)
+    check_grads(with_arrays, arguments, order=1, atol=1e-6, rtol=1e-6, eps=1e-6)
 
 
 def random_ray(seed: int, spread: float = 0.1) -> Ray:

@@ -2,20 +2,13 @@
 
 from ._base import (
     AbstractCamera as AbstractCamera,
-)
-from ._base import (
     check_resolution as check_resolution,
-)
-from ._base import (
     pixel_centres as pixel_centres,
 )
 from ._moved import MovedCamera as MovedCamera
 from ._orthographic import OrthographicCamera as OrthographicCamera
-from ._paths import orbit as orbit
-from ._paths import spiral as spiral
-from ._perspective import (
-    PerspectiveCamera as PerspectiveCamera,
-)
+from ._paths import orbit as orbit, spiral as spiral
 from ._perspective import (
     focal_from_fov as focal_from_fov,
+    PerspectiveCamera as PerspectiveCamera,
 )

@@ -63,9 +63,7 @@ class AbstractCamera(AbstractModule):
         origin, direction = camera.line(pixel)
         d_origin, d_direction = jax.jacfwd(camera.line)(pixel)
         view = safe_normalise(direction)
-        return Ray(
-            origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far
-        )
+        return Ray(origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far)
 
 
 def check_resolution(width: int, height: int) -> None:
@@ -81,7 +79,7 @@ def check_resolution(width: int, height: int) -> None:
     """
     if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
         raise ValueError(
-            f"a camera's `width` and `height` must be positive integers; got {width!r} x {height!r}."
+            f"a camera's `width` and `height` must be positive integers; got {width!r}, {height!r}."
         )
 
 

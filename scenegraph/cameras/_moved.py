@@ -17,22 +17,22 @@ class MovedCamera(AbstractCamera):
     camera: AbstractCamera
 
     @property
-    def width(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def width(self) -> int:
         """Of the picture, in pixels."""
         return self.camera.width
 
     @property
-    def height(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def height(self) -> int:
         """Of the picture, in pixels."""
         return self.camera.height
 
     @property
-    def near(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def near(self) -> Scalar:
         """Where the camera's rays begin, in `t`."""
         return unfreeze(self.camera).near
 
     @property
-    def far(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def far(self) -> Scalar:
         """Where the camera's rays end, in `t`."""
         return unfreeze(self.camera).far
 

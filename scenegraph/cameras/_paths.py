@@ -92,7 +92,9 @@ def _tilt(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     height = axis @ arm
     level = arm - axis * height
     elevation = np.clip(
-        math.atan2(height, float(np.linalg.norm(level))) + angle, 0.1 - math.pi / 2, math.pi / 2 - 0.1
+        math.atan2(height, float(np.linalg.norm(level))) + angle,
+        0.1 - math.pi / 2,
+        math.pi / 2 - 0.1,
     )
     outward = level / max(float(np.linalg.norm(level)), 1e-12)
     distance = float(np.linalg.norm(arm))

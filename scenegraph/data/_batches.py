@@ -53,7 +53,7 @@ class AllImages(AbstractPixelChoice):
 
 
 class SingleImage(AbstractPixelChoice):
-    """Pixels from one picture a batch, drawn anew every time, as mip-NeRF does with Blender data."""
+    """Pixels from one picture a batch, as mip-NeRF draws them from Blender data."""
 
     def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
         frame_key, pixel_key = jax.random.split(key)

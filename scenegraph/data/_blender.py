@@ -33,7 +33,7 @@ def load_blender(
     downscale: int = 1,
     near: float | None = None,
     far: float | None = None,
-    backdrop: AbstractBackdrop = Solid(),
+    backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
 ) -> Views:
     """Loads one split of a Blender data set.
@@ -68,7 +68,6 @@ def load_blender(
     height, width, channels = pictures[0].shape
     focal = focal_from_fov(fov_x, width)
 
-
     @jax.jit
     def cameras(poses: Array) -> PerspectiveCamera:
         def camera(pose: Matrix4) -> PerspectiveCamera:
@@ -82,7 +81,7 @@ def load_blender(
         jnp.full(len(frames), width),
         jnp.full(len(frames), height),
         jnp.ones(len(frames)),
-        backdrop,
+        Solid() if backdrop is None else backdrop,
         tuple(frame.name for frame in frames),
     )
 
@@ -154,9 +153,7 @@ def _check_sizes(frames: list[_Frame], pictures: list[np.ndarray]) -> None:
             )
 
 
-def _depth_range(
-    poses: np.ndarray, near: float | None, far: float | None
-) -> tuple[float, float]:
+def _depth_range(poses: np.ndarray, near: float | None, far: float | None) -> tuple[float, float]:
     """Generous limits for cameras that look at something between them."""
     centre = look_centre(poses[:, :3, 3], -poses[:, :3, 2])
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)

@@ -29,7 +29,7 @@ class Views(AbstractModule):
     widths: Int[Array, " frames"]
     heights: Int[Array, " frames"]
     lossmult: Float[Array, " frames"] = eqx.field(converter=as_float_leaf)
-    backdrop: AbstractBackdrop = Solid()
+    backdrop: AbstractBackdrop = eqx.field(default_factory=Solid)
     names: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
@@ -125,14 +125,13 @@ class Views(AbstractModule):
         return frame, jnp.stack([column, row]) + 0.5
 
 
-def views(camera: AbstractCamera, image: Image, backdrop: AbstractBackdrop = Solid()) -> Views:
+def views(camera: AbstractCamera, image: Image) -> Views:
     """One picture with its camera, ready for `fit`.
 
     **Arguments:**
 
     - `camera`: of the picture's size.
     - `image`: what it saw; its opacity is taken to be one.
-    - `backdrop`: unused for opaque pictures.
 
     **Returns:**
 
@@ -153,8 +152,7 @@ def views(camera: AbstractCamera, image: Image, backdrop: AbstractBackdrop = Sol
         jnp.asarray([image.width]),
         jnp.asarray([image.height]),
         jnp.ones(1),
-        backdrop,
-        ("image",),
+        names=("image",),
     )
 
 

@@ -2,10 +2,6 @@
 
 from ._positional import (
     AbstractEncoding as AbstractEncoding,
-)
-from ._positional import (
     IntegratedPositional as IntegratedPositional,
-)
-from ._positional import (
     Positional as Positional,
 )

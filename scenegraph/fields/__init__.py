@@ -1,16 +1,12 @@
 """Radiance fields: density and colour everywhere, asked for a Gaussian at a time."""
 
-from ._analytic import ConstantFog as ConstantFog
-from ._analytic import GaussianBlob as GaussianBlob
+from ._analytic import ConstantFog as ConstantFog, GaussianBlob as GaussianBlob
 from ._base import (
     AbstractConditionedField as AbstractConditionedField,
-)
-from ._base import (
     AbstractField as AbstractField,
 )
 from ._mip_nerf import MipNerfMLP as MipNerfMLP
 from ._nerf import NerfMLP as NerfMLP
-from ._network import Dense as Dense
-from ._network import RadianceNetwork as RadianceNetwork
+from ._network import Dense as Dense, RadianceNetwork as RadianceNetwork
 from ._output import RadianceOutput as RadianceOutput
 from ._radiance_mlp import AbstractRadianceMLP as AbstractRadianceMLP

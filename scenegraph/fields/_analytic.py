@@ -60,4 +60,6 @@ class GaussianBlob(AbstractField):
         spread = gaussian.covariance() / self.radius**2 + jnp.eye(3, dtype=offset.dtype)
         distance_squared = jnp.sum(offset * rotate(inverse_matrix(spread), offset))
         volume = jnp.sum(spread[0] * jnp.cross(spread[1], spread[2]))
-        return self.extinction * jnp.exp(-0.5 * distance_squared / self.radius**2) / safe_sqrt(volume)
+        return (
+            self.extinction * jnp.exp(-0.5 * distance_squared / self.radius**2) / safe_sqrt(volume)
+        )

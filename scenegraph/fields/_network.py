@@ -70,9 +70,7 @@ class RadianceNetwork(AbstractModule):
         self.trunk = tuple(Dense(n, width, key=next(keys)) for n in trunk_sizes)
         self.density = Dense(width_out, 1, key=next(keys))
         self.bottleneck = Dense(width_out, width, key=next(keys)) if view_features else None
-        self.head = tuple(
-            Dense(n, view_width, key=next(keys)) for n in head_sizes if view_features
-        )
+        self.head = tuple(Dense(n, view_width, key=next(keys)) for n in head_sizes if view_features)
         self.rgb = Dense(view_width if view_features else width_out, 3, key=next(keys))
         self.skip = skip
 

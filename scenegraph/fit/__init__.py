@@ -1,4 +1,4 @@
-"""Fitting: one pure step, schedules, the loop, presets and runs."""
+"""Fitting: one pure step, schedules, the loop, settings, evaluation and run folders."""
 
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
@@ -7,6 +7,15 @@ from ._callbacks import (
     JsonLines as JsonLines,
     Progress as Progress,
 )
+from ._checkpoint import load_state as load_state, save_state as save_state
+from ._config import FitConfig as FitConfig, preset as preset, PRESETS as PRESETS
+from ._console import Console as Console, progress_line as progress_line
+from ._evaluate import (
+    compare as compare,
+    evaluate as evaluate,
+    Scores as Scores,
+    summary as summary,
+)
 from ._fit import (
     check_finite as check_finite,
     fit as fit,
@@ -14,7 +23,19 @@ from ._fit import (
     FitResult as FitResult,
     History as History,
 )
-from ._loss import RenderLoss as RenderLoss
+from ._loss import empty_extra as empty_extra, RenderLoss as RenderLoss
+from ._plot import plot_log as plot_log, read_log as read_log
+from ._recipe import (
+    find_box as find_box,
+    load_views as load_views,
+    make_batches as make_batches,
+    make_field as make_field,
+    make_integrator as make_integrator,
+    make_loss as make_loss,
+    make_optimizer as make_optimizer,
+    make_scene as make_scene,
+)
+from ._run import open_run as open_run, Run as Run
 from ._schedule import (
     LogLinear as LogLinear,
     mip_nerf_optimizer as mip_nerf_optimizer,

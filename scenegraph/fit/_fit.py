@@ -94,14 +94,14 @@ def fit(
 
     `FitError` if the loss stops being finite; `ValueError` for a path that matches nothing.
     """
-    batches = RayBatches(views_or_batches) if isinstance(views_or_batches, Views) else views_or_batches
+    batches = (
+        RayBatches(views_or_batches) if isinstance(views_or_batches, Views) else views_or_batches
+    )
     chosen = _trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
-        state = start_state(
-            scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key
-        )
+        state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     advance = _Advance(batches, objective, optimizer, chosen)
     return _run(state, advance, steps, callbacks, deadline)
 
@@ -131,9 +131,7 @@ class _Advance(NamedTuple):
 def _advance(parts: _Advance, state: FitState) -> tuple[FitState, StepInfo]:
     seed = jax.random.bits(jax.random.fold_in(state.key, 0), dtype=jnp.uint32)
     batch = parts.batches.batch(seed, state.step)
-    return step(
-        state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable
-    )
+    return step(state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable)
 
 
 def _run(

@@ -42,9 +42,7 @@ class LogLinear(AbstractModule):
         The rate.
         """
         progress = jnp.clip(step / horizon, 0, 1)
-        rate = jnp.exp(
-            jnp.log(self.initial) * (1 - progress) + jnp.log(self.final) * progress
-        )
+        rate = jnp.exp(jnp.log(self.initial) * (1 - progress) + jnp.log(self.final) * progress)
         return rate * self._delay(step)
 
     def _delay(self, step) -> Scalar | float:

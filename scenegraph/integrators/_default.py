@@ -4,7 +4,7 @@ from jaxtyping import Key
 
 from .._typing import Array
 from ..rays import Radiance, Ray
-from ..scene import Scene, fills_space
+from ..scene import fills_space, Scene
 from ._base import AbstractIntegrator
 from ._hierarchical import Hierarchical
 

@@ -8,10 +8,10 @@ from ..compositing import composite
 from ..rays import AbstractBeam, Cone, Medium, Radiance, Ray, Section
 from ..samplers import (
     AbstractSpacing,
-    Uniform,
     resample,
     resampling_weights,
     sample_edges,
+    Uniform,
 )
 from ..scene import Scene
 from ._base import AbstractIntegrator

@@ -11,10 +11,13 @@ import numpy as np
 
 from ._errors import FileError
 
+
 _HEADER = "header.json"
 
 
-def write_archive(path: str | os.PathLike, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
+def write_archive(
+    path: str | os.PathLike, header: dict[str, Any], arrays: list[np.ndarray]
+) -> None:
     """Writes arrays and a header: beside the file first, then renamed.
 
     **Arguments:**

@@ -27,7 +27,7 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
-            picture = np.asarray(iio.imread(path))
+            picture = np.asarray(iio.imread(os.fspath(path)))
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
@@ -57,7 +57,7 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
     - `path`: of the file; its folder exists.
     - `picture`: uint8, `height width channels`, row 0 at the top.
     """
-    iio.imwrite(path, picture)
+    iio.imwrite(os.fspath(path), picture)
 
 
 def write_animation(
@@ -77,10 +77,10 @@ def write_animation(
     """
     if str(path).endswith(".gif"):
         duration = 1000 / frames_per_second
-        iio.imwrite(path, np.stack(frames), duration=duration, loop=0)
+        iio.imwrite(os.fspath(path), np.stack(frames), duration=duration, loop=0)
         return
     try:
-        iio.imwrite(path, np.stack(frames), fps=frames_per_second)
+        iio.imwrite(os.fspath(path), np.stack(frames), fps=frames_per_second)
     except (ImportError, OSError) as error:
         raise FileError(
             f"cannot write {path}: films other than GIF need `pip install scenegraph[video]`."

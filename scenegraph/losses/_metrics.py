@@ -31,9 +31,7 @@ def psnr_to_mse(psnr: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     return jnp.exp(-0.1 * jnp.log(10.0) * psnr)
 
 
-def psnr(
-    image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]
-) -> Scalar:
+def psnr(image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]) -> Scalar:
     """Peak signal-to-noise ratio of two pictures; values are not clipped.
 
     **Arguments:**

@@ -25,7 +25,11 @@ def as_float_leaf(value):
         value = jnp.asarray(value)
     if not eqx.is_array_like(value):
         raise TypeError(f"a physical quantity must be a number or an array; got {value!r}")
-    kind = value.dtype if eqx.is_array(value) or isinstance(value, np.ndarray) else np.result_type(value)
+    kind = (
+        value.dtype
+        if eqx.is_array(value) or isinstance(value, np.ndarray)
+        else np.result_type(value)
+    )
     if jnp.issubdtype(kind, jnp.floating):
         keeps = eqx.is_array(value) or isinstance(value, np.ndarray)
         return jnp.asarray(value, dtype=None if keeps else float)

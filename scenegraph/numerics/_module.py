@@ -8,7 +8,7 @@ from jaxtyping import AbstractArray, jaxtyped
 from .._typing import typecheck_enabled
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _array_fields(cls: type) -> dict[str, typing.Any]:
     hints = typing.get_type_hints(cls)
     return {
@@ -18,7 +18,7 @@ def _array_fields(cls: type) -> dict[str, typing.Any]:
     }
 
 
-class AbstractModule(eqx.Module):
+class AbstractModule(eqx.Module, is_abstract=True):
     """An Equinox Module whose array fields are checked against their annotated shapes.
 
     The check runs once, at construction, after converters; the fields of one Module share their

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float
 
+
 _LIMIT = 100 * jnp.pi
 
 

@@ -106,7 +106,5 @@ def transform_gaussian(
     if isinstance(gaussian, Gaussian) and transform.is_similarity:
         scale_squared: Float[Array, ""] = jnp.sum(matrix**2) / 3
         return Gaussian(mean, direction, gaussian.along, gaussian.across * scale_squared)
-    spread = jnp.einsum(
-        "ij,jk,lk->il", matrix, gaussian.covariance(), matrix, precision="highest"
-    )
+    spread = jnp.einsum("ij,jk,lk->il", matrix, gaussian.covariance(), matrix, precision="highest")
     return FullGaussian(mean, direction, spread)

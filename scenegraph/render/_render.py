@@ -12,8 +12,9 @@ from ..images import Image
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..numerics import unfreeze
 from ..rays import Radiance
-from ..scene import Scene, find_camera
+from ..scene import find_camera, Scene
 from ._rays import fold_keys, integrate
+
 
 _SAMPLES_PER_CHUNK = 2**16
 

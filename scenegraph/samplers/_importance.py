@@ -24,9 +24,7 @@ def resampling_weights(
     return max_blur(weights) + padding
 
 
-def strata(
-    count: int, dtype, *, key: RandomKey | None = None
-) -> Float[Array, " n"]:
+def strata(count: int, dtype, *, key: RandomKey | None = None) -> Float[Array, " n"]:
     """Numbers in [0, 1): evenly spaced, or one at random in each of `count` equal parts.
 
     **Arguments:**
@@ -44,9 +42,7 @@ def strata(
     epsilon = float(jnp.finfo(jnp.float32).eps)
     if key is None:
         return jnp.linspace(0, 1 - epsilon, count, dtype=dtype)
-    return jittered_strata(
-        jax.random.uniform(key, (count,), dtype, maxval=1 / count - epsilon)
-    )
+    return jittered_strata(jax.random.uniform(key, (count,), dtype, maxval=1 / count - epsilon))
 
 
 def jittered_strata(jitter: Float[Array, " n"]) -> Float[Array, " n"]:

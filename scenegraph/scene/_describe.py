@@ -24,7 +24,9 @@ def describe(tree: PyTree) -> str:
     """
     leaves = named_leaves(tree)
     numbers = sum(leaf.size for _, leaf, _ in leaves)
-    summary = f"{len(leaves)} leaves, {numbers:,} numbers, {count_parameters(tree):,} network weights"
+    summary = (
+        f"{len(leaves)} leaves, {numbers:,} numbers, {count_parameters(tree):,} network weights"
+    )
     return "\n".join([f"{type(tree).__name__}  ({summary})", *_lines(tree, "", False)])
 
 

@@ -9,6 +9,7 @@ from ..rays import Medium, Ray, Section, Span
 from ._node import AbstractNode
 from ._transformed import Transformed
 
+
 _RESERVED = ("background", "integrator", "transform")
 
 
@@ -35,9 +36,7 @@ class Group(AbstractNode):
     def prepare(self, ray: Ray) -> PyTree:
         return {name: child.prepare(ray) for name, child in self._media().items()}
 
-    def medium(
-        self, section: Section, prepared: PyTree, *, key: RandomKey | None = None
-    ) -> Medium:
+    def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         media = [
             child.medium(section, prepared[name], key=_fold(key, index))
             for index, (name, child) in enumerate(self._media().items())

@@ -35,9 +35,7 @@ class AbstractNode(AbstractModule):
         """
 
     @abc.abstractmethod
-    def medium(
-        self, section: Section, prepared: PyTree, *, key: RandomKey | None = None
-    ) -> Medium:
+    def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         """What fills space at one sample.
 
         **Arguments:**

@@ -15,6 +15,7 @@ from ._group import Group
 from ._scene import Scene
 from ._transformed import Transformed
 
+
 _TRANSPARENT = {(Scene, "root"), (Group, "children"), (Transformed, "child"), (Frozen, "value")}
 
 
@@ -85,7 +86,9 @@ def _matches(pattern: list[str], path: list[str]) -> bool:
         return True
     if pattern[0] == "**":
         return any(_matches(pattern[1:], path[i:]) for i in range(len(path) + 1))
-    return bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(pattern[1:], path[1:])
+    return (
+        bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(pattern[1:], path[1:])
+    )
 
 
 def _refuse(pattern: str, paths: list[str]) -> ValueError:

@@ -14,6 +14,7 @@ import numpy as np
 from .._typing import PyTree
 from ..io import FileError, read_archive, write_archive
 
+
 SCENE_FILE = "scene.sg"
 _FORMAT = 1
 _FUNCTIONS = {
@@ -105,9 +106,13 @@ def _encode(node: Any, arrays: list[np.ndarray]) -> Any:
         return {"dict": {name: _encode(child, arrays) for name, child in node.items()}}
     if isinstance(node, list | tuple):
         return {type(node).__name__: [_encode(child, arrays) for child in node]}
+    return {"function": _function_name(node)}
+
+
+def _function_name(node: Any) -> str:
     for name, function in _FUNCTIONS.items():
         if node is function:
-            return {"function": name}
+            return name
     raise TypeError(f"cannot save {node!r}: not an array, number, string, Module or container.")
 
 
@@ -135,7 +140,9 @@ def _find_class(name: str, own: dict[str, type]) -> type:
         room, attribute = name.split(":")
         cls = getattr(importlib.import_module(room), attribute, None)
     if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
-        raise FileError(f"it names the class {name!r}, which is not the library's; pass it in `classes=`.")
+        raise FileError(
+            f"it names the class {name!r}, which is not the library's; pass it in `classes=`."
+        )
     return cls
 
 
@@ -143,7 +150,9 @@ def _rebuild(cls: type, fields: dict[str, Any]) -> Any:
     """A Module from its fields, without its constructor, but with its invariants checked."""
     expected = {field.name for field in dataclasses.fields(cls)}
     if set(fields) != expected:
-        raise FileError(f"{cls.__name__} has fields {sorted(expected)}; the file has {sorted(fields)}.")
+        raise FileError(
+            f"{cls.__name__} has fields {sorted(expected)}; the file has {sorted(fields)}."
+        )
     module = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(module, name, value)

@@ -30,9 +30,7 @@ class Transformed(AbstractNode):
     def prepare(self, ray: Ray) -> PyTree:
         return self.child.prepare(transform_ray(self.transform.inverse(), ray))
 
-    def medium(
-        self, section: Section, prepared: PyTree, *, key: RandomKey | None = None
-    ) -> Medium:
+    def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         local = transform_section(self.transform.inverse(), section)
         medium = self.child.medium(local, prepared, key=key)
         stretch = safe_norm(local.gaussian.direction) / safe_norm(section.gaussian.direction)

@@ -1,10 +1,8 @@
-from typing import Any
-
 import equinox as eqx
 
 from .._typing import PyTree, RandomKey
 from ..fields import AbstractConditionedField, AbstractField
-from ..rays import Medium, Ray, Section, Span, overlap
+from ..rays import Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
 
@@ -19,19 +17,17 @@ class Volume(AbstractNode):
     """
 
     field: AbstractField
-    bounds: Box | None = Box()
+    bounds: Box | None = eqx.field(default_factory=Box)
 
     def span(self, ray: Ray) -> Span:
         return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)
 
     def prepare(self, ray: Ray) -> PyTree:
-        conditioned = isinstance(self.field, AbstractConditionedField)
-        condition: Any = self.field.condition(ray.view) if conditioned else ray.view
-        return self.span(ray), condition
+        if isinstance(self.field, AbstractConditionedField):
+            return self.span(ray), self.field.condition(ray.view)
+        return self.span(ray), ray.view
 
-    def medium(
-        self, section: Section, prepared: PyTree, *, key: RandomKey | None = None
-    ) -> Medium:
+    def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         span, condition = prepared
         medium = self._ask(section, condition, key)
         if self.bounds is None:

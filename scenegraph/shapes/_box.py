@@ -32,8 +32,12 @@ class Box(AbstractModule):
         step = jnp.where(parallel, 1, ray.direction)
         first, second = (self.lower - ray.origin) / step, (self.upper - ray.origin) / step
         inside = (ray.origin > self.lower) & (ray.origin < self.upper)
-        enters = jnp.where(parallel, jnp.where(inside, -jnp.inf, jnp.inf), jnp.minimum(first, second))
-        leaves = jnp.where(parallel, jnp.where(inside, jnp.inf, -jnp.inf), jnp.maximum(first, second))
+        enters = jnp.where(
+            parallel, jnp.where(inside, -jnp.inf, jnp.inf), jnp.minimum(first, second)
+        )
+        leaves = jnp.where(
+            parallel, jnp.where(inside, jnp.inf, -jnp.inf), jnp.maximum(first, second)
+        )
         near = jnp.maximum(jnp.max(enters), ray.near)
         far = jnp.minimum(jnp.min(leaves), ray.far)
         hit = far > near

@@ -3,14 +3,8 @@
 from ._affine import Affine as Affine
 from ._base import (
     AbstractTransform as AbstractTransform,
-)
-from ._base import (
     Inverse as Inverse,
-)
-from ._base import (
     inverse_matrix as inverse_matrix,
-)
-from ._base import (
     rotate as rotate,
 )
 from ._pose import Pose as Pose

@@ -108,7 +108,7 @@ class Inverse(AbstractTransform):
     transform: AbstractTransform
 
     @property
-    def is_similarity(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_similarity(self) -> bool:
         """Whether angles are kept."""
         return self.transform.is_similarity
 

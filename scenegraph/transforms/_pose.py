@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jaxlie
 
 from .._typing import Array, Float, Matrix3, Vector, VectorLike
-from ..numerics import Frozen, as_float_leaf, safe_normalise, unfreeze
+from ..numerics import as_float_leaf, Frozen, safe_normalise, unfreeze
 from ._base import AbstractTransform, rotate
 
 

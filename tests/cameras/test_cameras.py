@@ -4,16 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from helpers import assert_close, golden
-from scenegraph.cameras import MovedCamera, focal_from_fov, orbit, pixel_centres, spiral
+from scenegraph.cameras import focal_from_fov, MovedCamera, orbit, pixel_centres, spiral
+
 
 POSE = sg.Pose.look_at([3, 1, 2], [0, 0, 0], [0, 0, 1])
 CAMERAS = {
     "perspective": sg.PerspectiveCamera(POSE, 20.0, 16, 12, near=2, far=6),
     "off centre": sg.PerspectiveCamera(POSE, 20.0, 16, 12, principal_point=[3, 4]),
     "orthographic": sg.OrthographicCamera(POSE, 8.0, 16, 12),
-    "moved": MovedCamera(sg.Similarity([1, 2, 3], [1, 0, 2, 0], 3), sg.PerspectiveCamera(POSE, 9.0, 16, 12)),
+    "moved": MovedCamera(
+        sg.Similarity([1, 2, 3], [1, 0, 2, 0], 3), sg.PerspectiveCamera(POSE, 9.0, 16, 12)
+    ),
 }
 
 
@@ -108,7 +112,9 @@ def test_paths_keep_distance_and_aim(path):
     cameras = path(CAMERAS["perspective"], target, [0, 0, 1], 7)
     distance = np.linalg.norm(POSE.offset() - target)
     for camera in cameras:
-        assert float(jnp.linalg.norm(camera.pose.offset() - target)) == pytest.approx(distance, rel=1e-5)
+        assert float(jnp.linalg.norm(camera.pose.offset() - target)) == pytest.approx(
+            distance, rel=1e-5
+        )
         assert_close(camera.project(jnp.asarray(target, jnp.float32)), [8, 6], 1e-4)
     assert len(cameras) == 7
     assert_close(cameras[0].pose.offset(), POSE.offset(), 1e-5)

@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+
 from scenegraph.numerics import compact
+
 
 masks = st.sampled_from([1, 7, 20]).flatmap(
     lambda n: st.lists(st.booleans(), min_size=n, max_size=n)

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scenegraph.numerics import Frozen, as_float_leaf, unfreeze
+
+from scenegraph.numerics import as_float_leaf, Frozen, unfreeze
 
 
 @pytest.mark.parametrize("value", [1, 1.0, [1, 2], (1, 2.5), np.int32(3), jnp.arange(3)])

@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from hypothesis import given, strategies as st
+
+from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from scenegraph.numerics import cumulative, inverse_cdf, max_blur, midpoints
 from scenegraph.samplers import jittered_strata, strata
+
 
 PIECES = 8
 weight = st.sampled_from([0.0, 0.0, 1e-9, 1e-3, 0.5, 1.0, 1e4])

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+
 from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from scenegraph.numerics import expected_sin, safe_cos, safe_sin
 
@@ -16,7 +17,9 @@ def test_published_sines():
 
 def test_published_expectation():
     data = golden("mip_math")
-    mean, variance = expected_sin(*(jnp.asarray(data[f"expected_sin.in_{n}"]) for n in ("x", "var")))
+    mean, variance = expected_sin(
+        *(jnp.asarray(data[f"expected_sin.in_{n}"]) for n in ("x", "var"))
+    )
     assert_close(mean, data["expected_sin.mean"], 1e-6)
     assert_close(variance, data["expected_sin.var"], 2e-6)
 

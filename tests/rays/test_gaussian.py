@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from helpers import assert_close, assert_finite_gradients, assert_gradients, covariances, golden
 from scenegraph.rays import FullGaussian, Gaussian, transform_gaussian
+
 
 SIMILARITIES = {
     "similarity": sg.Similarity([1, 2, 3], [0.9, 0.1, -0.3, 0.2], 2.5),
@@ -26,7 +28,9 @@ def test_lift(kind):
     """Published numbers; the last direction is zero."""
     data = golden("mip_math")
     inputs = [jnp.asarray(data[f"lift.in_{name}"]) for name in ("d", "t_mean", "t_var", "r_var")]
-    per_ray = jax.vmap(lambda d, t, along, across: Gaussian(t * d, d, along, across), (None, 0, 0, 0))
+    per_ray = jax.vmap(
+        lambda d, t, along, across: Gaussian(t * d, d, along, across), (None, 0, 0, 0)
+    )
     lifted = jax.vmap(per_ray)(*inputs)
     assert not np.any(inputs[0][-1])
     assert_close(lifted.mean, data[f"lift.{kind}.mean"])

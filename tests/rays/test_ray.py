@@ -4,10 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from helpers import assert_close, assert_finite_gradients, random_ray
-from scenegraph.rays import Ray, Section, Span, overlap, transform_ray
-from scenegraph.rays import Cone
+from scenegraph.rays import Cone, overlap, Ray, Section, Span, transform_ray
+
 
 TRANSFORMS = {
     "similarity": sg.Similarity([1, 2, 3], [0.9, 0.1, -0.3, 0.2], 2.5),
@@ -90,9 +91,7 @@ def test_wrong_shapes_are_refused():
 
 def test_rays_of_one_batch_have_one_size():
     with pytest.raises(TypeError, match=r"Ray\.far"):
-        Ray(
-            *np.zeros((3, 5, 3), np.float32), *jnp.zeros((2, 5, 2, 3)), jnp.zeros(5), jnp.ones(4)
-        )
+        Ray(*np.zeros((3, 5, 3), np.float32), *jnp.zeros((2, 5, 2, 3)), jnp.zeros(5), jnp.ones(4))
 
 
 def test_a_batch_of_rays_is_a_ray():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from helpers import (
     assert_close,
@@ -16,6 +17,7 @@ from helpers import (
     sections,
 )
 from scenegraph.rays import Cone, Cylinder, Gaussian, Ray
+
 
 BEAMS = {"cone": Cone(), "cylinder": Cylinder()}
 KINDS = ("diag", "full")
@@ -128,7 +130,9 @@ def test_gradients(beam, x64):
 def test_gradients_are_finite_for_degenerate_sections(beam):
     """No footprint, one whose square underflows, no length, no direction."""
     radii, lengths, heights = [0.0, 1e-30, 1e-20, 1e-10, 1e-3], [0.0, 1e-6, 0.5], [0.0, -1.0]
-    radius, length, height = map(jnp.ravel, jnp.meshgrid(*map(jnp.array, (radii, lengths, heights))))
+    radius, length, height = map(
+        jnp.ravel, jnp.meshgrid(*map(jnp.array, (radii, lengths, heights)))
+    )
 
     def moments(radius, length, height):
         direction, near = jnp.zeros(3).at[2].set(height), jnp.asarray(2.0)

@@ -4,16 +4,18 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from golden_scene import (
-    TAGS,
     golden_layers,
     golden_rays,
     golden_scene,
     golden_weights,
     recipe_weights,
+    TAGS,
 )
 from helpers import assert_close, golden
+
 
 FILES = ("mipnerf_forward", "mipnerf_forward_full")
 render_rays = eqx.filter_jit(sg.render_rays)

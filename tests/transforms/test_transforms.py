@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 import scenegraph as sg
 from helpers import assert_close, assert_finite_gradients, assert_gradients
-from scenegraph.transforms import Affine, Inverse, Pose, Similarity, inverse_matrix
+from scenegraph.transforms import Affine, Inverse, inverse_matrix, Pose, Similarity
+
 
 SHEAR = [[1.0, 0.4, 0.0], [0.0, 2.0, -0.3], [0.1, 0.0, 0.5]]
 TRANSFORMS = {
@@ -121,7 +123,9 @@ def test_gradients(name, x64):
     transform = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), TRANSFORMS[name])
     point = jnp.array([0.3, -2.0, 1.1])
     if isinstance(transform, Pose):
-        return assert_gradients(lambda d, p: Pose(transform.base, d).point(p), transform.delta, point)
+        return assert_gradients(
+            lambda d, p: Pose(transform.base, d).point(p), transform.delta, point
+        )
     assert_gradients(lambda t, p: t.inverse().point(p), transform, point)
 
 

@@ -1,0 +1,3 @@
+"""The command line: one dataclass a command."""
+
+from ._main import main as main

@@ -1,0 +1,73 @@
+import dataclasses
+import pathlib
+import sys
+from typing import Annotated
+
+import tyro
+
+from ..fit import FitConfig, FitError, open_run, preset
+from ..io import FileError
+from ._eval import Eval
+from ._fit import Fit
+from ._inspect import Inspect
+from ._render import Render
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line: `scenegraph fit | eval | render | inspect`.
+
+    **Arguments:**
+
+    - `arguments`: without the program's name; by default those of the process.
+
+    **Returns:**
+
+    The exit code: 0, or 2 with a message for anything that the user can mend.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        _parse(arguments or ["--help"]).main()
+    except (FileError, FitError, ValueError) as error:
+        sys.stderr.write(f"scenegraph: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("scenegraph: interrupted\n")
+        return 130
+    return 0
+
+
+def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect:
+    start = _start(arguments)
+    fit_command = tyro.conf.subcommand("fit", default=start)
+    commands = (
+        Annotated[Fit, fit_command]
+        | Annotated[Eval, tyro.conf.subcommand("eval")]
+        | Annotated[Render, tyro.conf.subcommand("render")]
+        | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    )
+    return tyro.cli(
+        commands,
+        prog="scenegraph",
+        description="Differentiable scenes and radiance fields.",
+        args=arguments,
+    )
+
+
+def _start(arguments: list[str]) -> Fit:
+    """The defaults of `fit`: the named preset's, or those of the run to be resumed."""
+    name, out = _option(arguments, "--preset") or "tiny", _option(arguments, "--out")
+    config: FitConfig = preset(name)
+    data = None
+    if "--resume" in arguments and out is not None:
+        config, others = open_run(out).load_config()
+        name, data = others.get("preset", name), pathlib.Path(others["data"])
+    return dataclasses.replace(Fit(), preset=name, config=config, data=data)
+
+
+def _option(arguments: list[str], name: str) -> str | None:
+    for index, argument in enumerate(arguments):
+        if argument == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if argument.startswith(name + "="):
+            return argument.split("=", 1)[1]
+    return None

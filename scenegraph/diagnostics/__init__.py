@@ -1,0 +1,4 @@
+"""Sample scenes and the self-made data set."""
+
+from ._dataset import make_dataset as make_dataset, straight_rgba as straight_rgba
+from ._scenes import toy_scene as toy_scene

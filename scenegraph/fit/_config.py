@@ -1,0 +1,112 @@
+import dataclasses
+import difflib
+from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class FitConfig:
+    """Everything that decides how a radiance field is fitted; every field is a flag.
+
+    **Arguments:**
+
+    - all: see the comments beside the fields.
+    """
+
+    steps: int = 20_000  # training steps
+    seed: int = 0  # of all randomness: weights, batches, jitter
+    downscale: int = 1  # average pictures over blocks of this many pixels a side
+    batch_size: int = 1024  # rays a step
+    batching: Literal["all_images", "single_image"] = "all_images"  # where a batch is drawn from
+    background: Literal["white", "black", "random"] = "white"  # what RGBA pictures are put on
+    straight_alpha: bool = False  # downscale colours without weighting them by opacity
+
+    bounds: Literal["found", "none"] = "found"  # box from cameras and opacities, or near to far
+    near: float | None = None  # where rays begin; by default close to the camera
+    far: float | None = None  # where rays end; by default behind everything
+
+    width: int = 64  # of the network's trunk
+    depth: int = 4  # of the network's trunk
+    skip: int = 4  # the encoding enters the trunk again after so many layers
+    view_width: int = 32  # of the colour head
+    view_depth: int = 1  # of the colour head
+    min_degree: int = 0  # lowest frequency of the encoding is 2 ** min_degree
+    max_degree: int = 8  # the highest is 2 ** (max_degree - 1)
+    view_degree: int = 4  # frequencies of the direction's encoding
+    use_view: bool = True  # whether colour depends on the direction
+    integrated: bool = True  # encode cones (mip-NeRF) or points (NeRF)
+    density_activation: Literal["softplus", "relu"] = "softplus"
+    density_bias: float = -1.0  # added before the activation
+    density_noise: float = 0.0  # standard deviation, while training
+    rgb_padding: float = 0.001  # how far colours reach beyond 0 and 1
+
+    samples: tuple[int, ...] = (32, 32)  # intervals a ray, level by level
+    ray_shape: Literal["cone", "cylinder"] = "cone"
+    disparity: bool = False  # spread the first samples evenly in 1 / t
+    resample_padding: float = 0.01  # added to weights before resampling
+    stop_level_gradient: bool = True  # take the positions of finer samples as constants
+    empty_depth_near: bool = False  # depth of empty rays: near end (as published) or far end
+
+    learning_rate: float = 5e-3  # at the start
+    final_learning_rate: float = 2e-4  # at the end
+    delay_steps: int = 100  # soft start: so many steps ...
+    delay_multiplier: float = 0.1  # ... from this share of the learning rate
+    max_gradient_value: float = 0.0  # clip entries of the gradient; 0 for no limit
+    max_gradient_norm: float = 0.0  # then clip its length; 0 for no limit
+    weight_decay: float = 0.0  # times the mean square of all network weights
+    coarse_weight: float = 0.1  # of every level's loss but the last
+    sum_channels: bool = False  # add squared errors of the channels (as published), or average
+    jitter: bool = True  # random sample positions while training
+
+    log_every: int = 100  # steps between lines of the log
+    eval_every: int = 0  # steps between PSNRs on a few held-out pictures; 0 for never
+    save_every: int = 1000  # steps between checkpoints; 0 for only at the end
+
+
+PRESETS = {
+    "tiny": FitConfig(),
+    "mipnerf": FitConfig(
+        steps=1_000_000,
+        batch_size=4096,
+        batching="single_image",
+        straight_alpha=True,
+        bounds="none",
+        near=2.0,
+        far=6.0,
+        width=256,
+        depth=8,
+        view_width=128,
+        max_degree=16,
+        samples=(128, 128),
+        empty_depth_near=True,
+        learning_rate=5e-4,
+        final_learning_rate=5e-6,
+        delay_steps=2500,
+        delay_multiplier=0.01,
+        sum_channels=True,
+        eval_every=5000,
+        save_every=5000,
+    ),
+}
+
+
+def preset(name: str) -> FitConfig:
+    """The settings of a named method.
+
+    **Arguments:**
+
+    - `name`: `tiny` (minutes on a CPU) or `mipnerf` (the paper's).
+
+    **Returns:**
+
+    The settings; change some with `dataclasses.replace`.
+
+    **Errors:**
+
+    `ValueError` for an unknown name, with the nearest.
+    """
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.0)
+        raise ValueError(
+            f"there is no preset {name!r}; did you mean {near[0]!r}? Known: {', '.join(PRESETS)}."
+        )
+    return PRESETS[name]

@@ -1,0 +1,44 @@
+import dataclasses
+import sys
+
+from ._callbacks import AbstractCallback, Progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Console(AbstractCallback):
+    """Prints a line of progress: step, loss, PSNR, rays a second, time.
+
+    **Arguments:**
+
+    - `every`: steps between lines.
+    - `rays`: in a batch; 0 if that makes no sense.
+    """
+
+    every: int = 100
+    rays: int = 0
+
+    def __call__(self, progress: Progress) -> bool:
+        sys.stderr.write(progress_line(progress, self.rays) + "\n")
+        sys.stderr.flush()
+        return False
+
+
+def progress_line(progress: Progress, rays: int) -> str:
+    """One line that says how a fit stands.
+
+    **Arguments:**
+
+    - `progress`: of the fit.
+    - `rays`: in a batch; 0 if that makes no sense.
+
+    **Returns:**
+
+    The line, without its end.
+    """
+    total = round(float(progress.state.horizon))
+    parts = [f"step {progress.step:>7,}/{total:,}", f"loss {float(progress.info.loss):.5f}"]
+    psnr = progress.psnr()
+    parts += [] if psnr is None else [f"psnr {psnr:5.2f} dB"]
+    parts += [f"{progress.rate * rays:,.0f} rays/s"] if rays else [f"{progress.rate:.1f} steps/s"]
+    left = (total - progress.step) / progress.rate if progress.rate else 0.0
+    return "  ".join([*parts, f"{progress.seconds:.0f} s", f"{left:.0f} s left"])

@@ -1,0 +1,227 @@
+"""From settings to the parts of a fit: data, scene, batches, loss, optimiser."""
+
+import os
+from collections.abc import Callable
+
+import jax
+import numpy as np
+import optax
+
+from .._typing import RandomKey
+from ..data import (
+    AbstractBackdrop,
+    AbstractPixelChoice,
+    AllImages,
+    find_bounds,
+    load_blender,
+    Random,
+    RayBatches,
+    rectangles_about,
+    SingleImage,
+    Solid,
+    Views,
+)
+from ..encodings import IntegratedPositional, Positional
+from ..fields import MipNerfMLP
+from ..integrators import Hierarchical
+from ..losses import MultiLevelLoss
+from ..rays import Cone, Cylinder
+from ..samplers import Disparity, Uniform
+from ..scene import freeze, Group, Scene, Transformed, Volume
+from ..shapes import Box
+from ..transforms import Similarity
+from ._config import FitConfig
+from ._loss import RenderLoss
+from ._schedule import LogLinear, mip_nerf_optimizer
+
+
+_COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
+_ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
+
+
+def load_views(config: FitConfig, folder: str | os.PathLike, split: str) -> Views:
+    """One split of a data set, as the settings ask for it.
+
+    **Arguments:**
+
+    - `config`: downscaling, backdrop, near and far.
+    - `folder`: a Blender data folder.
+    - `split`: `train`, `val` or `test`.
+
+    **Returns:**
+
+    The pictures with their cameras. Held-out pictures are never put on random colours.
+    """
+    random = config.background == "random" and split == "train"
+    backdrop: AbstractBackdrop = Random() if random else Solid(_COLORS[config.background])
+    return load_blender(
+        folder,
+        split,
+        downscale=config.downscale,
+        near=config.near,
+        far=config.far,
+        backdrop=backdrop,
+        straight_alpha=config.straight_alpha,
+    )
+
+
+def find_box(config: FitConfig, views: Views) -> tuple[np.ndarray, np.ndarray] | None:
+    """The box that is worth looking at.
+
+    **Arguments:**
+
+    - `config`: whether there is to be one.
+    - `views`: the pictures to find it from.
+
+    **Returns:**
+
+    Two corners in world units, or `None` for all of each ray's near to far.
+    """
+    return find_bounds(views) if config.bounds == "found" else None
+
+
+def make_batches(
+    config: FitConfig, views: Views, box: tuple[np.ndarray, np.ndarray] | None
+) -> RayBatches:
+    """Random batches: only of pixels in which the box appears, if there is one.
+
+    **Arguments:**
+
+    - `config`: size and kind of the batches.
+    - `views`: the pictures.
+    - `box`: from `find_box`.
+
+    **Returns:**
+
+    The batches.
+    """
+    choice: AbstractPixelChoice = AllImages()
+    if config.batching == "single_image":
+        choice = SingleImage()
+    elif box is not None:
+        choice = rectangles_about(views, *box)
+    return RayBatches(views, config.batch_size, choice)
+
+
+def make_scene(
+    config: FitConfig, box: tuple[np.ndarray, np.ndarray] | None, *, key: RandomKey
+) -> Scene:
+    """The scene to be fitted: one field, in the box if there is one, before the background.
+
+    **Arguments:**
+
+    - `config`: field, background and integrator.
+    - `box`: from `find_box`; it is mapped to the unit cube of the field.
+    - `key`: of the weights. Keyword only argument.
+
+    **Returns:**
+
+    The scene; all but the network is frozen.
+    """
+    field = make_field(config, key=key)
+    volume = Volume(field, bounds=None) if box is None else _boxed(field, *box)
+    scene = Scene(
+        Group(field=volume),
+        background=_COLORS[config.background],
+        integrator=make_integrator(config),
+    )
+    still = ["background"] + ([] if box is None else ["field.transform", "field.bounds"])
+    return freeze(scene, *still)
+
+
+def _boxed(field: MipNerfMLP, lower: np.ndarray, upper: np.ndarray) -> Transformed:
+    half, centre = (upper - lower) / 2, (upper + lower) / 2
+    scale = float(half.max())
+    box = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
+    where = Similarity(translation=centre.astype(np.float32), scale=scale)
+    return Transformed(Volume(field, bounds=box), where)
+
+
+def make_field(config: FitConfig, *, key: RandomKey) -> MipNerfMLP:
+    """The radiance field.
+
+    **Arguments:**
+
+    - `config`: network, encoding, activations.
+    - `key`: of the weights. Keyword only argument.
+
+    **Returns:**
+
+    The field.
+    """
+    degrees = config.min_degree, config.max_degree
+    integrated = IntegratedPositional(*degrees)
+    encoding = integrated if config.integrated else Positional(*degrees, identity=False)
+    return MipNerfMLP(
+        config.width,
+        config.depth,
+        skip=config.skip,
+        view_width=config.view_width,
+        view_depth=config.view_depth,
+        encoding=encoding,
+        view_degree=config.view_degree,
+        use_view=config.use_view,
+        density_activation=_ACTIVATIONS[config.density_activation],
+        density_bias=config.density_bias,
+        density_noise=config.density_noise,
+        rgb_padding=config.rgb_padding,
+        key=key,
+    )
+
+
+def make_integrator(config: FitConfig) -> Hierarchical:
+    """How rays are sampled.
+
+    **Arguments:**
+
+    - `config`: levels, spacing, beam.
+
+    **Returns:**
+
+    The integrator.
+    """
+    return Hierarchical(
+        samples=tuple(config.samples),
+        beam=Cone() if config.ray_shape == "cone" else Cylinder(),
+        spacing=Disparity() if config.disparity else Uniform(),
+        padding=config.resample_padding,
+        stop_gradient=config.stop_level_gradient,
+        empty_depth_near=config.empty_depth_near,
+    )
+
+
+def make_loss(config: FitConfig) -> RenderLoss:
+    """What is minimised.
+
+    **Arguments:**
+
+    - `config`: weights of the terms.
+
+    **Returns:**
+
+    The loss for `step`.
+    """
+    loss = MultiLevelLoss(config.coarse_weight, config.sum_channels)
+    return RenderLoss(loss, weight_decay=config.weight_decay, jitter=config.jitter)
+
+
+def make_optimizer(config: FitConfig) -> optax.GradientTransformationExtraArgs:
+    """Adam with clipping and the scheduled learning rate.
+
+    **Arguments:**
+
+    - `config`: rates and limits.
+
+    **Returns:**
+
+    The optax transformation.
+    """
+    schedule = LogLinear(
+        config.learning_rate,
+        config.final_learning_rate,
+        config.delay_steps,
+        config.delay_multiplier,
+    )
+    return mip_nerf_optimizer(
+        schedule, max_value=config.max_gradient_value, max_norm=config.max_gradient_norm
+    )

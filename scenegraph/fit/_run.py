@@ -1,0 +1,172 @@
+"""A run folder: settings, scene, checkpoint, log, metrics and pictures."""
+
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from .._typing import PyTree
+from ..images import as_bytes, Image
+from ..io import FileError, read_json, write_json, write_picture
+from ..scene import save, SCENE_FILE
+from ._checkpoint import load_state, save_state
+from ._config import FitConfig
+from ._plot import read_log
+from ._state import FitState
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The files of one fit.
+
+    **Arguments:**
+
+    - `folder`: where they are.
+    """
+
+    folder: pathlib.Path
+
+    @property
+    def log(self) -> pathlib.Path:
+        """`metrics.jsonl`: a line of JSON every so many steps."""
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def metrics(self) -> pathlib.Path:
+        """`metrics.json`: what `eval` found."""
+        return self.folder / "metrics.json"
+
+    @property
+    def checkpoint(self) -> pathlib.Path:
+        """`checkpoint.sg`: all that is needed to go on."""
+        return self.folder / "checkpoint.sg"
+
+    def prepare(self, *, resume: bool) -> None:
+        """Makes the folder, or makes sure that it can be gone on with.
+
+        **Arguments:**
+
+        - `resume`: whether an earlier fit is to be continued. Keyword only argument.
+
+        **Errors:**
+
+        `FileError` for a folder with something in it, unless `resume`; and for `resume` without
+        a checkpoint.
+        """
+        if resume and not self.checkpoint.exists():
+            raise FileError(f"there is no checkpoint in {self.folder} to resume from.")
+        if not resume and self.folder.exists() and any(self.folder.iterdir()):
+            raise FileError(
+                f"{self.folder} is not empty; pass --resume to go on with the fit there, or "
+                "another --out."
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def save_config(self, config: FitConfig, **others: Any) -> None:
+        """Writes `config.json`.
+
+        **Arguments:**
+
+        - `config`: the settings.
+        - `others`: what else to remember, such as the data folder.
+        """
+        write_json(self.folder / "config.json", {**others, "fit": dataclasses.asdict(config)})
+
+    def load_config(self) -> tuple[FitConfig, dict[str, Any]]:
+        """Reads `config.json`.
+
+        **Returns:**
+
+        The settings and what else was remembered.
+
+        **Errors:**
+
+        `FileError` if this is not a run folder.
+        """
+        path = self.folder / "config.json"
+        if not path.exists():
+            raise FileError(f"{self.folder} is not a run folder: it has no config.json.")
+        others = read_json(path)
+        try:
+            values = others.pop("fit")
+            return FitConfig(**{**values, "samples": tuple(values["samples"])}), others
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FileError(f"{path} does not hold the settings of a fit ({error}).") from error
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Adds a line to the log.
+
+        **Arguments:**
+
+        - `line`: what JSON can hold.
+        """
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def cut_log(self, step: int) -> None:
+        """Drops the lines that a resumed fit will write again.
+
+        **Arguments:**
+
+        - `step`: the fit goes on from here.
+        """
+        if self.log.exists():
+            kept = [line for line in read_log(self.log) if line["step"] <= step]
+            beside = self.log.with_name(self.log.name + ".part")
+            beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+            os.replace(beside, self.log)
+
+    def save(self, state: FitState) -> None:
+        """Writes the scene and the checkpoint, each beside its file and renamed.
+
+        **Arguments:**
+
+        - `state`: of the fit.
+        """
+        save(state.model, self.folder / SCENE_FILE)
+        save_state(self.checkpoint, state)
+
+    def restore(self, like: PyTree) -> FitState:
+        """Reads the checkpoint.
+
+        **Arguments:**
+
+        - `like`: a fresh state of the same fit.
+
+        **Returns:**
+
+        The state to go on from.
+        """
+        return load_state(self.checkpoint, like)
+
+    def save_pair(self, name: str, image: Image, truth: Image) -> None:
+        """Writes a picture beside its truth, with a line between.
+
+        **Arguments:**
+
+        - `name`: of the file in `pictures/`, without ending.
+        - `image`: rendered, left.
+        - `truth`: right.
+        """
+        folder = self.folder / "pictures"
+        folder.mkdir(exist_ok=True)
+        line = np.full((image.height, max(2, image.width // 50), 3), 128, np.uint8)
+        pair = np.concatenate([as_bytes(image), line, as_bytes(truth)], axis=1)
+        write_picture(folder / f"{name}.png", pair)
+
+
+def open_run(folder: str | os.PathLike) -> Run:
+    """A run folder.
+
+    **Arguments:**
+
+    - `folder`: its path; it need not exist yet.
+
+    **Returns:**
+
+    The run.
+    """
+    return Run(pathlib.Path(folder))

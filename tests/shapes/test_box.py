@@ -1,0 +1,94 @@
+"""Where rays meet a box, with numbers worked out by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from helpers import assert_close, assert_finite_gradients, assert_gradients
+from scenegraph.rays import Ray
+
+
+BOX = sg.Box([-1, -2, -3], [1, 2, 3])
+CASES = {  # origin, direction, (near, far) before the ray's own 0.5 to 10
+    "through": ([-4, 0.2, 0.3], [2, 0, 0], (1.5, 2.5)),
+    "backwards": ([4, 0.2, 0.3], [-2, 0, 0], (1.5, 2.5)),
+    "slanted": ([-3, -2.5, 0], [2, 1, 0.5], (1, 2)),
+    "parallel to one face": ([-3, 0, 0], [1, 1, 0], (2, 2)),
+    "inside": ([0, 0, 0], [0, 0, 1], (0.5, 3)),
+    "behind": ([4, 0, 0], [1, 0, 0], (0.5, 0.5)),
+    "beside": ([-4, 2.5, 0], [1, 0, 0], (0.5, 0.5)),
+    "on a face, along it": ([-4, 2, 0], [1, 0, 0], (0.5, 0.5)),
+    "past a corner": ([-3, -2.5, 0], [1, 3, 0], (0.5, 0.5)),
+    "too far": ([-40, 0, 0], [1, 0, 0], (0.5, 0.5)),
+    "cut at both ends": ([0, 0, -30], [0, 0, 10], (2.7, 3.3)),
+    "nowhere to go": ([0, 0, 0], [0, 0, 0], (0.5, 10)),
+}
+
+
+def ray(origin, direction, near=0.5, far=10.0):
+    origin, direction = jnp.array(origin, float), jnp.array(direction, float)
+    return Ray(origin, direction, direction, jnp.zeros((2, 3)), jnp.zeros((2, 3)), near, far)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_span(name):
+    origin, direction, expected = CASES[name]
+    span = BOX.span(ray(origin, direction))
+    if expected[0] == expected[1]:  # empty
+        expected = (0.5, 0.5)
+    assert_close(jnp.stack([span.near, span.far]), expected, 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_span_against_points(seed):
+    """Points of the ray lie in the box exactly where the span says."""
+    rng = np.random.default_rng(seed)
+    origins, directions = 4 * rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
+    directions[:100] -= origins[:100]
+    rays = jax.vmap(lambda o, d: ray(o, d, 0.0, 5.0))(jnp.asarray(origins), jnp.asarray(directions))
+    spans = jax.vmap(BOX.span)(rays)
+    t = np.linspace(0, 5, 501)[:, None]
+    points = rays.origin + t[..., None] * rays.direction
+    inside = np.all((points > BOX.lower) & (points < BOX.upper), axis=-1)
+    said = (t > spans.near) & (t < spans.far)
+    border = np.minimum(abs(t - spans.near), abs(t - spans.far)) < 1e-4
+    np.testing.assert_array_equal(said[~border], inside[~border])
+    assert 30 < np.sum(np.any(inside, axis=0)) < 170
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_finite(name):
+    assert_finite_gradients(lambda box, ray: box.span(ray), BOX, ray(*CASES[name][:2]))
+
+
+@pytest.mark.parametrize("tiny", [1e-10, 1e-20, 1e-30])
+def test_gradients_are_finite_for_rays_almost_parallel_to_a_face(tiny):
+    almost = ray([-4, 0.2, 0.3], [2, tiny, 0])
+    assert_close(BOX.span(almost).far, 2.5)
+    assert_finite_gradients(lambda box, ray: box.span(ray), BOX, almost)
+
+
+def test_gradients_of_a_ray_along_x():
+    def near(box, ray):
+        return box.span(ray).near
+
+    box, by_ray = jax.grad(near, (0, 1))(BOX, ray([-4, 0.2, 0.3], [2, 0, 0]))
+    assert_close(box.lower, [0.5, 0, 0])
+    assert_close(box.upper, [0, 0, 0])
+    assert_close(by_ray.origin, [-0.5, 0, 0])
+    assert_close(by_ray.direction, [-0.75, 0, 0])
+    assert (float(by_ray.near), float(by_ray.far)) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["slanted", "inside"])
+def test_gradients(name, x64):
+    box = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), BOX)
+    one = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), ray(*CASES[name][:2]))
+    direction = one.direction + jnp.array([0.01, 0.02, 0.03])
+
+    def span(box, origin, direction):
+        return box.span(ray(origin, direction))
+
+    assert_gradients(span, box, one.origin, direction)
