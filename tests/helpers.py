@@ -31,13 +31,13 @@ def golden_rays(data: dict[str, np.ndarray], prefix: str = "rays.") -> Ray:
 def sections(beam: AbstractBeam, rays: Ray, t0, t1) -> AbstractGaussian:
     """The Gaussians of many intervals of many rays; `t0` and `t1` are `rays samples`."""
     per_ray = jax.vmap(beam, (None, 0, 0))
-    return jax.vmap(per_ray)(rays, jnp.asarray(t0), jnp.asarray(t1))
+    return jax.jit(jax.vmap(per_ray))(rays, jnp.asarray(t0), jnp.asarray(t1))
 
 
 def covariances(gaussians: AbstractGaussian, kind: str) -> jax.Array:
     """Of an array of Gaussians `rays samples`: variances (`diag`) or matrices (`full`)."""
     method = {"diag": lambda g: g.variance(), "full": lambda g: g.covariance()}[kind]
-    return jax.vmap(jax.vmap(method))(gaussians)
+    return jax.jit(jax.vmap(jax.vmap(method)))(gaussians)
 
 
 def assert_close(actual, expected, relative: float = 1e-5, absolute: float = 0.0) -> None:
@@ -50,10 +50,14 @@ def assert_close(actual, expected, relative: float = 1e-5, absolute: float = 0.0
 
 def assert_finite_gradients(function, *arguments) -> None:
     """Value and both kinds of derivative are finite (the arguments are arrays or Modules)."""
-    value, pull = jax.vjp(function, *arguments)
-    _, pushed = jax.jvp(function, arguments, jax.tree.map(jnp.ones_like, arguments))
-    pulled = pull(jax.tree.map(jnp.ones_like, value))
-    for leaf in jax.tree.leaves((value, pushed, pulled)):
+
+    @jax.jit
+    def derivatives(*arguments):
+        value, pull = jax.vjp(function, *arguments)
+        _, pushed = jax.jvp(function, arguments, jax.tree.map(jnp.ones_like, arguments))
+        return value, pushed, pull(jax.tree.map(jnp.ones_like, value))
+
+    for leaf in jax.tree.leaves(derivatives(*arguments)):
         assert np.all(np.isfinite(leaf)), leaf
 
 
@@ -61,6 +65,7 @@ def assert_gradients(function, *arguments) -> None:
     """Both kinds of derivative agree with finite differences; use it with the `x64` fixture."""
     assert all(leaf.dtype == jnp.float64 for leaf in jax.tree.leaves(arguments))
 
+    @jax.jit
     def with_arrays(*numpy_arguments):
         return function(*jax.tree.map(jnp.asarray, numpy_arguments))
 

@@ -16,6 +16,9 @@ class MovedCamera(AbstractCamera):
     transform: AbstractTransform
     camera: AbstractCamera
 
+    def __init__(self, transform: AbstractTransform, camera: AbstractCamera):
+        self.transform, self.camera = transform, camera
+
     @property
     def width(self) -> int:
         """Of the picture, in pixels."""

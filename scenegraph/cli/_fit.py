@@ -33,7 +33,7 @@ from ..fit import (
     Run,
     start_state,
 )
-from ..scene import save
+from ..scene import save, Scene
 from ._console import say
 from ._eval import evaluate_run, held_out_split
 from ._paths import CAMERAS_FILE, turntable
@@ -41,8 +41,9 @@ from ._render import render_path
 from ._time import process_age, seconds_of
 
 
-# The share of --max-time that is kept for the final pictures, scores and turntable.
-_FINALE = 0.12
+_TURNTABLE_FRAMES = 30
+# Seconds for the plot, the files, and loading the held-out pictures once more.
+_FINALE_OVERHEAD = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +119,23 @@ class Fit:
             key=key,
             callbacks=_callbacks(run, config, held_out),
             state=state,
-            deadline=self._deadline(),
+            deadline=self._deadline(scene, held_out),
         )
 
-    def _deadline(self) -> Deadline | None:
+    def _deadline(self, scene: Scene, held_out: Views) -> Deadline | None:
         if self.max_time is None:
             return None
-        left = seconds_of(self.max_time) * (1 - _FINALE) - process_age()
-        return Deadline(time.monotonic() + left)
+        finale = _finale_seconds(scene, held_out)
+        return Deadline(time.monotonic() + seconds_of(self.max_time) - process_age() - finale)
+
+
+def _finale_seconds(scene: Scene, held_out: Views) -> float:
+    """How long the last pictures will take, from one that is rendered now (and compiled for)."""
+    evaluate(scene, held_out, frames=[0])
+    begin = time.monotonic()
+    evaluate(scene, held_out, frames=[0])
+    one = time.monotonic() - begin
+    return _FINALE_OVERHEAD + 1.2 * one * (held_out.frames + _TURNTABLE_FRAMES)
 
 
 def _next_free() -> pathlib.Path:
@@ -169,7 +179,7 @@ def _finish(run: Run, result: FitResult, folder: pathlib.Path) -> None:
     """Everything one wants to look at after a fit."""
     plot_log(read_log(run.log), run.folder / "curve.png")
     metrics = evaluate_run(run, result.scene, folder, None)
-    render_path(run, "orbit", 30, run.folder / "turntable.gif")
+    render_path(run, "orbit", _TURNTABLE_FRAMES, run.folder / "turntable.gif")
     say(
         f"test psnr {metrics['psnr']:.2f} dB, ssim {metrics['ssim']:.3f} on "
         f"{len(metrics['per_image'])} pictures; see {run.folder}"

@@ -108,7 +108,7 @@ def _pool(seen: np.ndarray, block: int) -> np.ndarray:
     rows, columns = -(-seen.shape[0] // block), -(-seen.shape[1] // block)
     padded = np.zeros((rows * block, columns * block), bool)
     padded[: seen.shape[0], : seen.shape[1]] = seen
-    return padded.reshape(rows, block, columns, block).any(axis=(1, 3))
+    return np.any(padded.reshape(rows, block, columns, block), axis=(1, 3))
 
 
 def _grow(seen: np.ndarray) -> np.ndarray:

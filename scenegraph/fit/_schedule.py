@@ -76,7 +76,8 @@ def scale_by_schedule(schedule: LogLinear) -> optax.GradientTransformationExtraA
         rate = -schedule(step, horizon)
         return optax.tree.scale(rate, updates), state
 
-    return optax.GradientTransformationExtraArgs(init, update)
+    # optax's own type leaves out the extra arguments that this class exists for.
+    return optax.GradientTransformationExtraArgs(init, update)  # pyright: ignore[reportArgumentType]
 
 
 def mip_nerf_optimizer(

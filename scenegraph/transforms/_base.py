@@ -107,6 +107,9 @@ class Inverse(AbstractTransform):
 
     transform: AbstractTransform
 
+    def __init__(self, transform: AbstractTransform):
+        self.transform = transform
+
     @property
     def is_similarity(self) -> bool:
         """Whether angles are kept."""

@@ -102,7 +102,7 @@ def test_impossible_field_of_view(fov):
 
 
 def test_impossible_resolution():
-    with pytest.raises(ValueError, match="0 x 12"):
+    with pytest.raises(ValueError, match="0, 12"):
         sg.PerspectiveCamera(POSE, 10.0, 0, 12)
 
 
