@@ -26,7 +26,7 @@ _TAGS = {
         {"density_activation": jax.nn.relu, "density_bias": 0.0, "rgb_padding": 0.0},
         {"beam": Cylinder()},
     ),
-    "no_integration": ({}, {"encoding": Positional(0, 16, identity=False)}, {}),
+    "no_integration": ({}, {"encoding": Positional(0, 16, identity=False, wrap=True)}, {}),
 }
 TAGS = tuple(_TAGS)
 

@@ -16,7 +16,7 @@ from ._batches import (
 )
 from ._blender import load_blender as load_blender
 from ._bounds import find_bounds as find_bounds, look_centre as look_centre
-from ._rectangles import Rectangles as Rectangles, rectangles_about as rectangles_about
+from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,

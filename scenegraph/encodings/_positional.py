@@ -66,6 +66,8 @@ class Positional(AbstractEncoding):
 
     - `min_degree`, `max_degree`: frequencies are `2**degree`, the last one excluded.
     - `identity`: whether the position itself comes first.
+    - `wrap`: whether angles beyond +-100 pi are reduced as `safe_sin` does, which is how the
+      published mip-NeRF code encodes when its integration is switched off.
 
     **Source:** NeRF (Mildenhall et al. 2020), equation 4, without the factor pi.
     """
@@ -73,6 +75,7 @@ class Positional(AbstractEncoding):
     min_degree: int = eqx.field(static=True, default=0)
     max_degree: int = eqx.field(static=True, default=10)
     identity: bool = eqx.field(static=True, default=True)
+    wrap: bool = eqx.field(static=True, default=False)
 
     @property
     def size(self) -> int:
@@ -94,7 +97,8 @@ class Positional(AbstractEncoding):
         """
         scales = _scales(self.min_degree, self.max_degree, x.dtype)
         angles = (scales[:, None] * x).reshape(-1)
-        waves = safe_sin(jnp.concatenate([angles, angles + 0.5 * jnp.pi]))
+        sine = safe_sin if self.wrap else jnp.sin
+        waves = sine(jnp.concatenate([angles, angles + 0.5 * jnp.pi]))
         return jnp.concatenate([x, waves]) if self.identity else waves
 
 

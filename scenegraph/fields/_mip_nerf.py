@@ -19,7 +19,8 @@ class MipNerfMLP(AbstractRadianceMLP):
     - `width`, `depth`: of the trunk.
     - `skip`: after how many layers the encoding enters again.
     - `view_width`, `view_depth`: of the colour head.
-    - `encoding`: of the sample; `Positional(0, 16, identity=False)` switches integration off.
+    - `encoding`: of the sample; `Positional(0, 16, identity=False, wrap=True)` switches
+      integration off.
     - `view_degree`: of the direction's positional encoding.
     - `use_view`: whether colour depends on the direction.
     - `density_activation`, `density_bias`: density is `activation(raw + bias)`.

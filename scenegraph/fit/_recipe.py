@@ -14,9 +14,9 @@ from ..data import (
     AllImages,
     find_bounds,
     load_blender,
+    pixels_through,
     Random,
     RayBatches,
-    rectangles_about,
     SingleImage,
     Solid,
     Views,
@@ -99,7 +99,7 @@ def make_batches(
     if config.batching == "single_image":
         choice = SingleImage()
     elif box is not None:
-        choice = rectangles_about(views, *box)
+        choice = pixels_through(views, *box)
     return RayBatches(views, config.batch_size, choice)
 
 
@@ -151,7 +151,7 @@ def make_field(config: FitConfig, *, key: RandomKey) -> MipNerfMLP:
     """
     degrees = config.min_degree, config.max_degree
     integrated = IntegratedPositional(*degrees)
-    encoding = integrated if config.integrated else Positional(*degrees, identity=False)
+    encoding = integrated if config.integrated else Positional(*degrees, identity=False, wrap=True)
     return MipNerfMLP(
         config.width,
         config.depth,

@@ -47,7 +47,7 @@ def step(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
     )
     model = eqx.combine(eqx.apply_updates(free, updates), held)
-    info = StepInfo(value, optax.global_norm(gradient), largest_entry(gradient))
+    info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient))
     return FitState(model, moments, extra, state.key, state.step + 1, state.horizon), info
 
 

@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Vector
-from ..numerics import AbstractModule, as_float_leaf
+from ..numerics import AbstractModule, as_float_leaf, safe_divide
 from ..rays import Ray, Span
 
 
@@ -29,8 +29,8 @@ class Box(AbstractModule):
         The span; one that is empty and lies at the ray's `near` if the ray misses.
         """
         parallel = ray.direction == 0
-        step = jnp.where(parallel, 1, ray.direction)
-        first, second = (self.lower - ray.origin) / step, (self.upper - ray.origin) / step
+        first = safe_divide(self.lower - ray.origin, ray.direction)
+        second = safe_divide(self.upper - ray.origin, ray.direction)
         inside = (ray.origin > self.lower) & (ray.origin < self.upper)
         enters = jnp.where(
             parallel, jnp.where(inside, -jnp.inf, jnp.inf), jnp.minimum(first, second)

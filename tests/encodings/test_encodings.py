@@ -70,13 +70,10 @@ def test_published_encoding_of_some_degrees():
 
 @pytest.mark.parametrize(("degree", "identity"), [(4, True), (4, False), (10, True)])
 def test_published_positional_encoding(degree, identity):
-    """Ours wraps angles below -100 pi, which costs the last degree of ten 1.2e-5."""
     data = golden("mip_math")
     encoded = jax.vmap(Positional(0, degree, identity).encode)(jnp.asarray(data["pos_enc.in_x"]))
     suffix = "identity" if identity else "noidentity"
-    assert_close(
-        encoded, data[f"pos_enc.deg0to{degree}.{suffix}"], 0, 1e-6 if degree < 9 else 1.5e-5
-    )
+    assert_close(encoded, data[f"pos_enc.deg0to{degree}.{suffix}"], 0, 1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -80,6 +80,17 @@ def test_pose_delta_shifts_along_the_camera_axes():
     assert_close(moved.offset(), pose.offset() + pose.direction(jnp.array([0.0, 0.0, -1.0])), 1e-6)
 
 
+def test_pose_is_its_base_times_the_exponential_of_delta():
+    base, delta = TRANSFORMS["pose"].base, np.array([0.3, -1, 2, 0.5, -0.7, 0.1])
+    twist = np.zeros((4, 4))
+    twist[:3, :3] = np.cross(np.eye(3), delta[3:])
+    twist[:3, 3] = delta[:3]
+    expected = np.asarray(base.value) @ np.asarray(jax.scipy.linalg.expm(twist))
+    pose = Pose(base, delta)
+    assert_close(pose.linear(), expected[:3, :3], 1e-6)
+    assert_close(pose.offset(), expected[:3, 3], 1e-6)
+
+
 def test_pose_delta_turns_about_the_camera():
     pose = TRANSFORMS["pose"]
     turned = Pose(pose.base, [0, 0, 0, 0, np.pi / 2, 0])
