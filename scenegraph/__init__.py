@@ -1,4 +1,8 @@
-"""A modular, differentiable scene-graph renderer: a scene is a pytree, every ray is a cone."""
+"""A modular, differentiable scene-graph renderer: a scene is a pytree, every ray is a cone.
+
+Rooms are reached by name (`scenegraph.fields`). Two of them share their name with the function that
+everybody wants from them, and are reached as `scenegraph.fitting` and `scenegraph.rendering`.
+"""
 
 import contextlib
 import importlib.metadata
@@ -25,18 +29,23 @@ with _shape_checks():
         encodings as encodings,
         fields as fields,
         filters as filters,
+        fit as _fit,
         images as images,
         integrators as integrators,
         io as io,
         losses as losses,
         numerics as numerics,
         rays as rays,
+        render as _render,
         samplers as samplers,
         scene as scene,
         shaders as shaders,
         shapes as shapes,
         transforms as transforms,
     )
+
+    # Named before the functions `fit` and `render` take their rooms' names.
+    fitting, rendering = _fit, _render
     from .cameras import (
         OrthographicCamera as OrthographicCamera,
         PerspectiveCamera as PerspectiveCamera,
@@ -44,11 +53,13 @@ with _shape_checks():
     from .data import load_blender as load_blender, Views as Views, views as views
     from .filters import Invert as Invert
     from .fit import (
+        Console as Console,
         fit as fit,
         FitConfig as FitConfig,
         FitResult as FitResult,
         FitState as FitState,
         preset as preset,
+        start_state as start_state,
         step as step,
     )
     from .images import Image as Image

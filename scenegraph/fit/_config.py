@@ -15,7 +15,7 @@ class FitConfig:
     steps: int = 20_000  # training steps
     seed: int = 0  # of all randomness: weights, batches, jitter
     downscale: int = 1  # average pictures over blocks of this many pixels a side
-    batch_size: int = 1024  # rays a step
+    batch_size: int = 512  # rays a step
     batching: Literal["all_images", "single_image"] = "all_images"  # where a batch is drawn from
     background: Literal["white", "black", "random"] = "white"  # what RGBA pictures are put on
     straight_alpha: bool = False  # downscale colours without weighting them by opacity
@@ -46,7 +46,7 @@ class FitConfig:
     stop_level_gradient: bool = True  # take the positions of finer samples as constants
     empty_depth_near: bool = False  # depth of empty rays: near end (as published) or far end
 
-    learning_rate: float = 5e-3  # at the start
+    learning_rate: float = 1e-2  # at the start
     final_learning_rate: float = 2e-4  # at the end
     delay_steps: int = 100  # soft start: so many steps ...
     delay_multiplier: float = 0.1  # ... from this share of the learning rate

@@ -6,10 +6,8 @@ import os
 import pathlib
 from typing import Any
 
-import numpy as np
-
 from .._typing import PyTree
-from ..images import as_bytes, Image
+from ..images import Image, side_by_side
 from ..io import FileError, read_json, write_json, write_picture
 from ..scene import save, SCENE_FILE
 from ._checkpoint import load_state, save_state
@@ -153,9 +151,7 @@ class Run:
         """
         folder = self.folder / "pictures"
         folder.mkdir(exist_ok=True)
-        line = np.full((image.height, max(2, image.width // 50), 3), 128, np.uint8)
-        pair = np.concatenate([as_bytes(image), line, as_bytes(truth)], axis=1)
-        write_picture(folder / f"{name}.png", pair)
+        write_picture(folder / f"{name}.png", side_by_side([image, truth]))
 
 
 def open_run(folder: str | os.PathLike) -> Run:

@@ -70,8 +70,29 @@ def start_state(
     The state.
     """
     trainable = trainable_leaves(model) if trainable is None else trainable
+    model, extra = strong_types(model), strong_types(extra)
     moments = optimizer.init(eqx.filter(model, trainable))
     return FitState(model, moments, extra, key, jnp.zeros((), jnp.int32), float(steps))
+
+
+def strong_types(tree: PyTree) -> PyTree:
+    """A tree whose numbers have no weak types (see JAX): a step returns none, and so the second
+    step would be compiled anew.
+
+    **Arguments:**
+
+    - `tree`: any pytree.
+
+    **Returns:**
+
+    The same tree.
+    """
+
+    def strong(leaf: Any) -> Any:
+        number = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.number)
+        return jax.lax.convert_element_type(leaf, leaf.dtype) if number else leaf
+
+    return jax.tree.map(strong, tree)
 
 
 def largest_entry(tree: PyTree) -> Float[Array, ""]:

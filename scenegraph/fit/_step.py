@@ -7,7 +7,7 @@ import optax
 
 from .._typing import PyTree, RandomKey, Scalar
 from ..scene import trainable_leaves
-from ._state import FitState, largest_entry, StepInfo
+from ._state import FitState, largest_entry, StepInfo, strong_types
 
 
 # Called as `loss(model, state, batch, key)`; returns `(value, state)`.
@@ -48,6 +48,7 @@ def step(
     )
     model = eqx.combine(eqx.apply_updates(free, updates), held)
     info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient))
+    extra = strong_types(extra)
     return FitState(model, moments, extra, state.key, state.step + 1, state.horizon), info
 
 

@@ -6,6 +6,7 @@ from ._image import (
     as_bytes as as_bytes,
     Image as Image,
     Linear as Linear,
+    side_by_side as side_by_side,
     SRGB as SRGB,
 )
 from ._resize import shrink as shrink

@@ -1,4 +1,5 @@
 import abc
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -85,6 +86,22 @@ class Image(AbstractModule):
     def width(self) -> int:
         """In pixels."""
         return self.rgb.shape[1]
+
+
+def side_by_side(images: Sequence[Image]) -> np.ndarray:
+    """The bytes of several pictures of one height in a row, grey lines between them.
+
+    **Arguments:**
+
+    - `images`: from left to right.
+
+    **Returns:**
+
+    A numpy array `height width 3` of uint8.
+    """
+    line = np.full((images[0].height, max(2, images[0].width // 50), 3), 128, np.uint8)
+    first, *others = [as_bytes(image) for image in images]
+    return np.concatenate([first, *(part for other in others for part in (line, other))], axis=1)
 
 
 def as_bytes(image: Image) -> np.ndarray:

@@ -11,6 +11,9 @@ from ._transformed import Transformed
 
 
 _RESERVED = ("background", "integrator", "transform")
+# What every medium has at least when colours are mixed: where there is next to nothing, the mixture
+# is even, and its derivative stays far from overflow.
+_TRACE = 1e-12
 
 
 class Group(AbstractNode):
@@ -83,9 +86,9 @@ def sum_media(media: list[Medium], like: jax.Array) -> Medium:
         return Medium(jnp.zeros_like(like), jnp.zeros_like(like, shape=3))
     densities = jnp.stack([medium.density for medium in media])
     colors = jnp.stack([medium.rgb for medium in media])
-    total = jnp.sum(densities)
-    shares = jnp.where(total > 0, densities / jnp.where(total > 0, total, 1), 1 / len(media))
-    return Medium(total, jnp.sum(shares[:, None] * colors, axis=0))
+    amounts = densities + _TRACE
+    shares = amounts / jnp.sum(amounts)
+    return Medium(jnp.sum(densities), jnp.sum(shares[:, None] * colors, axis=0))
 
 
 def _hull(a: Span, b: Span) -> Span:

@@ -1,0 +1,24 @@
+"""Every Python block of the documentation runs, block after block in one namespace a file."""
+
+import pathlib
+import re
+
+import pytest
+
+
+ROOT = pathlib.Path(__file__).parents[1]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
+
+
+@pytest.mark.parametrize("file", WITH_CODE, ids=lambda file: file.name)
+def test_code_blocks_run(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "documentation"}
+    for block in BLOCK.findall(file.read_text()):
+        exec(compile(block, str(file), "exec"), namespace)
+
+
+def test_blocks_are_found():
+    assert {"README.md", "getting-started.md", "state.md"} <= {file.name for file in WITH_CODE}
