@@ -12,3 +12,4 @@ from ._perspective import (
     focal_from_fov as focal_from_fov,
     PerspectiveCamera as PerspectiveCamera,
 )
+from ._scaled import scale_resolution as scale_resolution

@@ -34,7 +34,13 @@ class Eval:
         say(f"wrote {run.metrics}")
 
 
-def evaluate_run(run: Run, scene: Scene, folder: pathlib.Path, split: str | None) -> dict[str, Any]:
+def evaluate_run(
+    run: Run,
+    scene: Scene,
+    folder: pathlib.Path,
+    split: str | None,
+    frames: list[int] | None = None,
+) -> dict[str, Any]:
     """Scores a run on a split, and writes metrics and pictures beside the truth.
 
     **Arguments:**
@@ -43,6 +49,7 @@ def evaluate_run(run: Run, scene: Scene, folder: pathlib.Path, split: str | None
     - `scene`: its scene.
     - `folder`: the data folder.
     - `split`: which pictures; `None` for the best held-out split there is.
+    - `frames`: numbers of the pictures to score; `None` for all.
 
     **Returns:**
 
@@ -54,11 +61,13 @@ def evaluate_run(run: Run, scene: Scene, folder: pathlib.Path, split: str | None
     scores = evaluate(
         scene,
         views,
+        frames=frames,
         seen=lambda frame, image, truth: run.save_pair(f"{split}_{frame:03d}", image, truth),
     )
     protocol = {
         "split": split,
-        "pictures": views.frames,
+        "pictures": len(scores),
+        "of": views.frames,
         "size": [int(views.widths[0]), int(views.heights[0])],
         "downscale": config.downscale,
         "background": config.background,

@@ -18,7 +18,7 @@ from ..fit import (
     find_box,
     fit,
     FitConfig,
-    FitResult,
+    FitState,
     JsonLines,
     load_views,
     make_batches,
@@ -26,24 +26,17 @@ from ..fit import (
     make_optimizer,
     make_scene,
     open_run,
-    plot_log,
     preset,
     Progress,
-    read_log,
     Run,
     start_state,
 )
-from ..scene import save, Scene
+from ..scene import save
 from ._console import say
-from ._eval import evaluate_run, held_out_split
+from ._eval import held_out_split
+from ._finale import Finale, plan_finale
 from ._paths import CAMERAS_FILE, turntable
-from ._render import render_path
 from ._time import process_age, seconds_of
-
-
-_TURNTABLE_FRAMES = 30
-# Seconds for the plot, the files, and loading the held-out pictures once more.
-_FINALE_OVERHEAD = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,15 +65,15 @@ class Fit:
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
         run = open_run(self.out or _next_free())
-        run.prepare(resume=self.resume)
+        run.check(resume=self.resume)
         folder = self._data_folder(run)
-        run.save_config(self.config, data=str(folder), preset=self.preset)
-        say(f"data {folder}, run {run.folder}")
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
-        result = self._fit(run, views, held_out)
-        run.save(result.state)
-        _finish(run, result, folder)
+        run.save_config(self.config, data=str(folder), preset=self.preset)
+        say(f"data {folder}, run {run.folder}")
+        state, finale = self._fit(run, views, held_out)
+        run.save(state)
+        finale.play(run, state.model, folder)
 
     def _data_folder(self, run: Run) -> pathlib.Path:
         if self.data is not None:
@@ -91,26 +84,24 @@ class Fit:
             make_dataset(folder)
         return folder
 
-    def _fit(self, run: Run, views: Views, held_out: Views) -> FitResult:
-        config = self.config
+    def _fit(self, run: Run, views: Views, held_out: Views) -> tuple[FitState, Finale]:
+        config, key = self.config, jax.random.key(self.config.seed)
         box = find_box(config, views)
         if box is not None:
             say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
-        key = jax.random.key(config.seed)
         scene = make_scene(config, box, key=jax.random.fold_in(key, 1))
         save(turntable(views), run.folder / CAMERAS_FILE)
-        batches, loss, optimizer = (
-            make_batches(config, views, box),
-            make_loss(config),
-            make_optimizer(config),
-        )
+        batches, loss = make_batches(config, views, box), make_loss(config)
+        optimizer = make_optimizer(config)
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
             state = run.restore(start_state(scene, optimizer, extra=extra, key=key))
             run.cut_log(int(state.step))
             say(f"resuming at step {int(state.step):,}")
-        return fit(
+        limit = None if self.max_time is None else seconds_of(self.max_time)
+        finale = plan_finale(scene, held_out, limit)
+        result = fit(
             scene,
             batches,
             optimizer=optimizer,
@@ -119,23 +110,14 @@ class Fit:
             key=key,
             callbacks=_callbacks(run, config, held_out),
             state=state,
-            deadline=self._deadline(scene, held_out),
+            deadline=None if limit is None else _deadline(limit - finale.seconds),
         )
-
-    def _deadline(self, scene: Scene, held_out: Views) -> Deadline | None:
-        if self.max_time is None:
-            return None
-        finale = _finale_seconds(scene, held_out)
-        return Deadline(time.monotonic() + seconds_of(self.max_time) - process_age() - finale)
+        return result.state, finale
 
 
-def _finale_seconds(scene: Scene, held_out: Views) -> float:
-    """How long the last pictures will take, from one that is rendered now (and compiled for)."""
-    evaluate(scene, held_out, frames=[0])
-    begin = time.monotonic()
-    evaluate(scene, held_out, frames=[0])
-    one = time.monotonic() - begin
-    return _FINALE_OVERHEAD + 1.2 * one * (held_out.frames + _TURNTABLE_FRAMES)
+def _deadline(limit: float) -> Deadline:
+    """The moment at which the process will be `limit` seconds old."""
+    return Deadline(time.monotonic() + limit - process_age())
 
 
 def _next_free() -> pathlib.Path:
@@ -173,14 +155,3 @@ class _Sample:
         mean = float(np.mean([score.psnr for score in scores]))
         say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
         self.run.append({"step": progress.step, "test_psnr": mean})
-
-
-def _finish(run: Run, result: FitResult, folder: pathlib.Path) -> None:
-    """Everything one wants to look at after a fit."""
-    plot_log(read_log(run.log), run.folder / "curve.png")
-    metrics = evaluate_run(run, result.scene, folder, None)
-    render_path(run, "orbit", _TURNTABLE_FRAMES, run.folder / "turntable.gif")
-    say(
-        f"test psnr {metrics['psnr']:.2f} dB, ssim {metrics['ssim']:.3f} on "
-        f"{len(metrics['per_image'])} pictures; see {run.folder}"
-    )

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from ..cameras import scale_resolution
 from ..fit import open_run, Run
 from ..images import as_bytes
 from ..io import write_animation, write_picture
@@ -38,7 +39,9 @@ class Render:
         say(f"wrote {out}")
 
 
-def render_path(run: Run, path: str, frames: int, out: pathlib.Path) -> None:
+def render_path(
+    run: Run, path: str, frames: int, out: pathlib.Path, *, most_pixels: int | None = None
+) -> None:
     """Renders a run's scene along a path.
 
     **Arguments:**
@@ -47,8 +50,12 @@ def render_path(run: Run, path: str, frames: int, out: pathlib.Path) -> None:
     - `path`: `orbit` or `spiral`.
     - `frames`: how many.
     - `out`: the file; a `.png` gets the first frame alone.
+    - `most_pixels`: frames are made smaller if they are wider than this. Keyword only argument.
     """
     scene, memory = load(run.folder), load(run.folder / CAMERAS_FILE)
+    camera = memory["camera"]
+    if most_pixels is not None and camera.width > most_pixels:
+        memory["camera"] = scale_resolution(camera, most_pixels / camera.width)
     cameras = path_cameras(path, memory, frames)
     if out.suffix == ".png":
         write_picture(out, as_bytes(render(scene, cameras[0])))

@@ -57,7 +57,7 @@ class FitConfig:
     sum_channels: bool = False  # add squared errors of the channels (as published), or average
     jitter: bool = True  # random sample positions while training
 
-    log_every: int = 100  # steps between lines of the log
+    log_every: int = 50  # steps between lines of the log
     eval_every: int = 0  # steps between PSNRs on a few held-out pictures; 0 for never
     save_every: int = 1000  # steps between checkpoints; 0 for only at the end
 

@@ -42,8 +42,8 @@ class Run:
         """`checkpoint.sg`: all that is needed to go on."""
         return self.folder / "checkpoint.sg"
 
-    def prepare(self, *, resume: bool) -> None:
-        """Makes the folder, or makes sure that it can be gone on with.
+    def check(self, *, resume: bool) -> None:
+        """Makes sure that the folder can be written to; writes nothing.
 
         **Arguments:**
 
@@ -61,16 +61,16 @@ class Run:
                 f"{self.folder} is not empty; pass --resume to go on with the fit there, or "
                 "another --out."
             )
-        self.folder.mkdir(parents=True, exist_ok=True)
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
-        """Writes `config.json`.
+        """Writes `config.json`, making the folder.
 
         **Arguments:**
 
         - `config`: the settings.
         - `others`: what else to remember, such as the data folder.
         """
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "config.json", {**others, "fit": dataclasses.asdict(config)})
 
     def load_config(self) -> tuple[FitConfig, dict[str, Any]]:

@@ -1,6 +1,8 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 
 def as_float_leaf(value):
@@ -25,14 +27,15 @@ def as_float_leaf(value):
         value = jnp.asarray(value)
     if not eqx.is_array_like(value):
         raise TypeError(f"a physical quantity must be a number or an array; got {value!r}")
-    kind = (
-        value.dtype
-        if eqx.is_array(value) or isinstance(value, np.ndarray)
-        else np.result_type(value)
-    )
+    typed = eqx.is_array(value) or isinstance(value, np.ndarray)
+    kind = value.dtype if typed else np.result_type(value)
     if jnp.issubdtype(kind, jnp.floating):
-        keeps = eqx.is_array(value) or isinstance(value, np.ndarray)
-        return jnp.asarray(value, dtype=None if keeps else float)
+        return _strong(jnp.asarray(value, dtype=None if typed else float))
     if jnp.issubdtype(kind, jnp.integer):
         return jnp.asarray(value, dtype=float)
     raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")
+
+
+def _strong(array: jax.Array) -> jax.Array:
+    """Without JAX's weak type, which would make equal scenes compile twice."""
+    return lax.convert_element_type(array, array.dtype) if array.weak_type else array
