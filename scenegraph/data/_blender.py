@@ -115,7 +115,11 @@ def _picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     picture = folder / name
     if not picture.suffix:
         picture = picture.with_name(picture.name + ".png")
-    if pathlib.PurePath(name).is_absolute() or not picture.resolve().is_relative_to(folder):
+    try:
+        inside = picture.resolve().is_relative_to(folder)
+    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name with a zero
+        raise FileError(f"{where}: `file_path` {name!r} names no file ({error}).") from error
+    if pathlib.PurePath(name).is_absolute() or not inside:
         raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
     return picture
 
@@ -123,7 +127,7 @@ def _picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
 def _pose(where: str, frame: dict) -> np.ndarray:
     try:
         pose = np.asarray(frame.get("transform_matrix"), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FileError(f"{where}: `transform_matrix` is not a matrix of numbers.") from error
     if pose.shape != (4, 4):
         raise FileError(f"{where}: `transform_matrix` must be 4x4; its shape is {pose.shape}.")

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Vector
-from ..numerics import AbstractModule, safe_sin
+from ..numerics import AbstractModule, octaves, safe_sin
 from ..rays import AbstractGaussian
 
 
@@ -51,12 +51,10 @@ class IntegratedPositional(AbstractEncoding):
         return 6 * (self.max_degree - self.min_degree)
 
     def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
-        scales = _scales(self.min_degree, self.max_degree, gaussian.mean.dtype)
-        angles = (scales[:, None] * gaussian.mean).reshape(-1)
-        variances = ((scales**2)[:, None] * gaussian.variance()).reshape(-1)
-        phases = jnp.concatenate([angles, angles + 0.5 * jnp.pi])
-        damping = jnp.exp(-0.5 * variances)
-        return jnp.concatenate([damping, damping]) * safe_sin(phases)
+        sines, cosines = octaves(gaussian.mean, self.min_degree, self.max_degree)
+        scales = _scales(self.min_degree, self.max_degree, sines.dtype)
+        damping = jnp.exp(-0.5 * (scales**2)[:, None] * gaussian.variance())
+        return jnp.concatenate([damping * sines, damping * cosines]).reshape(-1)
 
 
 class Positional(AbstractEncoding):

@@ -25,10 +25,10 @@ def read_json(path: str | os.PathLike) -> Any:
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise FileError(f"{path} is not JSON text: {error}.") from error
     except json.JSONDecodeError as error:
         raise FileError(f"{path} is not valid JSON (line {error.lineno}): {error.msg}.") from error
+    except (ValueError, RecursionError) as error:  # bytes that are not text; absurd numbers
+        raise FileError(f"{path} is not JSON text: {error}.") from error
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:

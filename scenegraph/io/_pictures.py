@@ -25,9 +25,11 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
     `FileError` for a file that is missing, damaged, absurdly large, or not 8 bits deep.
     """
     try:
-        with warnings.catch_warnings():
+        # An open file and one plugin: imageio takes some names for addresses or archives, and
+        # tries all sorts of readers on what is not a picture.
+        with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
-            picture = np.asarray(iio.imread(os.fspath(path)))
+            picture = np.asarray(iio.imread(file, plugin="pillow"))
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:

@@ -4,6 +4,7 @@ from ._compact import compact as compact, Compaction as Compaction
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
+from ._octaves import octaves as octaves
 from ._safe import (
     safe_divide as safe_divide,
     safe_norm as safe_norm,
