@@ -58,7 +58,7 @@ class FitConfig:
     jitter: bool = True  # random sample positions while training
 
     log_every: int = 50  # steps between lines of the log
-    eval_every: int = 0  # steps between PSNRs on a few held-out pictures; 0 for never
+    eval_every: int = 500  # steps between PSNRs on a few held-out pictures; 0 for never
     save_every: int = 1000  # steps between checkpoints; 0 for only at the end
 
 

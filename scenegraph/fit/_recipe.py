@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import numpy as np
 import optax
@@ -118,7 +119,8 @@ def make_scene(
 
     The scene; all but the network is frozen.
     """
-    field = make_field(config, key=key)
+    # One compiled program instead of one for each layer.
+    field = eqx.filter_jit(make_field)(config, key=key)
     volume = Volume(field, bounds=None) if box is None else _boxed(field, *box)
     scene = Scene(
         Group(field=volume),
