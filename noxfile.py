@@ -77,7 +77,7 @@ def examples(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """The benchmarks; arguments after `--` are theirs."""
     session.install(".")
-    session.run("python", "benchmarks/run.py", *session.posargs)
+    session.run("python", "tests/benchmarks/run.py", *session.posargs)
 
 
 @nox.session

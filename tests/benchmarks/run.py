@@ -1,0 +1,17 @@
+"""The benchmarks: `nox -s bench -- NAME [--options]`; figures are printed and written as JSON."""
+
+import pathlib
+import sys
+
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import mipnerf_step  # noqa: E402
+import tyro  # noqa: E402
+
+
+COMMANDS = {"mipnerf": mipnerf_step.main}
+
+
+if __name__ == "__main__":
+    tyro.extras.subcommand_cli_from_dict(COMMANDS)
