@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import tyro
 
 from ..fit import evaluate, load_views, open_run, Run, summary
-from ..io import write_json
+from ..io import FileError, write_json
 from ..scene import load, Scene
 from ._console import say
 
@@ -27,7 +27,7 @@ class Eval:
         """Evaluates and prints the means."""
         run = open_run(self.run)
         _, others = run.load_config()
-        folder = self.data or pathlib.Path(others["data"])
+        folder = self.data or remembered_data(run, others)
         metrics = evaluate_run(run, load(run.folder), folder, self.split)
         for name in ("psnr", "ssim", "psnr_8bit", "ssim_8bit"):
             say(f"{name:>10}  {metrics[name]:.4f}")
@@ -79,6 +79,27 @@ def evaluate_run(
     metrics = summary(scores, protocol)
     write_json(run.metrics, metrics)
     return metrics
+
+
+def remembered_data(run: Run, others: dict[str, Any]) -> pathlib.Path:
+    """The data folder that a run was fitted to.
+
+    **Arguments:**
+
+    - `run`: for the message.
+    - `others`: from its `config.json`.
+
+    **Returns:**
+
+    The folder.
+
+    **Errors:**
+
+    `FileError` if the run does not say.
+    """
+    if not isinstance(others.get("data"), str):
+        raise FileError(f"{run.folder}/config.json does not name its data folder; pass one.")
+    return pathlib.Path(others["data"])
 
 
 def held_out_split(folder: pathlib.Path) -> str:

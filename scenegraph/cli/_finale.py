@@ -19,7 +19,7 @@ _TURNTABLE_PIXELS = 160
 # Of --max-time, at most this share goes into the last pictures.
 _SHARE = 0.25
 # Seconds for the plot, the files, and loading the held-out pictures once more.
-_OVERHEAD = 5.0
+_OVERHEAD = 8.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ def plan_finale(scene: Scene, held_out: Views, max_time: float | None) -> Finale
     evaluate(scene, held_out, frames=[0])
     begin = time.monotonic()
     evaluate(scene, held_out, frames=[0])
-    one = 1.2 * (time.monotonic() - begin)
+    one = 1.3 * (time.monotonic() - begin)
     film = _TURNTABLE_FRAMES * one * min(1.0, _TURNTABLE_PIXELS / int(held_out.widths[0])) ** 2
     count = int((_SHARE * max_time - _OVERHEAD - film) / one)
     count = max(1, min(held_out.frames, count))

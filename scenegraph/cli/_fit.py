@@ -64,14 +64,14 @@ class Fit:
 
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
+        limit = None if self.max_time is None else seconds_of(self.max_time)
         run = open_run(self.out or _next_free())
         run.check(resume=self.resume)
         folder = self._data_folder(run)
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
-        run.save_config(self.config, data=str(folder), preset=self.preset)
         say(f"data {folder}, run {run.folder}")
-        state, finale = self._fit(run, views, held_out)
+        state, finale = self._fit(run, folder, views, held_out, limit)
         run.save(state)
         finale.play(run, state.model, folder)
 
@@ -84,22 +84,22 @@ class Fit:
             make_dataset(folder)
         return folder
 
-    def _fit(self, run: Run, views: Views, held_out: Views) -> tuple[FitState, Finale]:
+    def _fit(
+        self, run: Run, folder: pathlib.Path, views: Views, held_out: Views, limit: float | None
+    ) -> tuple[FitState, Finale]:
         config, key = self.config, jax.random.key(self.config.seed)
         box = find_box(config, views)
         if box is not None:
             say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
         scene = make_scene(config, box, key=jax.random.fold_in(key, 1))
-        save(turntable(views), run.folder / CAMERAS_FILE)
         batches, loss = make_batches(config, views, box), make_loss(config)
         optimizer = make_optimizer(config)
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
             state = run.restore(start_state(scene, optimizer, extra=extra, key=key))
-            run.cut_log(int(state.step))
             say(f"resuming at step {int(state.step):,}")
-        limit = None if self.max_time is None else seconds_of(self.max_time)
+        self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
         result = fit(
             scene,
@@ -113,6 +113,12 @@ class Fit:
             deadline=None if limit is None else _deadline(limit - finale.seconds),
         )
         return result.state, finale
+
+    def _begin(self, run: Run, folder: pathlib.Path, views: Views, step: int) -> None:
+        """Writes what a run begins with: not before everything is known to fit together."""
+        run.save_config(self.config, data=str(folder), preset=self.preset)
+        run.cut_log(step)
+        save(turntable(views), run.folder / CAMERAS_FILE)
 
 
 def _deadline(limit: float) -> Deadline:

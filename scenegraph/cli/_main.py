@@ -1,5 +1,4 @@
 import dataclasses
-import pathlib
 import sys
 from typing import Annotated
 
@@ -7,7 +6,7 @@ import tyro
 
 from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError
-from ._eval import Eval
+from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
 from ._render import Render
@@ -59,8 +58,9 @@ def _start(arguments: list[str]) -> Fit:
     config: FitConfig = preset(name)
     data = None
     if "--resume" in arguments and out is not None:
-        config, others = open_run(out).load_config()
-        name, data = others.get("preset", name), pathlib.Path(others["data"])
+        run = open_run(out)
+        config, others = run.load_config()
+        name, data = others.get("preset", name), remembered_data(run, others)
     return dataclasses.replace(Fit(), preset=name, config=config, data=data)
 
 

@@ -20,6 +20,9 @@ from ._bounds import look_centre
 from ._views import Views
 
 
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+
+
 class _Frame(NamedTuple):
     name: str
     picture: pathlib.Path
@@ -113,7 +116,7 @@ def _picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     """The picture's file; only files inside the data folder are ever opened."""
     folder = path.parent.resolve()
     picture = folder / name
-    if not picture.suffix:
+    if picture.suffix.lower() not in _PICTURES:
         picture = picture.with_name(picture.name + ".png")
     try:
         inside = picture.resolve().is_relative_to(folder)

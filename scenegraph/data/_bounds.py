@@ -13,7 +13,7 @@ from ._views import Views
 _CELLS = 48
 _VISIBLE = 0.02
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
-_QUORUM = 0.25
+_QUORUM = 0.5
 
 
 def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -26,12 +26,16 @@ def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
     **Returns:**
 
-    The point. Axes that do not cross are drawn, weakly, to the cameras' own middle.
+    The point. Axes that do not cross, as those of a single camera, are drawn weakly to a point
+    ahead of the cameras, as far away as these are apart (or one unit).
     """
+    middle = positions.mean(axis=0)
+    apart = float(np.linalg.norm(positions - middle, axis=1).max())
+    ahead = middle + directions.mean(axis=0) * (apart or 1.0)
     across = np.eye(3) - directions[:, :, None] * directions[:, None, :]
     weak = 1e-6 * len(positions)
     matrix = across.sum(axis=0) + weak * np.eye(3)
-    right = (across @ positions[:, :, None]).sum(axis=0)[:, 0] + weak * positions.mean(axis=0)
+    right = (across @ positions[:, :, None]).sum(axis=0)[:, 0] + weak * ahead
     return np.linalg.solve(matrix, right)
 
 

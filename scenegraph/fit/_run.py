@@ -56,11 +56,16 @@ class Run:
         """
         if resume and not self.checkpoint.exists():
             raise FileError(f"there is no checkpoint in {self.folder} to resume from.")
-        if not resume and self.folder.exists() and any(self.folder.iterdir()):
+        if not resume and self._in_use():
             raise FileError(
                 f"{self.folder} is not empty; pass --resume to go on with the fit there, or "
                 "another --out."
             )
+
+    def _in_use(self) -> bool:
+        """Whether there is more in the folder than a fit leaves that never came to a checkpoint."""
+        there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
+        return bool(there - {"config.json", "cameras.sg", self.log.name, "data"})
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json`, making the folder.

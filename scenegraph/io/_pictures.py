@@ -29,6 +29,8 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
         # tries all sorts of readers on what is not a picture.
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
+            PillowImage.open(file)  # reads no more than the size
+            file.seek(0)
             picture = np.asarray(iio.imread(file, plugin="pillow"))
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error

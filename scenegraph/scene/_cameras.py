@@ -1,6 +1,7 @@
 from typing import Any
 
 from ..cameras import AbstractCamera, MovedCamera
+from ..numerics import is_frozen, unfreeze
 from ._group import Group
 from ._scene import Scene
 from ._transformed import Transformed
@@ -32,6 +33,8 @@ def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
 
 
 def _cameras(node: Any, path: tuple[str, ...]) -> dict[str, AbstractCamera]:
+    if is_frozen(node):
+        return _cameras(unfreeze(node), path)
     if isinstance(node, AbstractCamera):
         return {".".join(path): node}
     if isinstance(node, Transformed):

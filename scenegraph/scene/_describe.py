@@ -58,7 +58,7 @@ def _holds_arrays(node: Any) -> bool:
 
 def _children(node: Any) -> list[tuple[str, Any]]:
     if isinstance(node, Frozen):
-        return _children(node.value)
+        return [(name, Frozen(child)) for name, child in _children(node.value)]
     if isinstance(node, Transformed):
         return [("transform", node.transform), *_children(node.child)]
     if isinstance(node, Scene):

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import PyTree, RandomKey
+from ..numerics import is_frozen
 from ..rays import Medium, Ray, Section, Span
-from ._node import AbstractNode
+from ._node import AbstractNode, check_node
 from ._transformed import Transformed
 
 
@@ -28,8 +29,9 @@ class Group(AbstractNode):
     children: dict[str, Any]
 
     def __init__(self, **children: Any):
-        for name in children:
+        for name, child in children.items():
             _check_name(name)
+            check_node(child, f"the child {name!r} of a Group")
         self.children = children
 
     def span(self, ray: Ray) -> Span:
@@ -63,6 +65,8 @@ def fills_space(node: Any) -> bool:
 
     False for cameras, for empty groups, and for what is only made of these.
     """
+    if is_frozen(node):
+        return fills_space(node.value)
     if isinstance(node, Transformed):
         return fills_space(node.child)
     if isinstance(node, Group):

@@ -1,7 +1,9 @@
 import abc
+from typing import Any
 
 from .._typing import PyTree, RandomKey
-from ..numerics import AbstractModule
+from ..cameras import AbstractCamera
+from ..numerics import AbstractModule, is_frozen
 from ..rays import Medium, Ray, Section, Span
 
 
@@ -48,3 +50,23 @@ class AbstractNode(AbstractModule):
 
         The medium; its density is per unit length of the frame around the node.
         """
+
+
+def check_node(value: Any, place: str) -> None:
+    """Refuses what would otherwise be left out of the picture without a word.
+
+    **Arguments:**
+
+    - `value`: what is to be part of a scene; a frozen node is one too.
+    - `place`: for the message.
+
+    **Errors:**
+
+    `TypeError` for what is neither a node nor a camera.
+    """
+    value = value.value if is_frozen(value) else value
+    if not isinstance(value, AbstractNode | AbstractCamera):
+        raise TypeError(
+            f"{place} must be a node (such as a Group or a Volume) or a camera; got a "
+            f"{type(value).__name__}. A field becomes a node in a `Volume`."
+        )

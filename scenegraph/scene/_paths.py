@@ -1,7 +1,7 @@
 """Names of leaves: child names, then field names, joined by dots."""
 
 import difflib
-import fnmatch
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -86,9 +86,12 @@ def _matches(pattern: list[str], path: list[str]) -> bool:
         return True
     if pattern[0] == "**":
         return any(_matches(pattern[1:], path[i:]) for i in range(len(path) + 1))
-    return (
-        bool(path) and fnmatch.fnmatchcase(path[0], pattern[0]) and _matches(pattern[1:], path[1:])
-    )
+    return bool(path) and _fits(pattern[0], path[0]) and _matches(pattern[1:], path[1:])
+
+
+def _fits(pattern: str, name: str) -> bool:
+    anything = ".*".join(re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(anything, name) is not None
 
 
 def _refuse(pattern: str, paths: list[str]) -> ValueError:

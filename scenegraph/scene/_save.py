@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
@@ -82,7 +83,7 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
         return _decode(header["tree"], arrays, own)
     except FileError as error:
         raise FileError(f"{path}: {error}") from error
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} is damaged: {error!r}.") from error
 
 
@@ -97,14 +98,14 @@ def _encode(node: Any, arrays: list[np.ndarray]) -> Any:
         return node
     if eqx.is_array(node) or isinstance(node, np.ndarray):
         arrays.append(np.asarray(node))
-        return {"array": len(arrays) - 1}
+        return {"array": len(arrays) - 1, "dtype": arrays[-1].dtype.name}
     if isinstance(node, eqx.Module):
         names = [field.name for field in dataclasses.fields(node)]
         fields = {name: _encode(getattr(node, name), arrays) for name in names}
         return {"class": _class_name(type(node)), "fields": fields}
-    if isinstance(node, dict):
+    if type(node) is dict and all(isinstance(name, str) for name in node):
         return {"dict": {name: _encode(child, arrays) for name, child in node.items()}}
-    if isinstance(node, list | tuple):
+    if type(node) in (list, tuple):
         return {type(node).__name__: [_encode(child, arrays) for child in node]}
     return {"function": _function_name(node)}
 
@@ -120,7 +121,7 @@ def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
     if not isinstance(node, dict):
         return node
     if "array" in node:
-        return jnp.asarray(arrays[node["array"]])
+        return _typed(arrays[node["array"]], node.get("dtype"))
     if "class" in node:
         fields = {name: _decode(child, arrays, own) for name, child in node["fields"].items()}
         return _rebuild(_find_class(node["class"], own), fields)
@@ -132,13 +133,19 @@ def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
     return kind(_decode(child, arrays, own) for child in node[kind.__name__])
 
 
+def _typed(array: np.ndarray, dtype: str | None) -> jax.Array:
+    """An array as it was: numpy's format forgets types that numpy itself does not have."""
+    return jnp.asarray(array.view(dtype) if array.dtype.kind == "V" else array)
+
+
 def _find_class(name: str, own: dict[str, type]) -> type:
     if name in own:
         return own[name]
     cls = None
     if _ROOM.fullmatch(name):
         room, attribute = name.split(":")
-        cls = getattr(importlib.import_module(room), attribute, None)
+        with contextlib.suppress(ModuleNotFoundError):
+            cls = getattr(importlib.import_module(room), attribute, None)
     if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
         raise FileError(
             f"it names the class {name!r}, which is not the library's; pass it in `classes=`."

@@ -4,6 +4,7 @@ import equinox as eqx
 
 from ..numerics import AbstractModule
 from ._background import AbstractBackground, as_background
+from ._node import check_node
 
 
 class Scene(AbstractModule):
@@ -21,3 +22,6 @@ class Scene(AbstractModule):
         converter=as_background, default=(0.0, 0.0, 0.0), kw_only=True
     )
     integrator: Any = eqx.field(default=None, kw_only=True)
+
+    def __check_init__(self):
+        check_node(self.root, "the root of a Scene")

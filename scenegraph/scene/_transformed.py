@@ -6,7 +6,7 @@ from .._typing import PyTree, RandomKey
 from ..numerics import safe_norm
 from ..rays import Medium, Ray, Section, Span, transform_ray, transform_section
 from ..transforms import AbstractTransform
-from ._node import AbstractNode
+from ._node import AbstractNode, check_node
 
 
 class Transformed(AbstractNode):
@@ -23,6 +23,9 @@ class Transformed(AbstractNode):
 
     child: Any
     transform: AbstractTransform
+
+    def __check_init__(self):
+        check_node(self.child, "the child of a Transformed")
 
     def span(self, ray: Ray) -> Span:
         return self.child.span(transform_ray(self.transform.inverse(), ray))

@@ -1,0 +1,329 @@
+"""The command line, in this process."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+
+import equinox as eqx
+import imageio.v3 as iio
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from blender_folder import write_ball
+from helpers import assert_close
+from scenegraph.cli import main
+from scenegraph.cli._fit import Fit
+from scenegraph.cli._time import process_age, seconds_of
+from scenegraph.fit import FitConfig, JsonLines, preset, read_log
+from scenegraph.io import read_json, read_picture
+
+
+SMALL = "--batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4 --log-every 1".split()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> pathlib.Path:
+    return write_ball(tmp_path_factory.mktemp("data"), {"train": 4, "val": 1, "test": 2})
+
+
+@pytest.fixture(scope="module")
+def fitted(data, tmp_path_factory) -> pathlib.Path:
+    """A run folder after three steps. Tests that change it take a copy."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["fit", str(data), "--out", str(run), "--steps", "3", *SMALL]) == 0
+    return run
+
+
+@pytest.fixture
+def copy(fitted, tmp_path) -> pathlib.Path:
+    return pathlib.Path(shutil.copytree(fitted, tmp_path / "run"))
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """What `fit` would do with its arguments, without doing it."""
+
+    def parse(*arguments: str) -> Fit:
+        seen = []
+        monkeypatch.setattr(Fit, "main", lambda command: seen.append(command))
+        assert main(["fit", *arguments]) == 0
+        return seen[0]
+
+    return parse
+
+
+def refused(arguments, capsys, *parts: str) -> None:
+    """Exit code 2, and a last line in plain words that holds all `parts`."""
+    assert main([str(argument) for argument in arguments]) == 2
+    error = capsys.readouterr().err
+    last = error.splitlines()[-1]
+    assert "Traceback" not in error and last.startswith("scenegraph: ")
+    for part in parts:
+        assert part in last
+
+
+def log_of(run: pathlib.Path) -> list[tuple[int, float]]:
+    """Steps and losses in the log."""
+    lines = read_log(run / "metrics.jsonl")
+    return [(line["step"], line["loss"]) for line in lines if "loss" in line]
+
+
+# --- fit
+
+
+def test_run_folder_holds_what_it_should(fitted):
+    names = {path.name for path in fitted.iterdir()}
+    assert names >= {"config.json", "scene.sg", "checkpoint.sg", "metrics.jsonl", "metrics.json"}
+    assert names >= {"pictures", "curve.png", "turntable.gif"}
+    assert [step for step, _ in log_of(fitted)] == [1, 2, 3]
+    assert not list(fitted.rglob("*.part"))
+
+
+def test_metrics(fitted):
+    metrics = read_json(fitted / "metrics.json")
+    assert metrics.keys() == {"psnr", "ssim", "psnr_8bit", "ssim_8bit", "per_image", "protocol"}
+    assert [image["name"] for image in metrics["per_image"]] == ["./test/r_0", "./test/r_1"]
+    for name in ("psnr", "ssim", "psnr_8bit", "ssim_8bit"):
+        assert np.isfinite(metrics[name])
+        assert_close(metrics[name], np.mean([image[name] for image in metrics["per_image"]]))
+    assert metrics["protocol"]["split"] == "test" and metrics["protocol"]["pictures"] == 2
+
+
+def test_saved_scene_renders_what_was_scored(fitted, data):
+    scene, views = sg.load(fitted), sg.load_blender(data, "test")
+    image = sg.render(scene, views.camera(1))
+    score = float(sg.psnr(image.rgb, views.image(1).rgb))
+    assert score == pytest.approx(read_json(fitted / "metrics.json")["per_image"][1]["psnr"], 1e-4)
+
+
+def test_pictures_show_the_truth_on_the_right(fitted, data):
+    pair = read_picture(fitted / "pictures" / "test_001.png")
+    truth = np.round(255 * np.asarray(sg.load_blender(data, "test").image(1).rgb))
+    assert pair.shape[0] == 16
+    assert_close(pair[:, -16:], truth, 0, 1)
+    film = iio.imread(fitted / "turntable.gif")
+    assert film.ndim == 4 and len(film) > 1
+
+
+def test_flags_of_the_settings_are_kept(fitted):
+    settings = read_json(fitted / "config.json")
+    fit = settings["fit"]
+    assert fit["steps"] == 3 and fit["batch_size"] == 32 and fit["samples"] == [4, 4]
+    assert settings["preset"] == "tiny"
+
+
+def test_every_field_is_a_flag(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["fit", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(FitConfig):
+        assert "--" + field.name.replace("_", "-") in shown
+
+
+def test_flags_change_the_preset(parsed):
+    flags = "--learning-rate 0.25 --background black --no-use-view --near 1 --samples 3 4 5"
+    config = parsed("--preset", "mipnerf", *flags.split()).config
+    changed = {"learning_rate": 0.25, "background": "black", "use_view": False, "near": 1.0}
+    assert config == dataclasses.replace(preset("mipnerf"), **changed, samples=(3, 4, 5))
+
+
+def test_tiny_is_where_the_settings_start(parsed, tmp_path):
+    command = parsed(str(tmp_path), "--max-time", "5m")
+    assert command.config == preset("tiny") and command.data == tmp_path
+    assert command.max_time == "5m" and not command.resume
+
+
+def test_next_free_run_folder(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "001").mkdir(parents=True)
+    assert main(["fit", str(data), "--steps", "0", *SMALL]) == 0
+    assert (tmp_path / "runs" / "002" / "scene.sg").exists()
+
+
+def test_time_limit_ends_the_fit(data, tmp_path):
+    arguments = ["fit", data, "--out", tmp_path / "run", "--max-time", "1s", *SMALL]
+    assert main([str(argument) for argument in arguments]) == 0
+    assert 1 <= log_of(tmp_path / "run")[-1][0] < 20_000
+
+
+# --- fit --resume
+
+
+def test_resumed_fit_goes_on_from_its_checkpoint(copy, fitted):
+    arguments = ["fit", "--out", str(copy), "--resume", "--steps", "5", "--eval-every", "4"]
+    assert main(arguments) == 0
+    assert [step for step, _ in log_of(copy)] == [1, 2, 3, 4, 5]
+    assert log_of(copy)[:3] == log_of(fitted)
+    held_out = [line for line in read_log(copy / "metrics.jsonl") if "test_psnr" in line]
+    assert {3, 4, 5} == {line["step"] for line in held_out}
+    fit = read_json(copy / "config.json")["fit"]
+    assert fit["steps"] == 5 and fit["width"] == 8
+
+
+def test_interrupted_and_resumed_is_the_same_as_never_stopped(
+    fitted, data, tmp_path, monkeypatch, capsys
+):
+    def interrupt(log, progress):
+        if progress.step == 3:
+            raise KeyboardInterrupt
+        return False
+
+    run = tmp_path / "run"
+    arguments = ["fit", str(data), "--out", str(run), "--steps", "3", "--save-every", "2", *SMALL]
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonLines, "__call__", interrupt)
+        assert main(arguments) == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert main(["fit", "--out", str(run), "--resume"]) == 0
+    assert "resuming at step 2" in capsys.readouterr().err
+    assert eqx.tree_equal(sg.load(run), sg.load(fitted))
+    assert log_of(run) == log_of(fitted)[2:]
+
+
+def test_finished_fit_has_nothing_left_to_do(fitted, copy):
+    assert main(["fit", "--out", str(copy), "--resume"]) == 0
+    assert eqx.tree_equal(sg.load(copy), sg.load(fitted))
+    assert log_of(copy) == log_of(fitted)
+
+
+def test_nothing_to_resume(tmp_path, capsys):
+    refused(["fit", "--out", tmp_path / "none", "--resume"], capsys, "none")
+
+
+def test_checkpoint_of_another_network_is_refused(copy, capsys):
+    arguments = ["fit", "--out", copy, "--resume", "--steps", "5", "--width", "16"]
+    refused(arguments, capsys, "checkpoint.sg belongs to another scene", "network")
+    # The run is as good as before.
+    assert read_json(copy / "config.json")["fit"]["width"] == 8
+
+
+# --- fit refuses
+
+
+def test_folder_with_something_in_it(data, tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("precious")
+    refused(["fit", data, "--out", tmp_path, *SMALL], capsys, "is not empty", "--resume")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_unknown_preset(data, tmp_path, capsys):
+    arguments = ["fit", data, "--out", tmp_path / "run", "--preset", "mipnerv"]
+    refused(arguments, capsys, "'mipnerv'", "did you mean 'mipnerf'")
+
+
+@pytest.mark.parametrize(
+    "flags, reason",
+    [
+        (["--samples", "0"], "at least one sample"),
+        (["--learning-rate", "0"], "must be positive"),
+        (["--downscale", "99"], "cannot shrink"),
+    ],
+)
+def test_impossible_settings_leave_nothing_behind(data, tmp_path, capsys, flags, reason):
+    refused(["fit", data, "--out", tmp_path / "run", *flags], capsys, reason)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("limit", ["soon", "5 parsecs", "0s", "-3m", "1h30m"])
+def test_bad_time_limit(data, tmp_path, capsys, limit):
+    arguments = ["fit", data, "--out", tmp_path / "run", f"--max-time={limit}", *SMALL]
+    refused(arguments, capsys, "--max-time", "90s, 5m or 2h", repr(limit))
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_data_folder_leaves_nothing_behind(tmp_path, capsys):
+    refused(["fit", tmp_path / "none", "--out", tmp_path / "run"], capsys, "none")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("arguments", [["fit", "--wrong-flag", "1"], ["paint"], ["render"]])
+def test_wrong_usage_is_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2 and "Traceback" not in capsys.readouterr().err
+
+
+# --- The other commands
+
+
+def test_eval_writes_the_same_metrics_again(copy):
+    before = read_json(copy / "metrics.json")
+    (copy / "metrics.json").unlink()
+    assert main(["eval", str(copy)]) == 0
+    assert_close(read_json(copy / "metrics.json")["psnr"], before["psnr"], 1e-5)
+
+
+def test_eval_of_another_split_and_folder(copy, data, tmp_path, capsys):
+    moved = shutil.copytree(data, tmp_path / "elsewhere")
+    assert main(["eval", str(copy), "--split", "val", "--data", str(moved)]) == 0
+    assert read_json(copy / "metrics.json")["protocol"]["split"] == "val"
+    assert (copy / "pictures" / "val_000.png").exists() and "psnr" in capsys.readouterr().err
+
+
+def test_eval_of_a_split_that_is_not_there(copy, capsys):
+    refused(["eval", copy, "--split", "holdout"], capsys, "transforms_holdout.json")
+
+
+@pytest.mark.parametrize("path", ["orbit", "spiral"])
+def test_render_films_along_a_path(fitted, tmp_path, path):
+    out = tmp_path / "film.gif"
+    arguments = ["render", fitted, "--path", path, "--frames", "3", "--out", out]
+    assert main([str(argument) for argument in arguments]) == 0
+    # A GIF shows frames that are alike once, for longer.
+    assert iio.imread(out).shape[1:] == (16, 16, 3) and 1 < len(iio.imread(out)) <= 3
+
+
+def test_render_of_one_picture(fitted, tmp_path):
+    out = tmp_path / "still.png"
+    assert main(["render", str(fitted), "--frames", "1", "--out", str(out)]) == 0
+    assert read_picture(out).shape == (16, 16, 3)
+
+
+def test_inspect_prints_the_tree(fitted, capsys):
+    assert main(["inspect", str(fitted)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Scene") and "field" in out and "network weights" in out
+
+
+@pytest.mark.parametrize("command", ["eval", "render", "inspect"])
+def test_folder_that_is_no_run(tmp_path, capsys, command):
+    refused([command, tmp_path / "none"], capsys, "none")
+
+
+@pytest.mark.parametrize("file", ["scene.sg", "config.json", "cameras.sg"])
+def test_damaged_run(copy, capsys, file):
+    (copy / file).write_bytes((copy / file).read_bytes()[:100])
+    refused(["render", copy, "--frames", "1"], capsys, file)
+
+
+# --- Durations
+
+
+@pytest.mark.parametrize("text, seconds", [("90s", 90), ("5m", 300), ("2h", 7200), ("1.5", 1.5)])
+def test_durations(text, seconds):
+    assert seconds_of(text) == seconds
+
+
+def test_process_is_older_than_this_test():
+    first = process_age()
+    assert 0 < first <= process_age() < 24 * 3600
+
+
+# --- Without data
+
+
+@pytest.mark.slow
+def test_fit_without_data_makes_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "--steps", "300", "--log-every", "100"]) == 0
+    run = tmp_path / "runs" / "001"
+    counts = {
+        split: len(json.loads((run / "data" / f"transforms_{split}.json").read_text())["frames"])
+        for split in ("train", "test")
+    }
+    assert counts["train"] >= 40 and counts["test"] >= 10
+    assert read_picture(run / "data" / "train" / "r_0.png").shape == (64, 64, 4)
+    assert read_json(run / "metrics.json")["psnr"] > 15

@@ -1,0 +1,234 @@
+"""An instance of every final class of the library, and for every abstract class how to ask it.
+
+A new class is a new row; `contracts/` then checks it, and saves and loads it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import scenegraph as sg
+from architecture_classes import find_modules
+from scenegraph import (
+    cameras,
+    data,
+    encodings,
+    fields,
+    images,
+    integrators,
+    losses,
+    rays,
+    samplers,
+    scene,
+    shaders,
+    shapes,
+    transforms,
+)
+from scenegraph.numerics import AbstractModule, Frozen
+
+
+@dataclasses.dataclass
+class Contract:
+    """Instances of one abstract class; `call(instance, *inputs)`; inputs with a leading axis."""
+
+    instances: list[Any]
+    call: Callable
+    inputs: tuple = ()
+
+
+def numbers(*shape, seed=0) -> jax.Array:
+    """Between 0 and 1."""
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+
+
+def stack(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+# --- Three of everything that is asked for
+
+KEYS = jax.random.split(jax.random.key(0), 3)
+AXES = [[0.0, -4.0, 0.3], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]]
+POSE = transforms.Pose.look_at(*AXES)
+PERSPECTIVE = sg.PerspectiveCamera.look_at(*AXES, 0.7, 3, 2, near=1.0, far=6.0)
+ORTHOGRAPHIC = sg.OrthographicCamera.look_at(*AXES, 2.0, 3, 2, near=1.0, far=6.0)
+PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
+RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
+NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
+GAUSSIANS = jax.vmap(rays.Cone())(RAYS, NEAR, FAR)
+SECTIONS = rays.Section(GAUSSIANS, NEAR, FAR)
+HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2), jnp.ones(3))
+RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
+TARGETS, COUNTS = numbers(3, 2, 3, seed=1), numbers(3, 2, seed=2)
+PICTURES = numbers(3, 2, 4, 3)
+
+
+# --- Instances
+
+NET = fields.MipNerfMLP(
+    8, 2, view_width=8, encoding=encodings.IntegratedPositional(0, 4), key=KEYS[0]
+)
+FIELDS = [
+    NET,
+    fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
+    fields.NerfMLP(8, 2, view_width=8, degree=3, key=KEYS[2]),
+    fields.ConstantFog(0.7, [0.1, 0.5, 0.9]),
+    fields.GaussianBlob([0.2, 0.0, 0.1], 0.5, 2.0, [0.9, 0.2, 0.1]),
+]
+BOX = shapes.Box([-0.5, -0.6, -0.7], [0.5, 0.6, 0.8])
+SIMILARITY = transforms.Similarity([0.1, 0.2, 0.3], [0.9, 0.1, -0.2, 0.3], 1.5)
+TRANSFORMS = [
+    transforms.Affine([[1.5, 0.3, 0.0], [0.0, 0.5, 0.2], [-0.1, 0.0, 0.8]], [0.1, 0.2, -0.2]),
+    transforms.Pose(POSE.base, [0.1, -0.2, 0.3, 0.4, 0.5, -0.6]),
+    SIMILARITY,
+    transforms.Inverse(SIMILARITY),
+]
+VOLUMES = [scene.Volume(FIELDS[0], BOX), scene.Volume(FIELDS[3], None)]
+NODES = [
+    *VOLUMES,
+    scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
+    scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
+]
+SCENE = scene.Scene(NODES[3], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
+FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1]))
+VIEWS = data.Views(
+    jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
+    data.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
+    jnp.array([3, 3]),
+    jnp.array([2, 2]),
+    jnp.ones(2),
+    names=("a", "b"),
+)
+
+
+def ask_node(node, ray, section):
+    return node.span(ray), node.medium(section, node.prepare(ray))
+
+
+def ask_transform(transform, point):
+    back = transform.inverse().point(transform.point(point))
+    return transform.point(point), transform.direction(point), back
+
+
+def ask_filter(filter, rgb):
+    return filter(images.Image(rgb, rgb[..., 0], rgb[..., 1]))
+
+
+def ask_loss(loss, level, rgb, lossmult):
+    batch = data.Batch(jax.tree.map(lambda x: x[:2], RAYS), rgb, lossmult)
+    return loss((level, jax.tree.map(lambda x: 0.5 * x, level)), batch, SCENE)
+
+
+def ask_backdrop(backdrop, key, rgba):
+    return backdrop.compose(rgba, backdrop.behind(key, rgba.shape[0]))
+
+
+TABLE = {
+    fields.AbstractField: Contract(
+        FIELDS, lambda field, g, view: (field(g, view), field.density(g)), (GAUSSIANS, RAYS.view)
+    ),
+    shaders.AbstractShader: Contract(
+        [shaders.Constant([0.2, 0.3, 0.4])],
+        lambda shader, hit, view: shader(hit, view, ()),
+        (HITS, RAYS.view),
+    ),
+    scene.AbstractBackground: Contract(
+        [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4]))], lambda b, ray: b(ray), (RAYS,)
+    ),
+    scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
+    cameras.AbstractCamera: Contract(
+        [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE)],
+        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(2.0))),
+        (PIXELS,),
+    ),
+    encodings.AbstractEncoding: Contract(
+        [encodings.IntegratedPositional(0, 4), encodings.Positional(1, 4)],
+        lambda encoding, gaussian: encoding(gaussian),
+        (GAUSSIANS,),
+    ),
+    rays.AbstractBeam: Contract(
+        [rays.Cone(), rays.Cylinder()], lambda beam, *where: beam(*where), (RAYS, NEAR, FAR)
+    ),
+    rays.AbstractGaussian: Contract(
+        [
+            jax.tree.map(lambda x: x[0], GAUSSIANS),
+            rays.FullGaussian([0.1, 0.2, 0.3], [1, 0, 0], np.diag([1.0, 2, 3])),
+        ],
+        lambda gaussian, scale: (gaussian.variance() * scale, gaussian.covariance()),
+        (numbers(3),),
+    ),
+    samplers.AbstractSpacing: Contract(
+        [samplers.Uniform(), samplers.Disparity()],
+        lambda spacing, near, far: spacing(near, far, 4),
+        (NEAR, FAR),
+    ),
+    sg.filters.AbstractFilter: Contract([sg.Invert()], ask_filter, (PICTURES,)),
+    images.AbstractColorSpace: Contract(
+        [images.SRGB(), images.Linear()],
+        lambda space, rgb: (space.to_linear(rgb), space.from_linear(rgb)),
+        (numbers(3, 4, 3),),
+    ),
+    losses.AbstractLoss: Contract(
+        [losses.MultiLevelLoss(), losses.MultiLevelLoss(0.5, sum_channels=True)],
+        ask_loss,
+        (RADIANCE, TARGETS, COUNTS),
+    ),
+    transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
+    integrators.AbstractIntegrator: Contract(
+        [sg.Hierarchical((4, 5)), integrators.Nothing()],
+        lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
+        (RAYS,),
+    ),
+    data.AbstractPixelChoice: Contract(
+        [data.AllImages(), data.SingleImage(), data.Listed(jnp.array([1, 5, 7]))],
+        lambda choice, key: choice(VIEWS, 4, key),
+        (KEYS,),
+    ),
+    data.AbstractBackdrop: Contract(
+        [data.Solid([0.9, 1.0, 0.8]), data.Random(), data.IgnoreAlpha()],
+        ask_backdrop,
+        (KEYS, numbers(3, 5, 4)),
+    ),
+}
+
+
+# Classes without an abstract class of their own.
+RECORDS = [
+    jax.tree.map(lambda x: x[0], RAYS),
+    jax.tree.map(lambda x: x[0], HITS),
+    jax.tree.map(lambda x: x[0], SECTIONS),
+    rays.Span(1.0, 2.0),
+    rays.Medium(1.0, [0.1, 0.2, 0.3]),
+    RADIANCE,
+    images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),
+    BOX,
+    SCENE,
+    VIEWS,
+    data.Batch(RAYS, numbers(3, 3), numbers(3)),
+    data.RayBatches(VIEWS, 4),
+    losses.LossTerms([0.1, 0.2], [20.0, 30.0]),
+    fields.Dense(2, 3, key=KEYS[0]),
+    NET.network,
+    NET.output,
+    Frozen(BOX),
+]
+INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS
+
+
+# Training has tests of its own: its values hold keys and the optimiser's moments.
+CLASSES = [cls for cls in find_modules("scenegraph") if ".fit" not in cls.__module__]
+
+
+def final_classes(parent: type) -> set[type]:
+    """The library's final classes below `parent`."""
+    return {x for x in CLASSES if issubclass(x, parent) and not x.__name__.startswith("Abstract")}
+
+
+def abstract_classes() -> set[type]:
+    """The abstract classes that stand directly below `AbstractModule`."""
+    below = {cls for cls in CLASSES if cls.__bases__ == (AbstractModule,)}
+    return {cls for cls in below if cls.__name__.startswith("Abstract")}

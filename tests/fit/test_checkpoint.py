@@ -1,0 +1,111 @@
+"""Going on with a fit: exact, and only with the same scene."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import scenegraph as sg
+from scenegraph.data import RayBatches
+from scenegraph.fit import (
+    load_state,
+    LogLinear,
+    mip_nerf_optimizer,
+    save_state,
+    start_state,
+)
+from scenegraph.io import FileError
+from toy_fits import cloud, cloud_views, Line, Points, squared_error, StopAt
+
+
+KEY = jax.random.key(7)
+RULE = mip_nerf_optimizer(LogLinear(0.1, 0.01, 5, 0.1))
+
+
+def fit_line(**others):
+    return sg.fit(
+        Line.start(), Points(0.1), optimizer=RULE, loss=squared_error, steps=9, key=KEY, **others
+    )
+
+
+def assert_same(first, second):
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_array_equal(a, b)
+
+
+def test_stopped_saved_and_resumed_is_the_same_as_never_stopped(tmp_path):
+    whole = fit_line()
+    half = fit_line(callbacks=[StopAt(4)])
+    save_state(tmp_path / "state", half.state)
+    template = start_state(Line.start(), RULE, extra=jnp.array(0), key=jax.random.key(0))
+    loaded = load_state(tmp_path / "state", template)
+    assert_same(loaded, half.state)
+    resumed = fit_line(state=loaded)
+    assert_same(resumed.state, whole.state)
+    assert resumed.history.steps.tolist() == [5, 6, 7, 8, 9]
+
+
+def test_resuming_is_exact_for_a_scene_with_random_samples(tmp_path):
+    batches, rule = RayBatches(cloud_views(), 16), optax.adam(0.01)
+
+    def go_on(steps, state=None):
+        start = cloud(rgb=(0.5, 0.5, 0.5))
+        return sg.fit(start, batches, optimizer=rule, steps=steps, key=KEY, state=state).state
+
+    whole, half = go_on(5), go_on(2)
+    save_state(tmp_path / "state", half)
+    resumed = go_on(5, load_state(tmp_path / "state", whole))
+    assert_same(resumed, whole)
+
+
+def test_finished_fit_is_left_as_it_is():
+    whole = fit_line()
+    again = fit_line(state=whole.state)
+    assert_same(again.state, whole.state)
+    assert again.history.loss.shape == (0,)
+
+
+def line_state(model=None):
+    return start_state(model or Line.start(), RULE, extra=jnp.array(0), key=KEY)
+
+
+@pytest.mark.parametrize(
+    "other, message",
+    [
+        (
+            Line(jnp.zeros(2), jnp.array(0.0), jnp.array(3)),
+            r"\.model\.slope has float32\(2,\) there, float32\(\) here",
+        ),
+        (
+            Line(jnp.array(0), jnp.array(0.0), jnp.array(3)),
+            r"model\.slope has int32\(\) there, float32\(\) here",
+        ),
+        (eqx.nn.MLP(1, 1, 2, 1, key=KEY), r"\.(model|moments)\S* differs"),
+    ],
+)
+def test_state_of_another_model_is_refused_with_the_leaf(tmp_path, other, message):
+    path = tmp_path / "state"
+    state = line_state()
+    save_state(path, eqx.tree_at(lambda s: s.model, state, other))
+    with pytest.raises(FileError, match=message):
+        load_state(path, state)
+
+
+def test_state_of_another_optimiser_is_refused(tmp_path):
+    save_state(tmp_path / "state", line_state())
+    other = start_state(Line.start(), optax.sgd(0.1), extra=jnp.array(0), key=KEY)
+    with pytest.raises(FileError, match=r"belongs to another scene: \.moments"):
+        load_state(tmp_path / "state", other)
+
+
+def test_cut_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "state"
+    save_state(path, line_state())
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileError, match="state is damaged"):
+        load_state(path, line_state())

@@ -1,0 +1,133 @@
+"""From settings to the parts of a fit."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from blender_folder import write_ball
+from helpers import assert_close
+from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
+from scenegraph.fit import (
+    find_box,
+    FitConfig,
+    load_views,
+    make_batches,
+    make_field,
+    make_integrator,
+    make_loss,
+    make_scene,
+    preset,
+    PRESETS,
+)
+from scenegraph.rays import Cylinder
+from scenegraph.samplers import Disparity
+from scenegraph.scene import named_leaves
+
+
+KEY = jax.random.key(0)
+SMALL = FitConfig(width=8, depth=2, view_width=4, samples=(4, 4))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_ball(tmp_path_factory.mktemp("ball"), {"train": 4, "test": 1}, center=(9, 0, 0))
+
+
+def test_unknown_preset_names_the_nearest():
+    with pytest.raises(ValueError, match="no preset 'minpnerf'; did you mean 'mipnerf'.*tiny"):
+        preset("minpnerf")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_only_the_network_of_a_preset_is_trained(name):
+    config = dataclasses.replace(preset(name), width=8, depth=2)
+    box = (np.zeros(3), np.ones(3)) if config.bounds == "found" else None
+    leaves = named_leaves(make_scene(config, box, key=KEY))
+    assert {path.split(".")[1] for path, _, frozen in leaves if not frozen} == {"field"}
+    assert all(".network." in path for path, _, frozen in leaves if not frozen)
+
+
+def test_published_preset_has_the_published_size():
+    scene = make_scene(preset("mipnerf"), None, key=KEY)
+    assert sg.scene.count_parameters(scene) == 612_740
+    assert scene.root.children["field"].bounds is None
+
+
+def test_found_box_becomes_the_unit_cube_of_the_field(folder):
+    views = load_views(SMALL, folder, "train")
+    box = find_box(SMALL, views)
+    node = make_scene(SMALL, box, key=KEY).root.children["field"]
+    inner, moved = sg.scene.thaw(node.child).bounds, sg.scene.thaw(node.transform)
+    assert_close(jnp.max(jnp.abs(jnp.stack([inner.lower, inner.upper]))), 1.0, 1e-6)
+    corners = jnp.stack([moved.point(inner.lower), moved.point(inner.upper)])
+    assert_close(corners, np.stack(box), 1e-5)
+
+
+def test_no_box_for_the_published_method(folder):
+    config = dataclasses.replace(SMALL, bounds="none")
+    assert find_box(config, load_views(config, folder, "train")) is None
+
+
+@pytest.mark.parametrize(
+    "background, split, kind",
+    [("white", "train", Solid), ("random", "train", Random), ("random", "test", Solid)],
+)
+def test_held_out_pictures_are_never_on_random_colours(folder, background, split, kind):
+    views = load_views(dataclasses.replace(SMALL, background=background), folder, split)
+    assert type(views.backdrop) is kind
+
+
+def test_black_is_black_in_data_and_scene(folder):
+    config = dataclasses.replace(SMALL, background="black")
+    views = load_views(config, folder, "train")
+    scene = make_scene(config, None, key=KEY)
+    ray = views.camera(0).ray(jnp.array([0.5, 0.5]))
+    assert views.image(0).rgb[0, 0].tolist() == [0.0, 0.0, 0.0]
+    assert sg.scene.thaw(scene).background(ray).tolist() == [0.0, 0.0, 0.0]
+    assert not isinstance(views.backdrop, IgnoreAlpha)
+
+
+@pytest.mark.parametrize(
+    "batching, boxed, kind",
+    [
+        ("all_images", True, Listed),
+        ("all_images", False, AllImages),
+        ("single_image", True, SingleImage),
+    ],
+)
+def test_which_pixels_a_batch_has(folder, batching, boxed, kind):
+    config = dataclasses.replace(SMALL, batching=batching, batch_size=7)
+    views = load_views(config, folder, "train")
+    batches = make_batches(config, views, find_box(config, views) if boxed else None)
+    assert type(batches.choice) is kind and batches.size == 7
+
+
+def test_options_reach_field_integrator_and_loss():
+    config = dataclasses.replace(
+        SMALL,
+        use_view=False,
+        density_activation="relu",
+        density_noise=0.5,
+        rgb_padding=0.0,
+        samples=(3, 5, 7),
+        ray_shape="cylinder",
+        disparity=True,
+        stop_level_gradient=False,
+        weight_decay=0.1,
+        jitter=False,
+        coarse_weight=0.3,
+    )
+    field, integrator, loss = (
+        make_field(config, key=KEY),
+        make_integrator(config),
+        make_loss(config),
+    )
+    assert field.view_encoding is None and field.output.density_activation is jax.nn.relu
+    assert (field.output.density_noise, field.output.rgb_padding) == (0.5, 0.0)
+    assert integrator.samples == (3, 5, 7) and not integrator.stop_gradient
+    assert isinstance(integrator.beam, Cylinder) and isinstance(integrator.spacing, Disparity)
+    assert (loss.weight_decay, loss.jitter, loss.loss.coarse_weight) == (0.1, False, 0.3)

@@ -1,0 +1,114 @@
+"""Gradients through the whole of `render`, leaf by leaf, against differences in float64."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from helpers import assert_close
+from scenegraph.encodings import IntegratedPositional
+from scenegraph.fields import ConstantFog, GaussianBlob, MipNerfMLP
+from scenegraph.scene import named_leaves
+
+
+def camera():
+    return sg.PerspectiveCamera(
+        sg.Pose.look_at([2.0, -1.5, 1.0], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]),
+        4.0,
+        3,
+        2,
+        principal_point=[1.4, 1.1],
+        near=2.0,
+        far=3.2,
+    )
+
+
+def fog():
+    return sg.Volume(ConstantFog(0.7, [0.1, 0.6, 0.9]), sg.Box([-0.8, -0.7, -0.6], [0.5, 0.9, 1.0]))
+
+
+def blob():
+    return GaussianBlob([0.2, -0.1, 0.1], 0.5, 1.5, [0.9, 0.3, 0.2])
+
+
+def network():
+    """Its biases are not zero: with those, a unit may stand exactly at its kink."""
+    encoding, key = IntegratedPositional(0, 3), jax.random.key(1)
+    net = MipNerfMLP(8, 2, view_width=8, encoding=encoding, view_degree=2, key=key)
+    leaves, treedef = jax.tree.flatten(net)
+    rng = np.random.default_rng(0)
+    return treedef.unflatten([leaf + 0.1 * rng.normal(size=leaf.shape) for leaf in leaves])
+
+
+def open_scene():
+    """A network from near to far; a blob and a box of fog, moved and stretched."""
+    turn = sg.Similarity([0.1, 0.2, -0.1], [0.9, 0.2, -0.3, 0.1], 1.2)
+    stretch = sg.Affine([[1.2, 0.1, 0.0], [0.0, 0.8, 0.2], [0.1, 0.0, 0.9]], [0.0, 0.1, 0.0])
+    moved = sg.Group(blob=sg.Volume(blob(), None), fog=sg.Transformed(fog(), stretch))
+    tree = sg.Group(net=sg.Volume(network(), None), moved=sg.Transformed(moved, turn), cam=camera())
+    return sg.Scene(tree, background=[0.2, 0.5, 0.7])
+
+
+def boxed_scene():
+    """Nothing outside two boxes, which `near` and `far` cut: all four say where samples lie."""
+    small = sg.Volume(blob(), sg.Box([-0.4, -0.5, -0.7], [0.9, 0.4, 0.6]))
+    turn = sg.Pose(jnp.eye(4), [0.1, -0.2, 0.1, 0.4, 0.1, -0.3])
+    tree = sg.Group(fog=fog(), blob=sg.Transformed(small, turn), cam=camera())
+    return sg.Scene(tree, background=[0.2, 0.5, 0.7])
+
+
+SCENES = {"open": open_scene, "boxed": boxed_scene}
+INTEGRATORS = {
+    "one level": sg.Hierarchical((16,)),
+    "two levels": sg.Hierarchical((16, 16), stop_gradient=False),
+}
+
+
+def loss(scene, integrator=None, chunk="auto"):
+    """A number into which every pixel and channel enters with a weight of its own."""
+    image = sg.render(scene, "cam", integrator, chunk=chunk)
+    numbers = jnp.concatenate([image.rgb.ravel(), image.alpha.ravel(), image.depth.ravel()])
+    return jnp.sum(numbers * jnp.linspace(0.5, 1.5, numbers.size))
+
+
+def relative_errors(function, scene, step=1e-6):
+    """Of the slope of `function` along one random direction of every leaf that is not frozen."""
+    both = eqx.filter_jit(eqx.filter_value_and_grad(function))
+    slopes = jax.tree.leaves(both(scene)[1])
+    leaves, treedef = jax.tree.flatten(scene)
+    rng, errors = np.random.default_rng(0), {}
+    for index, (path, leaf, frozen) in enumerate(named_leaves(scene)):
+        if not frozen:
+            way = rng.normal(size=leaf.shape)
+            ends = [[*leaves[:index], leaf + h * way, *leaves[index + 1 :]] for h in (-step, step)]
+            below, above = (both(jax.tree.unflatten(treedef, end))[0] for end in ends)
+            expected = (above - below) / (2 * step)
+            errors[path] = float(abs(np.sum(slopes[index] * way) - expected) / abs(expected))
+    return errors
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_every_leaf(x64, scene, integrator):
+    errors = relative_errors(lambda s: loss(s, INTEGRATORS[integrator]), SCENES[scene]())
+    assert {path: error for path, error in errors.items() if not error < 1e-6} == {}
+
+
+def test_chunks_do_not_change_the_gradient(x64):
+    """Six pixels, four at a time: the last chunk is padded with pixels that must not count."""
+    gradient = eqx.filter_jit(eqx.filter_grad(loss))
+    whole, parts = (
+        gradient(boxed_scene(), INTEGRATORS["two levels"], chunk=chunk) for chunk in (6, 4)
+    )
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
+        assert_close(a, b, 1e-10, 1e-12)
+
+
+def test_frozen_leaves_have_no_gradient():
+    scene = sg.freeze(boxed_scene(), "blob.field", "cam.focal")
+    gradient = eqx.filter_jit(eqx.filter_grad(loss))(scene, INTEGRATORS["one level"])
+    for path, leaf, frozen in named_leaves(gradient):
+        assert np.any(leaf) != frozen, path
+    assert "blob.field.rgb" in [path for path, _, frozen in named_leaves(scene) if frozen]
