@@ -12,3 +12,10 @@ def x64():
     """Runs a test in double precision."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs():
+    """Thousands of compiled programs would fill the memory; the cache on disk keeps them."""
+    yield
+    jax.clear_caches()

@@ -12,7 +12,13 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 
 
-@pytest.mark.parametrize("file", WITH_CODE, ids=lambda file: file.name)
+def marked(file: pathlib.Path):
+    """Compiling all the scenes of the guide takes a minute."""
+    slow = [pytest.mark.slow] if file.name == "getting-started.md" else []
+    return pytest.param(file, id=file.name, marks=slow)
+
+
+@pytest.mark.parametrize("file", [marked(file) for file in WITH_CODE])
 def test_code_blocks_run(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "documentation"}

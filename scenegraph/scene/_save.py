@@ -135,7 +135,7 @@ def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
 
 def _typed(array: np.ndarray, dtype: str | None) -> jax.Array:
     """An array as it was: numpy's format forgets types that numpy itself does not have."""
-    return jnp.asarray(array.view(dtype) if array.dtype.kind == "V" else array)
+    return jnp.asarray(array.view(np.dtype(dtype)) if array.dtype.kind == "V" else array)
 
 
 def _find_class(name: str, own: dict[str, type]) -> type:

@@ -83,4 +83,4 @@ def test_cameras_that_look_at_one_point():
 def test_parallel_cameras_have_a_centre_nonetheless():
     places = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     axes = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
-    assert_close(look_centre(places, axes), [0.5, 0.0, 0.0], 1e-5)
+    assert_close(look_centre(places, axes), [0.5, 0.0, 0.5], 1e-5)
