@@ -74,7 +74,6 @@ NET = fields.MipNerfMLP(
 )
 FIELDS = [
     NET,
-    fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
     fields.NerfMLP(8, 2, view_width=8, degree=3, key=KEYS[2]),
     fields.ConstantFog(0.7, [0.1, 0.5, 0.9]),
     fields.GaussianBlob([0.2, 0.0, 0.1], 0.5, 2.0, [0.9, 0.2, 0.1]),
@@ -87,7 +86,7 @@ TRANSFORMS = [
     SIMILARITY,
     transforms.Inverse(SIMILARITY),
 ]
-VOLUMES = [scene.Volume(FIELDS[0], BOX), scene.Volume(FIELDS[3], None)]
+VOLUMES = [scene.Volume(FIELDS[0], BOX), scene.Volume(FIELDS[2], None)]
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
@@ -173,7 +172,7 @@ TABLE = {
         (numbers(3, 4, 3),),
     ),
     losses.AbstractLoss: Contract(
-        [losses.MultiLevelLoss(), losses.MultiLevelLoss(0.5, sum_channels=True)],
+        [losses.MultiLevelLoss()],
         ask_loss,
         (RADIANCE, TARGETS, COUNTS),
     ),
@@ -216,7 +215,14 @@ RECORDS = [
     NET.output,
     Frozen(BOX),
 ]
-INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS
+# What has other fields, or other values of them, than the instances above.
+VARIANTS = [
+    fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
+    losses.MultiLevelLoss(0.5, sum_channels=True),
+    sg.Hierarchical((3,), rays.Cylinder(), samplers.Disparity(), stop_gradient=False),
+    images.Image(PICTURES[0], space=images.Linear()),
+]
+INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS + VARIANTS
 
 
 # Training has tests of its own: its values hold keys and the optimiser's moments.

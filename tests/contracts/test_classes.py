@@ -1,0 +1,87 @@
+"""Every final class can be saved and loaded, and refuses arrays of the wrong shape."""
+
+import dataclasses
+import inspect
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import AbstractArray, Float
+
+import scenegraph as sg
+from contract_table import INSTANCES
+from scenegraph.data import RayBatches, Views
+from scenegraph.numerics import unfreeze
+
+
+def names(instances):
+    return [f"{type(x).__name__}-{index}" for index, x in enumerate(instances)]
+
+
+# Pictures with stacked cameras are not kept in scene files.
+SAVED = [x for x in INSTANCES if not isinstance(x, Views | RayBatches)]
+
+
+# --- Saving
+
+
+def bits(tree):
+    return [(x.dtype, x.shape, np.asarray(x).tobytes()) for x in jax.tree.leaves(tree)]
+
+
+@pytest.mark.parametrize("instance", SAVED, ids=names(SAVED))
+def test_saving_and_loading(instance, tmp_path):
+    """Bit for bit, with the same structure: static fields are part of it."""
+    sg.save(instance, tmp_path / "x.sg")
+    loaded = sg.load(tmp_path / "x.sg")
+    assert jax.tree.structure(loaded) == jax.tree.structure(instance)
+    assert bits(loaded) == bits(instance)
+
+
+# --- Array fields: those whose annotation is an array, or an array or `None`
+
+
+def is_array_type(hint):
+    return isinstance(hint, type) and issubclass(hint, AbstractArray)
+
+
+def array_fields(cls):
+    """Their names and annotations."""
+    hints = typing.get_type_hints(cls)
+    kinds = {
+        f.name: (hints[f.name], *typing.get_args(hints[f.name])) for f in dataclasses.fields(cls)
+    }
+    return {
+        name: next(filter(is_array_type, kind))
+        for name, kind in kinds.items()
+        if any(map(is_array_type, kind))
+    }
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=names(INSTANCES))
+def test_numbers_are_floating(instance):
+    """Users may write `1` for `1.0`: what is annotated as floating has a gradient."""
+    for name, hint in array_fields(type(instance)).items():
+        value = unfreeze(getattr(instance, name))
+        if hint.dtype is Float and value is not None:
+            assert jnp.issubdtype(value.dtype, jnp.floating), name
+
+
+MADE = {type(x): x for x in INSTANCES}
+FIELDS = [
+    (cls, name)
+    for cls in MADE
+    for name in array_fields(cls)
+    if name in inspect.signature(cls).parameters
+]
+
+
+@pytest.mark.parametrize(("cls", "name"), FIELDS, ids=[f"{cls.__name__}.{x}" for cls, x in FIELDS])
+def test_a_wrong_shape_is_an_error_that_names_the_field(cls, name):
+    arguments = {x: getattr(MADE[cls], x) for x in inspect.signature(cls).parameters}
+    dtype = jnp.float32 if arguments[name] is None else arguments[name].dtype
+    arguments[name] = jnp.zeros((7, 5, 2), dtype)
+    with pytest.raises((TypeError, ValueError), match=name):
+        cls(**arguments)
