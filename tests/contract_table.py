@@ -209,7 +209,7 @@ RECORDS = [
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
     data.RayBatches(VIEWS, 4),
-    losses.LossTerms([0.1, 0.2], [20.0, 30.0]),
+    losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
     fields.Dense(2, 3, key=KEYS[0]),
     NET.network,
     NET.output,

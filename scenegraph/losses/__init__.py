@@ -1,6 +1,10 @@
 """Losses and metrics."""
 
-from ._base import AbstractLoss as AbstractLoss, LossTerms as LossTerms
+from ._base import (
+    AbstractLoss as AbstractLoss,
+    AbstractRayLoss as AbstractRayLoss,
+    LossTerms as LossTerms,
+)
 from ._metrics import (
     average_error as average_error,
     mse_to_psnr as mse_to_psnr,

@@ -2,23 +2,31 @@ import abc
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
-from .._typing import Array, Float, PyTree, Scalar
-from ..numerics import AbstractModule, as_float_leaf
+from .._typing import Array, Color, Float, PyTree, Scalar
+from ..numerics import AbstractModule, as_float_leaf, safe_divide
 from ..rays import Radiance
+from ._metrics import mse_to_psnr
 
 
 class LossTerms(AbstractModule):
-    """What a loss says beside its value.
+    """What a loss says beside its value. Gradients do not flow through it.
 
     **Arguments:**
 
     - `losses`: the term of every level, coarse to fine, before weighting.
-    - `psnr`: of every level on this batch, in decibels: of the mean over rays and channels.
+    - `mse`: of every level on this batch: the mean squared error over rays and channels.
     """
 
-    losses: Float[Array, " levels"] = eqx.field(converter=as_float_leaf)
-    psnr: Float[Array, " levels"] = eqx.field(converter=as_float_leaf)
+    losses: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
+    mse: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
+
+    @property
+    def psnr(self) -> Float[Array, "*steps levels"]:
+        """Of every level on this batch, in decibels."""
+        return mse_to_psnr(self.mse)
 
 
 class AbstractLoss(AbstractModule):
@@ -40,3 +48,49 @@ class AbstractLoss(AbstractModule):
 
         The value to minimise, and its terms.
         """
+
+
+class AbstractRayLoss(AbstractLoss):
+    """A loss in which every ray speaks for itself: a mean over rays, weighted by `lossmult`.
+
+    A batch can then be rendered and differentiated a few rays at a time, which is faster and
+    takes less memory; `RenderLoss` does that.
+    """
+
+    @abc.abstractmethod
+    def ray(self, levels: Sequence[Radiance], target: Color) -> Float[Array, " levels"]:
+        """The error of one ray.
+
+        **Arguments:**
+
+        - `levels`: its radiance, coarse to fine.
+        - `target`: the colour it should have seen.
+
+        **Returns:**
+
+        One number a level.
+        """
+
+    @abc.abstractmethod
+    def level_weights(self, count: int) -> Sequence[float]:
+        """How much each level counts.
+
+        **Arguments:**
+
+        - `count`: how many levels there are.
+
+        **Returns:**
+
+        One number a level.
+        """
+
+    def __call__(
+        self, levels: Sequence[Radiance], batch: PyTree, scene: PyTree
+    ) -> tuple[Scalar, LossTerms]:
+        del scene
+        errors = jax.vmap(self.ray)(levels, batch.rgb)
+        sums = batch.lossmult @ errors, jnp.sum(batch.lossmult)
+        losses = jax.vmap(safe_divide, (0, None))(*sums)
+        value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
+        squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
+        return value, LossTerms(losses, jnp.mean(squares, axis=(1, 2)))

@@ -3,13 +3,12 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, PyTree, Scalar
+from .._typing import Array, Color, Float
 from ..rays import Radiance
-from ._base import AbstractLoss, LossTerms
-from ._metrics import mse_to_psnr
+from ._base import AbstractRayLoss
 
 
-class MultiLevelLoss(AbstractLoss):
+class MultiLevelLoss(AbstractRayLoss):
     """mip-NeRF's loss: squared error of the last level, plus a little of all the others.
 
     Each level's error is weighted by the rays' `lossmult` and divided by its sum.
@@ -26,17 +25,9 @@ class MultiLevelLoss(AbstractLoss):
     coarse_weight: float = eqx.field(static=True, default=0.1)
     sum_channels: bool = eqx.field(static=True, default=False)
 
-    def __call__(
-        self, levels: Sequence[Radiance], batch: PyTree, scene: PyTree
-    ) -> tuple[Scalar, LossTerms]:
-        del scene
-        errors = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
-        weighted = jnp.sum(batch.lossmult[:, None] * errors, axis=(1, 2))
-        channels = 1 if self.sum_channels else 3
-        losses = weighted / (channels * jnp.sum(batch.lossmult))
-        value = losses[-1] + self.coarse_weight * jnp.sum(losses[:-1])
-        return value, LossTerms(losses, _psnr(errors))
+    def ray(self, levels: Sequence[Radiance], target: Color) -> Float[Array, " levels"]:
+        squares = jnp.stack([level.rgb - target for level in levels]) ** 2
+        return jnp.sum(squares, axis=1) / (1 if self.sum_channels else 3)
 
-
-def _psnr(errors: Float[Array, "levels rays 3"]) -> Float[Array, " levels"]:
-    return mse_to_psnr(jnp.mean(errors, axis=(1, 2)))
+    def level_weights(self, count: int) -> Sequence[float]:
+        return [self.coarse_weight] * (count - 1) + [1.0]

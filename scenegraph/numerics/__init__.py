@@ -1,5 +1,6 @@
 """Maths that is safe to differentiate, step functions, compaction, and what a leaf is."""
 
+from ._blocks import sum_over_blocks as sum_over_blocks
 from ._compact import compact as compact, Compaction as Compaction
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf

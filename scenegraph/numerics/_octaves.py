@@ -26,20 +26,23 @@ def octaves(
 
     `(sines, cosines)`, one row a power.
     """
-    sines, cosines = [], []
-    for power in range(first, last):
-        if (power - first) % _FRESH == 0:
-            sine, cosine = jnp.sin(x * 2.0**power), jnp.cos(x * 2.0**power)
-        else:
-            sine, cosine = 2 * sines[-1] * cosines[-1], 1 - 2 * sines[-1] ** 2
-        sines.append(sine)
-        cosines.append(cosine)
-    return jnp.stack(sines), jnp.stack(cosines)
+    angles = x * _powers(first, last, _FRESH, x.dtype)[:, None]
+    # As a loop, because a compiler that sees all formulas at once computes the sine for each anew.
+    _, waves = jax.lax.scan(_double, (jnp.sin(angles), jnp.cos(angles)), length=_FRESH)
+    return tuple(jnp.moveaxis(w, 0, 1).reshape(-1, x.size)[: last - first] for w in waves)
+
+
+def _double(waves: tuple[Array, Array], _) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    sine, cosine = waves
+    return (2 * sine * cosine, 1 - 2 * sine**2), waves
+
+
+def _powers(first: int, last: int, step: int, dtype) -> Float[Array, " powers"]:
+    return jnp.asarray([2.0**power for power in range(first, last, step)], dtype)
 
 
 @octaves.defjvp
 def _octaves_jvp(first: int, last: int, primals, tangents):
     sines, cosines = octaves(*primals, first, last)
-    powers = jnp.asarray([2.0**power for power in range(first, last)], sines.dtype)
-    turn = powers[:, None] * tangents[0]
+    turn = _powers(first, last, 1, sines.dtype)[:, None] * tangents[0]
     return (sines, cosines), (turn * cosines, -turn * sines)

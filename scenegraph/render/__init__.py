@@ -1,4 +1,5 @@
 """`render` and `render_rays`."""
 
+from ._chunks import choose_chunk as choose_chunk
 from ._rays import fold_keys as fold_keys, integrate as integrate, render_rays as render_rays
 from ._render import render as render

@@ -36,7 +36,7 @@ def render_rays(
     The radiance of every level, coarse to fine, over the background.
     """
     keys = None if key is None else fold_keys(key, jnp.arange(rays.near.shape[0]))
-    return integrate(scene, rays, integrator, keys, background)
+    return _integrate(scene, rays, integrator, keys, background)
 
 
 def fold_keys(key: RandomKey, indices: Array) -> Key[Array, " rays"]:
@@ -75,6 +75,9 @@ def integrate(
     levels = (integrator or choose_integrator(scene))(scene, rays, keys=keys)
     behind = jax.vmap(scene.background)(rays) if background is None else background
     return tuple(_over(level, behind) for level in levels)
+
+
+_integrate = eqx.filter_jit(integrate)
 
 
 def _over(level: Radiance, background: Float[Array, "rays 3"]) -> Radiance:

@@ -13,10 +13,8 @@ from ..integrators import AbstractIntegrator, choose_integrator
 from ..numerics import unfreeze
 from ..rays import Radiance
 from ..scene import find_camera, Scene
+from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
-
-
-_SAMPLES_PER_CHUNK = 2**16
 
 
 def render(
@@ -50,16 +48,11 @@ def render(
     """
     camera = find_camera(scene, camera)
     integrator = integrator or choose_integrator(scene)
-    size = _chunk_size(chunk, camera, integrator)
+    size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=_SAMPLES)
     return _render(scene, camera, integrator, key, tuple(filters), size)
 
 
-def _chunk_size(chunk: int | str, camera: AbstractCamera, integrator: AbstractIntegrator) -> int:
-    if chunk == "auto":
-        chunk = max(1, _SAMPLES_PER_CHUNK // integrator.samples_per_ray)
-    if not isinstance(chunk, int) or chunk < 1:
-        raise ValueError(f'`chunk` must be a positive integer or "auto"; got {chunk!r}.')
-    return min(chunk, camera.width * camera.height)
+_SAMPLES = 2**14
 
 
 @eqx.filter_jit

@@ -20,7 +20,7 @@ from scenegraph.fit import (
     progress_line,
     StepInfo,
 )
-from scenegraph.losses import LossTerms
+from scenegraph.losses import LossTerms, psnr_to_mse
 from toy_fits import Line, Points, squared_error, StopAt
 
 
@@ -78,8 +78,8 @@ def test_console_writes_to_the_error_stream(capsys):
 
 
 def test_progress_line():
-    shown = progress(LossTerms(jnp.ones(2), jnp.array([10.0, 21.5])))
-    assert shown.psnr() == 21.5
+    shown = progress(LossTerms(jnp.ones(2), psnr_to_mse(jnp.array([10.0, 21.5]))))
+    assert shown.psnr() == pytest.approx(21.5)
     line = progress_line(shown, rays=64)
     parts = ["step      30/120", "loss 0.25000", "psnr 21.50 dB", "640 rays/s", "5 s", "9 s left"]
     assert line == "  ".join(parts)
