@@ -4,80 +4,70 @@ Rooms are reached by name (`scenegraph.fields`). Two of them share their name wi
 everybody wants from them, and are reached as `scenegraph.fitting` and `scenegraph.rendering`.
 """
 
-import contextlib
 import importlib.metadata
 
-from jaxtyping import install_import_hook
-
+from . import (
+    cameras as cameras,
+    compositing as compositing,
+    data as data,
+    diagnostics as diagnostics,
+    encodings as encodings,
+    fields as fields,
+    filters as filters,
+    fit as fitting,  # noqa: F401
+    images as images,
+    integrators as integrators,
+    io as io,
+    losses as losses,
+    numerics as numerics,
+    rays as rays,
+    render as rendering,  # noqa: F401
+    samplers as samplers,
+    scene as scene,
+    shaders as shaders,
+    shapes as shapes,
+    transforms as transforms,
+)
+from ._checks import check_calls
 from ._typing import typecheck_enabled
-
-
-def _shape_checks() -> contextlib.AbstractContextManager:
-    if typecheck_enabled():
-        return install_import_hook("scenegraph", "scenegraph._typing.check_calls")
-    return contextlib.nullcontext()
+from .cameras import (
+    OrthographicCamera as OrthographicCamera,
+    PerspectiveCamera as PerspectiveCamera,
+)
+from .data import load_blender as load_blender, Views as Views, views as views
+from .filters import Invert as Invert
+from .fit import (
+    Console as Console,
+    fit as fit,
+    FitConfig as FitConfig,
+    FitResult as FitResult,
+    FitState as FitState,
+    preset as preset,
+    start_state as start_state,
+    step as step,
+)
+from .images import Image as Image
+from .integrators import Hierarchical as Hierarchical
+from .losses import psnr as psnr, ssim as ssim
+from .render import render as render, render_rays as render_rays
+from .scene import (
+    describe as describe,
+    freeze as freeze,
+    Group as Group,
+    load as load,
+    save as save,
+    Scene as Scene,
+    select as select,
+    thaw as thaw,
+    Transformed as Transformed,
+    Volume as Volume,
+)
+from .shaders import Constant as Constant
+from .shapes import Box as Box
+from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 
 __version__ = importlib.metadata.version("scenegraph")
 
-with _shape_checks():
-    from . import (
-        cameras as cameras,
-        compositing as compositing,
-        data as data,
-        diagnostics as diagnostics,
-        encodings as encodings,
-        fields as fields,
-        filters as filters,
-        fit as _fit,
-        images as images,
-        integrators as integrators,
-        io as io,
-        losses as losses,
-        numerics as numerics,
-        rays as rays,
-        render as _render,
-        samplers as samplers,
-        scene as scene,
-        shaders as shaders,
-        shapes as shapes,
-        transforms as transforms,
-    )
-
-    # Named before the functions `fit` and `render` take their rooms' names.
-    fitting, rendering = _fit, _render
-    from .cameras import (
-        OrthographicCamera as OrthographicCamera,
-        PerspectiveCamera as PerspectiveCamera,
-    )
-    from .data import load_blender as load_blender, Views as Views, views as views
-    from .filters import Invert as Invert
-    from .fit import (
-        Console as Console,
-        fit as fit,
-        FitConfig as FitConfig,
-        FitResult as FitResult,
-        FitState as FitState,
-        preset as preset,
-        start_state as start_state,
-        step as step,
-    )
-    from .images import Image as Image
-    from .integrators import Hierarchical as Hierarchical
-    from .losses import psnr as psnr, ssim as ssim
-    from .render import render as render, render_rays as render_rays
-    from .scene import (
-        describe as describe,
-        freeze as freeze,
-        Group as Group,
-        load as load,
-        save as save,
-        Scene as Scene,
-        select as select,
-        thaw as thaw,
-        Transformed as Transformed,
-        Volume as Volume,
-    )
-    from .shaders import Constant as Constant
-    from .shapes import Box as Box
-    from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
+if typecheck_enabled():
+    check_calls("scenegraph")

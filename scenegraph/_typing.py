@@ -5,9 +5,8 @@ ray) and `edges` (their fence posts), `levels`, `features`, `frames`, `pixels`, 
 points, directions and colours, `""` for a scalar.
 """
 
-import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8
@@ -35,32 +34,6 @@ def typecheck_enabled() -> bool:
     return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
 
 
-def check_calls(function: Callable) -> Callable:
-    """Checks a function's arguments by beartype, which is loaded and applied at the first call.
-
-    **Arguments:**
-
-    - `function`: with annotations.
-
-    **Returns:**
-
-    The function, checked.
-    """
-    checked = None
-
-    @functools.wraps(function)
-    def wrapper(*args, **kwargs):
-        nonlocal checked
-        if checked is None:
-            from beartype import beartype, BeartypeConf
-
-            # An int is welcome where a float is annotated, as Python's type rules have it.
-            checked = beartype(conf=BeartypeConf(is_pep484_tower=True))(function)
-        return checked(*args, **kwargs)
-
-    return wrapper
-
-
 __all__ = [
     "Array",
     "ArrayLike",
@@ -78,6 +51,5 @@ __all__ = [
     "UInt8",
     "Vector",
     "VectorLike",
-    "check_calls",
     "typecheck_enabled",
 ]

@@ -48,14 +48,14 @@ class RenderLoss(AbstractModule):
         count = batch.lossmult.shape[0]
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
-            value, terms = _compare(self.loss, scene, integrator, batch, keys)
+            value, said = _compare(self.loss, scene, integrator, batch, keys)
         else:
             size = choose_chunk(self.chunk, count, integrator, samples_on_cpu=_SAMPLES)
             shared = self.loss, scene, integrator, jnp.sum(batch.lossmult), count
-            value, terms = sum_over_blocks(_share, shared, (batch, keys), size)
+            value, said = sum_over_blocks(_share, shared, (batch, keys), size)
         if self.weight_decay > 0:
             value = value + self.weight_decay * mean_square_weight(scene)
-        return value, jax.lax.stop_gradient(terms)
+        return value, jax.lax.stop_gradient(said)
 
 
 def _compare(

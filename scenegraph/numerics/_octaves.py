@@ -29,7 +29,8 @@ def octaves(
     angles = x * _powers(first, last, _FRESH, x.dtype)[:, None]
     # As a loop, because a compiler that sees all formulas at once computes the sine for each anew.
     _, waves = jax.lax.scan(_double, (jnp.sin(angles), jnp.cos(angles)), length=_FRESH)
-    return tuple(jnp.moveaxis(w, 0, 1).reshape(-1, x.size)[: last - first] for w in waves)
+    sines, cosines = (jnp.moveaxis(wave, 0, 1).reshape(-1, x.size) for wave in waves)
+    return sines[: last - first], cosines[: last - first]
 
 
 def _double(waves: tuple[Array, Array], _) -> tuple[tuple[Array, Array], tuple[Array, Array]]:

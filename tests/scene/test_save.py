@@ -167,10 +167,18 @@ def test_missing(tmp_path):
         sg.load(tmp_path / "none.sg")
 
 
+DEEP = "a tree too deep to be written by json"
+
+
+def nested(levels):
+    return '{"list": [' * levels + "1" + "]}" * levels
+
+
 def write(path, tree, arrays=(), **header):
     """A file with any header; the archive itself is in order."""
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", json.dumps({"format": 1, "tree": tree, **header}))
+        text = json.dumps({"format": 1, "tree": tree, **header})
+        archive.writestr("header.json", text.replace(json.dumps(DEEP), nested(100_000)))
         for index, array in enumerate(arrays):
             with archive.open(f"{index}.npy", "w") as file:
                 np.save(file, array)
@@ -204,13 +212,6 @@ def test_strange_classes(name, tmp_path):
         sg.load(tmp_path / "x.sg")
 
 
-def deep(levels):
-    tree = 1
-    for _ in range(levels):
-        tree = {"list": [tree]}
-    return tree
-
-
 STRANGE_TREES = {
     "unknown function": {"function": "system"},
     "no such array": {"array": 5},
@@ -225,7 +226,7 @@ STRANGE_TREES = {
         "class": "scenegraph.scene:Scene",
         "fields": {"root": 1, "background": 2, "integrator": None},
     },
-    "very deep": deep(400),
+    "very deep": DEEP,
 }
 
 

@@ -1,0 +1,90 @@
+"""Run-time checks of shapes and types, applied to the whole library once it is imported."""
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from jaxtyping import jaxtyped
+
+
+def check_calls(package: str) -> None:
+    """Checks every call of a package's annotated functions and methods, whoever calls them.
+
+    Each function prepares its checks when it is first called, so that importing stays quick.
+    (An import hook would compile the whole package anew.)
+
+    **Arguments:**
+
+    - `package`: its name; all its modules are imported already.
+    """
+    modules = [m for name, m in sys.modules.items() if f"{name}.".startswith(f"{package}.")]
+    checked = functools.cache(_checked)
+    for owner in (*modules, *_classes(modules, package)):
+        for name, value in list(vars(owner).items()):
+            if _is_public(name) and _is_annotated(value, package):
+                setattr(owner, name, checked(value))
+
+
+def _classes(modules: list[types.ModuleType], package: str) -> Iterator[type]:
+    found = (value for module in modules for value in vars(module).values())
+    return iter({x for x in found if isinstance(x, type) and _belongs(x, package)})
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") or name in ("__init__", "__call__")
+
+
+def _belongs(value: Any, package: str) -> bool:
+    return f"{getattr(value, '__module__', None)}.".startswith(f"{package}.")
+
+
+def _is_annotated(value: Any, package: str) -> bool:
+    function = _innermost(value)
+    ours = isinstance(function, types.FunctionType) and _belongs(function, package)
+    return ours and (bool(function.__annotations__) or function.__name__ == "__init__")
+
+
+def _innermost(value: Any) -> Any:
+    """The function inside a method, a property or a transformed function."""
+    if isinstance(value, classmethod | staticmethod):
+        return value.__func__
+    if isinstance(value, property):
+        return value.fget
+    return getattr(value, "__wrapped__", value)
+
+
+def _checked(value: Any) -> Any:
+    if isinstance(value, classmethod | staticmethod):
+        return type(value)(_lazily_checked(value.__func__))
+    if isinstance(value, property) and value.fget is not None:
+        return property(_lazily_checked(value.fget), doc=value.__doc__)
+    return _lazily_checked(value)
+
+
+def _lazily_checked(function: Callable) -> Callable:
+    checked = None
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        nonlocal checked
+        if checked is None:
+            checked = jaxtyped(_as_function(function), typechecker=_beartype())
+        return checked(*args, **kwargs)
+
+    return wrapper
+
+
+def _as_function(value: Callable) -> Callable:
+    """A plain function in place of a transformed one, which is an object."""
+    if isinstance(value, types.FunctionType):
+        return value
+    return functools.wraps(_innermost(value))(lambda *args, **kwargs: value(*args, **kwargs))
+
+
+def _beartype() -> Callable:
+    from beartype import beartype, BeartypeConf
+
+    # An int is welcome where a float is annotated, as Python's type rules have it.
+    return beartype(conf=BeartypeConf(is_pep484_tower=True))
