@@ -9,6 +9,9 @@ from typing import Any
 from jaxtyping import jaxtyped
 
 
+_METHODS = (classmethod, staticmethod, property)
+
+
 def check_calls(package: str) -> None:
     """Checks every call of a package's annotated functions and methods, whoever calls them.
 
@@ -56,11 +59,8 @@ def _innermost(value: Any) -> Any:
 
 
 def _checked(value: Any) -> Any:
-    if isinstance(value, classmethod | staticmethod):
-        return type(value)(_lazily_checked(value.__func__))
-    if isinstance(value, property) and value.fget is not None:
-        return property(_lazily_checked(value.fget), doc=value.__doc__)
-    return _lazily_checked(value)
+    checked = _lazily_checked(_innermost(value) if isinstance(value, _METHODS) else value)
+    return type(value)(checked) if isinstance(value, _METHODS) else checked
 
 
 def _lazily_checked(function: Callable) -> Callable:

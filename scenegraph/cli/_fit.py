@@ -18,6 +18,7 @@ from ..fit import (
     find_box,
     fit,
     FitConfig,
+    FitError,
     FitState,
     JsonLines,
     load_views,
@@ -101,17 +102,22 @@ class Fit:
             say(f"resuming at step {int(state.step):,}")
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
-        result = fit(
-            scene,
-            batches,
-            optimizer=optimizer,
-            loss=loss,
-            steps=config.steps,
-            key=key,
-            callbacks=_callbacks(run, config, held_out),
-            state=state,
-            deadline=None if limit is None else _deadline(limit - finale.seconds),
-        )
+        try:
+            result = fit(
+                scene,
+                batches,
+                optimizer=optimizer,
+                loss=loss,
+                steps=config.steps,
+                key=key,
+                callbacks=_callbacks(run, config, held_out),
+                state=state,
+                deadline=None if limit is None else _deadline(limit - finale.seconds),
+            )
+        except FitError as error:
+            run.save(error.state)
+            where = f"The last finite scene is saved in {run.folder}."
+            raise FitError(f"{error} {where}", error.state) from error
         return result.state, finale
 
     def _begin(self, run: Run, folder: pathlib.Path, views: Views, step: int) -> None:

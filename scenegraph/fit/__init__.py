@@ -17,7 +17,6 @@ from ._evaluate import (
     summary as summary,
 )
 from ._fit import (
-    check_finite as check_finite,
     fit as fit,
     FitError as FitError,
     FitResult as FitResult,

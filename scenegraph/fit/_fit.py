@@ -1,5 +1,5 @@
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,6 +17,10 @@ from ._callbacks import AbstractCallback, Deadline, Progress
 from ._loss import empty_extra, RenderLoss
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
+
+
+# So many steps in a row may fail before a fit gives up.
+_PATIENCE = 10
 
 
 class History(AbstractModule):
@@ -51,7 +55,15 @@ class FitResult(AbstractModule):
 
 
 class FitError(RuntimeError):
-    """A fit that cannot go on; the message says where it broke."""
+    """A fit that cannot go on: raised with a message that says where it broke, and a state."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def state(self) -> FitState:
+        """The last one that was finite."""
+        return self.args[1]
 
 
 def fit(
@@ -92,7 +104,8 @@ def fit(
 
     **Errors:**
 
-    `FitError` if the loss stops being finite; `ValueError` for a path that matches nothing.
+    `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
+    steps change nothing. `ValueError` for a path that matches nothing.
     """
     batches = (
         RayBatches(views_or_batches) if isinstance(views_or_batches, Views) else views_or_batches
@@ -136,22 +149,23 @@ def _advance(parts: _Advance, state: FitState) -> tuple[FitState, StepInfo]:
 
 def _run(
     state: FitState,
-    advance: Callable[[FitState], tuple[FitState, StepInfo]],
+    advance: "_Advance",
     steps: int,
     callbacks: Sequence[AbstractCallback],
     deadline: Deadline | None,
 ) -> FitResult:
     clock, records, number = _Clock(), [], int(state.step)
-    horizon: float = steps
+    horizon, begin = float(steps), number
     stop = number >= steps
     while not stop:
         state = eqx.tree_at(lambda s: s.horizon, state, jnp.asarray(horizon, jnp.float32))
         state, info = advance(state)
         number += 1
-        clock.tick(info)
+        done = clock.tick(info)
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)
         stop = number >= round(horizon)
+        _check(info if stop else done, state, advance.trainable, most=number - begin)
         if stop or number % max(1, steps // 1000) == 0:
             records.append((number, info.loss, state.extra))
         stop = _call_back(callbacks, Progress(number, state, info, clock.seconds, clock.rate), stop)
@@ -160,35 +174,22 @@ def _run(
 
 def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool) -> bool:
     due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
-    if due or stop:
-        check_finite(progress)
     wishes = [callback(progress) for callback in due]
     return stop or any(wishes)
 
 
-def check_finite(progress: Progress) -> None:
-    """Refuses to go on from a loss that is not finite.
-
-    **Arguments:**
-
-    - `progress`: how the fit stands.
-
-    **Errors:**
-
-    `FitError` that names the first leaf with a number that is not finite.
-    """
-    if bool(jnp.isfinite(progress.info.loss)):
+def _check(info: StepInfo | None, state: FitState, trainable: PyTree, *, most: int) -> None:
+    """Gives up after too many steps in a row, or all there were, that were not finite."""
+    if info is None or int(info.failures) < min(_PATIENCE, most):
         return
-    bad = [path for path, leaf, _ in named_leaves(progress.state.model) if not _finite(leaf)]
-    where = f"the leaf {bad[0]} is not finite" if bad else "all leaves are finite"
+    paths = [path for path, _, _ in named_leaves(eqx.filter(state.model, trainable))]
+    bad = [path for path, finite in zip(paths, info.finite, strict=True) if not finite]
+    where = f"the gradient of {bad[0]} is not finite" if bad else "all gradients are finite"
     raise FitError(
-        f"the loss became {float(progress.info.loss)} at step {progress.step}; {where}. Lower the "
-        "learning rate, or clip the gradient."
+        f"the loss is {float(info.loss)} after {int(state.step)} steps, {int(info.failures)} in a "
+        f"row have failed, and {where}. Lower the learning rate, or clip the gradient.",
+        state,
     )
-
-
-def _finite(leaf: Array) -> bool:
-    return not jnp.issubdtype(leaf.dtype, jnp.inexact) or bool(jnp.all(jnp.isfinite(leaf)))
 
 
 class _Clock:
@@ -201,16 +202,17 @@ class _Clock:
         self._waiting: list[StepInfo] = []
         self._marks: list[float] = []
 
-    def tick(self, info: StepInfo) -> None:
-        """Waits for the step before this one, so that at most one is under way."""
+    def tick(self, info: StepInfo) -> StepInfo | None:
+        """Waits for the step before this one, so that at most one is under way; returns it."""
         self._waiting.append(info)
-        if len(self._waiting) > 1:
-            jax.block_until_ready(self._waiting.pop(0).loss)
+        done = self._waiting.pop(0) if len(self._waiting) > 1 else None
+        jax.block_until_ready(done)
         now = time.monotonic()
         self.seconds = now - self.begin
         self._marks = [mark for mark in self._marks if now - mark < 20][-200:] + [now]
         span = self._marks[-1] - self._marks[0]
         self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
+        return done
 
 
 def _history(records: list[tuple[int, Array, PyTree]]) -> History:

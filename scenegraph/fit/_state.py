@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._typing import Array, Float, Int, PyTree, RandomKey
+from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..numerics import AbstractModule, as_float_leaf
 from ..scene import trainable_leaves
 
@@ -21,6 +21,7 @@ class FitState(AbstractModule):
     - `key`: the randomness of step `n` is `fold_in(key, n)`.
     - `step`: how many steps have been taken.
     - `horizon`: how many steps the schedules reckon with.
+    - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
     """
 
     model: PyTree
@@ -29,6 +30,7 @@ class FitState(AbstractModule):
     key: RandomKey
     step: Int[Array, ""]
     horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
+    failures: Int[Array, ""]
 
 
 class StepInfo(AbstractModule):
@@ -38,11 +40,15 @@ class StepInfo(AbstractModule):
 
     - `loss`: before the step.
     - `gradient_norm`, `gradient_max`: length and largest entry of the gradient, before clipping.
+    - `finite`: of every optimised leaf, whether its gradient and its new value are finite.
+    - `failures`: as in the state after the step.
     """
 
     loss: Float[Array, ""]
     gradient_norm: Float[Array, ""]
     gradient_max: Float[Array, ""]
+    finite: Bool[Array, " leaves"]
+    failures: Int[Array, ""]
 
 
 def start_state(
@@ -72,7 +78,8 @@ def start_state(
     trainable = trainable_leaves(model) if trainable is None else trainable
     model, extra = strong_types(model), strong_types(extra)
     moments = optimizer.init(eqx.filter(model, trainable))
-    return FitState(model, moments, extra, key, jnp.zeros((), jnp.int32), float(steps))
+    zero = jnp.zeros((), jnp.int32)
+    return FitState(model, moments, extra, key, zero, float(steps), zero)
 
 
 def strong_types(tree: PyTree) -> PyTree:
@@ -108,3 +115,19 @@ def largest_entry(tree: PyTree) -> Float[Array, ""]:
     """
     entries = [jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree) if leaf.size]
     return jnp.max(jnp.stack(entries)) if entries else jnp.zeros(())
+
+
+def finite_leaves(*trees: PyTree) -> Bool[Array, " leaves"]:
+    """Which leaves are finite in all of several trees of one structure.
+
+    **Arguments:**
+
+    - `trees`: of floating arrays.
+
+    **Returns:**
+
+    One boolean a leaf.
+    """
+    leaves = zip(*map(jax.tree.leaves, trees), strict=True)
+    finite = [jnp.all(jnp.stack([jnp.isfinite(x).all() for x in same])) for same in leaves]
+    return jnp.stack(finite) if finite else jnp.ones(0, bool)

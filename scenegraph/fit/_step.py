@@ -3,11 +3,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import optax
 
-from .._typing import PyTree, RandomKey, Scalar
+from .._typing import Array, PyTree, RandomKey, Scalar
 from ..scene import trainable_leaves
-from ._state import FitState, largest_entry, StepInfo, strong_types
+from ._state import finite_leaves, FitState, largest_entry, StepInfo, strong_types
 
 
 # Called as `loss(model, state, batch, key)`; returns `(value, state)`.
@@ -23,6 +24,8 @@ def step(
     trainable: PyTree | None = None,
 ) -> tuple[FitState, StepInfo]:
     """One step of gradient descent: a pure function, to be jitted by the caller.
+
+    A step whose loss, gradient or result is not finite changes nothing but the counts.
 
     **Arguments:**
 
@@ -41,15 +44,31 @@ def step(
     """
     trainable = trainable_leaves(state.model) if trainable is None else trainable
     free, held = eqx.partition(state.model, trainable)
+    before = jax.tree.map(lambda x: x, (free, state.moments, state.extra))
     key = jax.random.fold_in(state.key, state.step)
     (value, extra), gradient = _value_and_gradient(free, held, loss, state.extra, batch, key)
     updates, moments = optax.with_extra_args_support(optimizer).update(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
     )
-    model = eqx.combine(eqx.apply_updates(free, updates), held)
-    info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient))
-    extra = strong_types(extra)
-    return FitState(model, moments, extra, state.key, state.step + 1, state.horizon), info
+    moved = eqx.apply_updates(free, updates)
+    finite = finite_leaves(gradient, moved)
+    healthy = jnp.isfinite(value) & finite.all()
+    free, moments, extra = _choose(healthy, (moved, moments, strong_types(extra)), before)
+    failures = jnp.where(healthy, 0, state.failures + 1)
+    model, count = eqx.combine(free, held), state.step + 1
+    info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient), finite, failures)
+    return FitState(model, moments, extra, state.key, count, state.horizon, failures), info
+
+
+def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:
+    """The first tree if the condition holds; also where a loss hands on its first state."""
+    if jax.tree.structure(tree) != jax.tree.structure(otherwise):
+        return tree
+
+    def choose(new: Any, old: Any) -> Any:
+        return jax.lax.select(condition, new, old) if eqx.is_array(new) else new
+
+    return jax.tree.map(choose, tree, otherwise)
 
 
 def _value_and_gradient(

@@ -25,7 +25,7 @@ from scenegraph.fit import Deadline, RenderLoss, start_state
 ROOMS = [x for x in vars(sg).values() if isinstance(x, types.ModuleType) and x.__file__]
 OPTIMIZER = optax.sgd(0.1)
 STATE = start_state(SCENE, OPTIMIZER, key=jax.random.key(0))
-INFO = sg.fitting.StepInfo(*jnp.ones(3))
+INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
 VALUES = [
     *INSTANCES,
     STATE,

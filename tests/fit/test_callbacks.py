@@ -39,8 +39,10 @@ def run(*callbacks, steps=10, deadline=None):
 
 def progress(extra=None) -> Progress:
     zero = jnp.zeros(())
-    state = FitState(Line.start(), (), extra, jax.random.key(0), jnp.array(30), 120.0)
-    return Progress(30, state, StepInfo(jnp.array(0.25), zero, zero), seconds=5.0, rate=10.0)
+    none = jnp.array(0)
+    state = FitState(Line.start(), (), extra, jax.random.key(0), jnp.array(30), 120.0, none)
+    info = StepInfo(jnp.array(0.25), zero, zero, jnp.ones(0, bool), none)
+    return Progress(30, state, info, seconds=5.0, rate=10.0)
 
 
 def test_called_every_so_many_steps_and_after_the_last():
