@@ -210,7 +210,7 @@ RECORDS = [
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
     data.RayBatches(VIEWS, 4),
     losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
-    fields.Dense(2, 3, key=KEYS[0]),
+    fields.Dense(numbers(3, 2), numbers(3)),
     NET.network,
     NET.output,
     Frozen(BOX),

@@ -60,8 +60,13 @@ class AbstractCamera(AbstractModule):
         One ray, in the world.
         """
         camera = unfreeze(self)
-        origin, direction = camera.line(pixel)
-        d_origin, d_direction = jax.jacfwd(camera.line)(pixel)
+
+        def twice(pixel: Float[Array, "2"]) -> tuple:
+            line = camera.line(pixel)
+            return line, line
+
+        derivatives, (origin, direction) = jax.jacfwd(twice, has_aux=True)(pixel)
+        d_origin, d_direction = derivatives
         view = safe_normalise(direction)
         return Ray(origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far)
 

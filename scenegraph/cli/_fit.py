@@ -72,6 +72,8 @@ class Fit:
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
         say(f"data {folder}, run {run.folder}")
+        if views.pixels.shape[1] == 3:
+            say("the pictures have no opacity: they are taken as they are, on no backdrop")
         state, finale = self._fit(run, folder, views, held_out, limit)
         run.save(state)
         finale.play(run, state.model, folder)

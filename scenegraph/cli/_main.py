@@ -3,9 +3,11 @@ import sys
 from typing import Annotated
 
 import tyro
+from jax.errors import JaxRuntimeError
 
 from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError
+from ._cache import remember_compiled_programs
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
@@ -24,15 +26,31 @@ def main(arguments: list[str] | None = None) -> int:
     The exit code: 0, or 2 with a message for anything that the user can mend.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    remember_compiled_programs()
     try:
         _parse(arguments or ["--help"]).main()
-    except (FileError, FitError, ValueError) as error:
-        sys.stderr.write(f"scenegraph: {error}\n")
+    except (FileError, FitError, ValueError, OSError, MemoryError, JaxRuntimeError) as error:
+        sys.stderr.write(f"scenegraph: {_explain(error)}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("scenegraph: interrupted\n")
         return 130
     return 0
+
+
+def _explain(error: Exception) -> str:
+    """What went wrong and what to do about it; an error of the compiler's own is passed on."""
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in reason:
+        return (
+            "out of memory. Lower --batch-size, --width or --samples, or raise --downscale. "
+            f"(The device says: {reason})"
+        )
+    if isinstance(error, JaxRuntimeError):
+        raise error
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. Choose another place, or make room there."
+    return str(error)
 
 
 def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect:

@@ -76,6 +76,10 @@ class RayBatches(AbstractModule):
     size: int = eqx.field(static=True, default=1024)
     choice: AbstractPixelChoice = AllImages()
 
+    def __check_init__(self):
+        if not 0 < self.size < 2**31:
+            raise ValueError(f"a batch has between 1 and 2**31 - 1 rays; got {self.size}.")
+
     def batch(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Batch:
         """The batch of one step.
 

@@ -7,6 +7,10 @@ from ._base import (
 )
 from ._mip_nerf import MipNerfMLP as MipNerfMLP
 from ._nerf import NerfMLP as NerfMLP
-from ._network import Dense as Dense, RadianceNetwork as RadianceNetwork
+from ._network import (
+    Dense as Dense,
+    dense_layers as dense_layers,
+    RadianceNetwork as RadianceNetwork,
+)
 from ._output import RadianceOutput as RadianceOutput
 from ._radiance_mlp import AbstractRadianceMLP as AbstractRadianceMLP

@@ -1,9 +1,11 @@
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, RandomKey
-from ..numerics import AbstractModule
+from ..numerics import AbstractModule, as_float_leaf
 
 
 class Dense(AbstractModule):
@@ -11,20 +13,39 @@ class Dense(AbstractModule):
 
     **Arguments:**
 
-    - `inputs`, `outputs`: how many numbers go in and come out.
-    - `key`: for the Glorot-uniform weight; the bias starts at zero. Keyword only argument.
+    - `weight`: `outputs inputs`.
+    - `bias`: one number an output.
     """
 
-    weight: Float[Array, "outputs inputs"]
-    bias: Float[Array, " outputs"]
-
-    def __init__(self, inputs: int, outputs: int, *, key: RandomKey):
-        limit = (6 / (inputs + outputs)) ** 0.5
-        self.weight = jax.random.uniform(key, (outputs, inputs), minval=-limit, maxval=limit)
-        self.bias = jnp.zeros(outputs)
+    weight: Float[Array, "outputs inputs"] = eqx.field(converter=as_float_leaf)
+    bias: Float[Array, " outputs"] = eqx.field(converter=as_float_leaf)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         return self.weight @ x + self.bias
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def dense_layers(sizes: tuple[tuple[int, int], ...], *, key: RandomKey) -> list[Dense]:
+    """New layers: Glorot-uniform weights and biases of zero.
+
+    **Arguments:**
+
+    - `sizes`: `(inputs, outputs)` of each layer; static.
+    - `key`: for the weights. Keyword only argument.
+
+    **Returns:**
+
+    The layers.
+    """
+    # One draw for all: to compile one for every shape takes a second.
+    count = sum(inputs * outputs for inputs, outputs in sizes)
+    numbers = jax.random.uniform(key, (count,), minval=-1.0)
+    layers = []
+    for inputs, outputs in sizes:
+        own, numbers = jnp.split(numbers, [inputs * outputs])
+        limit = (6 / (inputs + outputs)) ** 0.5
+        layers.append(Dense(limit * own.reshape(outputs, inputs), jnp.zeros(outputs)))
+    return layers
 
 
 class RadianceNetwork(AbstractModule):
@@ -66,12 +87,14 @@ class RadianceNetwork(AbstractModule):
     ):
         trunk_sizes, width_out = _trunk_sizes(features, width, depth, skip)
         head_sizes = _head_sizes(width + view_features, view_width, view_depth)
-        keys = iter(jax.random.split(key, depth + view_depth + 3))
-        self.trunk = tuple(Dense(n, width, key=next(keys)) for n in trunk_sizes)
-        self.density = Dense(width_out, 1, key=next(keys))
-        self.bottleneck = Dense(width_out, width, key=next(keys)) if view_features else None
-        self.head = tuple(Dense(n, view_width, key=next(keys)) for n in head_sizes if view_features)
-        self.rgb = Dense(view_width if view_features else width_out, 3, key=next(keys))
+        sizes = [(n, width) for n in trunk_sizes] + [(width_out, 1)]
+        if view_features:
+            sizes += [(width_out, width)] + [(n, view_width) for n in head_sizes]
+        sizes += [(view_width if view_features else width_out, 3)]
+        layers = dense_layers(tuple(sizes), key=key)
+        self.trunk, self.density = tuple(layers[:depth]), layers[depth]
+        self.bottleneck = layers[depth + 1] if view_features else None
+        self.head, self.rgb = tuple(layers[depth + 2 : -1]), layers[-1]
         self.skip = skip
 
     def hidden(self, features: Float[Array, " features"]) -> Float[Array, " hidden"]:

@@ -1,10 +1,11 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jaxlie
 
-from .._typing import Array, Float, Matrix3, Vector, VectorLike
+from .._typing import Array, Float, Matrix3, Matrix4, Vector, VectorLike
 from ..numerics import as_float_leaf, Frozen, safe_normalise, unfreeze
 from ._base import AbstractTransform, rotate
 
@@ -50,12 +51,7 @@ class Pose(AbstractTransform):
 
         A pose with the camera's axes: x right, y up, looking along -z.
         """
-        position, target, up = (as_float_leaf(x) for x in (eye, target, up))
-        back = safe_normalise(position - target)
-        right = safe_normalise(jnp.cross(up, back))
-        axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
-        bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
-        return Pose(jnp.concatenate([jnp.column_stack([axes, position]), bottom]))
+        return Pose(_look_at(*(as_float_leaf(x) for x in (eye, target, up))))
 
     def linear(self) -> Matrix3:
         turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
@@ -64,3 +60,12 @@ class Pose(AbstractTransform):
     def offset(self) -> Vector:
         base = unfreeze(self.base)
         return rotate(base[:3, :3], jaxlie.SE3.exp(self.delta).translation()) + base[:3, 3]
+
+
+@jax.jit
+def _look_at(position: Vector, target: Vector, up: Vector) -> Matrix4:
+    back = safe_normalise(position - target)
+    right = safe_normalise(jnp.cross(up, back))
+    axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
+    bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
+    return jnp.concatenate([jnp.column_stack([axes, position]), bottom])

@@ -2,14 +2,17 @@
 
 import equinox as eqx
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scenegraph as sg
 from helpers import assert_close
+from scenegraph.data import pixel_rays
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import ConstantFog, GaussianBlob, MipNerfMLP
+from scenegraph.integrators import AbstractIntegrator
 from scenegraph.scene import named_leaves
 
 
@@ -105,3 +108,45 @@ def test_chunks_do_not_change_the_gradient(x64):
     whole, parts = (gradient(scene, few, chunk=chunk) for chunk in (6, 4))
     for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
         assert_close(a, b, 1e-10, 1e-12)
+
+
+class Held(AbstractIntegrator):
+    """Two levels whose finer samples stay where they are given."""
+
+    inner: sg.Hierarchical
+    edges: jax.Array
+
+    @property
+    def samples_per_ray(self):
+        return self.inner.samples_per_ray
+
+    def __call__(self, scene, rays, *, keys=None):
+        coarse = sg.Hierarchical(self.inner.samples[:1])(scene, rays, keys=keys)
+        prepared = jax.vmap(scene.root.prepare)(rays)
+        return *coarse, self.inner._integrate(scene, rays, prepared, self.edges, keys)
+
+
+def test_every_single_parameter_of_a_field(x64):
+    """Two levels as they are trained: differences are taken with the finer samples held."""
+    scene = sg.Scene(sg.Group(net=sg.Volume(network())), background=[0.2, 0.5, 0.7])
+    view, levels = camera(), sg.Hierarchical((6, 6))
+    rays = pixel_rays(view)
+
+    def value(scene, integrator):
+        coarse, fine = sg.render_rays(scene, rays, integrator)
+        weights = jnp.linspace(0.5, 1.5, fine.rgb.size).reshape(fine.rgb.shape)
+        return jnp.sum(weights * fine.rgb) + 0.1 * jnp.sum(weights * coarse.rgb)
+
+    slopes = eqx.filter_jit(eqx.filter_grad(value))(scene, levels)
+    held = Held(levels, sg.render_rays(scene, rays, levels)[1].edges)
+    numbers, unravel = jax.flatten_util.ravel_pytree(scene)
+    steps = 1e-6 * jnp.eye(numbers.size)
+
+    @jax.jit
+    @jax.vmap
+    def differences(step):
+        ends = (value(unravel(numbers + sign * step), held) for sign in (1, -1))
+        return jnp.subtract(*ends) / 2e-6
+
+    assert numbers.size > 400
+    assert_close(jax.flatten_util.ravel_pytree(slopes)[0], differences(steps), 1e-6)

@@ -248,5 +248,5 @@ def test_network_weights_are_those_of_networks():
 def test_without_networks():
     assert network_weights(scene()) == [] and count_parameters(scene()) == 0
     assert mean_square_weight(scene()) == 0
-    layer = Dense(2, 3, key=jax.random.key(0))
+    layer = Dense(jnp.ones((3, 2)), jnp.ones(3))
     assert count_parameters({"x": [layer, jnp.ones(7)]}) == 9
