@@ -6,11 +6,12 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import memory  # noqa: E402
 import mipnerf_step  # noqa: E402
 import tyro  # noqa: E402
 
 
-COMMANDS = {"mipnerf": mipnerf_step.main}
+COMMANDS = {"memory": memory.main, "mipnerf": mipnerf_step.main}
 
 
 if __name__ == "__main__":

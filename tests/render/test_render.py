@@ -212,3 +212,22 @@ def test_a_stack_of_cameras():
     many = jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
     together = eqx.filter_vmap(lambda c: sg.render(scene(), c).rgb)(many)
     assert_close(together, np.stack([sg.render(scene(), c).rgb for c in views]), 1e-6)
+
+
+# --- Memory
+
+
+@pytest.mark.parametrize("differentiate", [False, True])
+def test_memory_does_not_grow_with_the_picture(differentiate):
+    """Four chunks or sixty-four: what is set aside beyond the pixels themselves is the same."""
+
+    def needed(size):
+        def brightness(scene):
+            return jnp.sum(sg.render(scene, camera(size, size), FEW, chunk=64).rgb)
+
+        function = eqx.filter_grad(brightness) if differentiate else brightness
+        compiled = eqx.filter_jit(function).lower(scene()).compile()
+        return compiled.compiled.memory_analysis().temp_size_in_bytes
+
+    # Colour, opacity and depth of every pixel, once more for what flows back, and their indices.
+    assert needed(64) - needed(16) < (64**2 - 16**2) * 4 * (5 + 5 + 1) * 1.5
