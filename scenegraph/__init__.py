@@ -29,6 +29,7 @@ from . import (
     transforms as transforms,
 )
 from ._checks import check_calls
+from ._compiler import avoid_wrong_reductions
 from ._typing import typecheck_enabled
 from .cameras import (
     OrthographicCamera as OrthographicCamera,
@@ -69,5 +70,6 @@ from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 __version__ = importlib.metadata.version("scenegraph")
 
+avoid_wrong_reductions()
 if typecheck_enabled():
     check_calls("scenegraph")

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterator
 
 
-ROOT_FILES = ("__init__", "__main__", "_checks", "_typing")
+ROOT_FILES = ("__init__", "__main__", "_checks", "_compiler", "_typing")
 MAX_FUNCTION = 40
 MAX_FILE = 400
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -10,6 +10,7 @@ import textwrap
 import tomllib
 
 import jax.numpy as jnp
+import jaxlib
 import jaxtyping
 import pytest
 
@@ -147,3 +148,29 @@ def test_shape_check_has_a_switch(switch, checked):
     """
     name = run(script, SCENEGRAPH_TYPECHECK=switch)
     assert (name == "TypeCheckError") is checked, name
+
+
+SUMS = """
+    import {first}, jax, jax.numpy as jnp
+    numbers = jnp.arange(32_769.0)
+    rows = jnp.stack([numbers, 0 * numbers, 0 * numbers], axis=1)
+    squares = jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2))
+    print(float(jax.jit(squares)(rows)[-1]) == 32_768.0**2)
+"""
+
+
+def test_compiler_sums_rightly():
+    """Some versions of jaxlib do not, unless told before they begin."""
+    assert json.loads(run(SUMS.format(first="scenegraph")).lower())
+
+
+def test_being_too_late_for_the_compiler_is_said(monkeypatch):
+    from scenegraph import _compiler
+
+    jnp.zeros(3)
+    monkeypatch.setattr(_compiler, "_WRONG_REDUCTIONS", (jaxlib.__version__,))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false")
+    with pytest.warns(UserWarning, match="Import scenegraph before the first JAX computation"):
+        _compiler.avoid_wrong_reductions()
+    assert os.environ["XLA_FLAGS"].endswith("ynn_fusion_type=-reduce")
+    _compiler.avoid_wrong_reductions()  # says nothing to those who decided for themselves

@@ -214,6 +214,16 @@ def test_a_stack_of_cameras():
     assert_close(together, np.stack([sg.render(scene(), c).rgb for c in views]), 1e-6)
 
 
+def test_large_chunks_are_as_good_as_small_ones():
+    """Tens of thousands of samples at once, in a loop: some compilers lost a part of them."""
+    turn = sg.Similarity([0.1, 0.2, 0.0], [1.0, 0.2, 0.1, 0.0], 1.3)
+    moved = sg.Scene(sg.Group(cloud=sg.Transformed(scene().root, turn)), background=[1, 1, 1])
+    levels, view = sg.Hierarchical((32, 32)), camera(48, 48)
+    expected = sg.render(moved, view, levels, chunk=48)
+    for chunk in (512, 1000, 2048):
+        assert_close(all_of(sg.render(moved, view, levels, chunk=chunk)), all_of(expected), 1e-5)
+
+
 # --- Memory
 
 
