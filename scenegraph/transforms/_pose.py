@@ -4,14 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jaxlie
+from jax.core import Tracer
 
 from .._typing import Array, Float, Matrix3, Matrix4, Vector, VectorLike
 from ..numerics import as_float_leaf, Frozen, safe_normalise, unfreeze
 from ._base import AbstractTransform, rotate
-
-
-def _frozen(base: Any) -> Frozen:
-    return base if isinstance(base, Frozen) else Frozen(as_float_leaf(base))
 
 
 class Pose(AbstractTransform):
@@ -21,7 +18,8 @@ class Pose(AbstractTransform):
 
     **Arguments:**
 
-    - `base`: 4x4, parent from child; its 3x3 part is a rotation. Frozen.
+    - `base`: 4x4, parent from child; its 3x3 part is a rotation. Frozen; what it was computed
+      from is still differentiated, by way of `delta`.
     - `delta`: a tangent vector of SE(3), shift first, then rotation in radians, about the
       child's own axes; zero by default.
     """
@@ -32,11 +30,11 @@ class Pose(AbstractTransform):
     is_similarity: ClassVar[bool] = True
 
     def __init__(self, base: Any, delta: VectorLike | None = None):
-        self.base = _frozen(base)
-        like = unfreeze(self.base)
-        if like.shape != (4, 4):
-            raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {like.shape}.")
-        self.delta = jnp.zeros(6, like.dtype) if delta is None else as_float_leaf(delta)
+        matrix = base.value if isinstance(base, Frozen) else as_float_leaf(base)
+        if matrix.shape != (4, 4):
+            raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {matrix.shape}.")
+        self.base = base if isinstance(base, Frozen) else Frozen(matrix)
+        self.delta = _dependence(matrix) if delta is None else as_float_leaf(delta)
 
     @staticmethod
     def look_at(eye: VectorLike, target: VectorLike, up: VectorLike) -> "Pose":
@@ -69,3 +67,15 @@ def _look_at(position: Vector, target: Vector, up: Vector) -> Matrix4:
     axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
     bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
     return jnp.concatenate([jnp.column_stack([axes, position]), bottom])
+
+
+def _dependence(base: Matrix4) -> Float[Array, "6"]:
+    """Zero, with the derivative of a pose's tangent vector by whatever its matrix depends on."""
+    if not isinstance(base, Tracer):
+        return jnp.zeros(6, base.dtype)
+    held = jax.lax.stop_gradient(base)
+    turn = jnp.matmul(held[:3, :3].T, base[:3, :3], precision="highest")
+    shift = rotate(held[:3, :3].T, base[:3, 3] - held[:3, 3])
+    skew = 0.5 * (turn - turn.T)
+    tangent = jnp.concatenate([shift, jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])])
+    return tangent - jax.lax.stop_gradient(tangent)

@@ -6,12 +6,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import first_use  # noqa: E402
 import memory  # noqa: E402
 import mipnerf_step  # noqa: E402
 import tyro  # noqa: E402
 
 
-COMMANDS = {"memory": memory.main, "mipnerf": mipnerf_step.main}
+COMMANDS = {"first-use": first_use.main, "memory": memory.main, "mipnerf": mipnerf_step.main}
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ import shutil
 
 import equinox as eqx
 import imageio.v3 as iio
+import jax
 import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
+from blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from helpers import assert_close
 from scenegraph.cli import main
 from scenegraph.cli._fit import Fit
@@ -237,6 +238,33 @@ def test_bad_time_limit(data, tmp_path, capsys, limit):
 def test_bad_data_folder_leaves_nothing_behind(tmp_path, capsys):
     refused(["fit", tmp_path / "none", "--out", tmp_path / "run"], capsys, "none")
     assert not (tmp_path / "run").exists()
+
+
+def test_fit_that_explodes_saves_its_last_finite_scene(data, tmp_path, capsys):
+    run = tmp_path / "run"
+    arguments = ["fit", data, "--out", run, "--steps", "40", "--learning-rate", "1e38", *SMALL]
+    refused(arguments, capsys, "network.", "is not finite", "Lower the learning rate", str(run))
+    leaves = jax.tree.leaves(sg.load(run))
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
+
+
+def test_more_than_the_memory_holds(data, tmp_path, capsys):
+    arguments = ["fit", data, "--out", tmp_path / "run", *SMALL, "--batch-size", str(2**31 - 1)]
+    refused(arguments, capsys, "out of memory", "Lower --batch-size")
+
+
+def test_place_that_cannot_be_written_to(data, tmp_path, capsys):
+    (tmp_path / "file").write_text("not a folder")
+    refused(["fit", data, "--out", tmp_path / "file" / "run", *SMALL], capsys, "file")
+
+
+def test_pictures_without_opacity_are_mentioned_once(tmp_path, capsys):
+    poses = [look_at(eye) for eye in eyes(3)]
+    for split in ("train", "test"):
+        pictures = [ball_picture(pose, 16)[..., :3] for pose in poses]
+        write_split(tmp_path, split, pictures, poses)
+    assert main(["fit", str(tmp_path), "--out", str(tmp_path / "run"), "--steps", "1", *SMALL]) == 0
+    assert capsys.readouterr().err.count("no opacity") == 1
 
 
 @pytest.mark.parametrize("arguments", [["fit", "--wrong-flag", "1"], ["paint"], ["render"]])

@@ -199,6 +199,23 @@ def test_cameras_built_inside_a_differentiated_function(x64):
     assert_close(jax.jit(jax.grad(loss))(0.7), slope, 1e-6)
 
 
+@pytest.mark.parametrize("name", ["eye", "target", "up"])
+def test_places_of_cameras_built_inside_a_differentiated_function(x64, name):
+    """A pose's base is frozen, but not what it was computed from."""
+    where = {"eye": [2.0, -1.5, 1.0], "target": [0.1, 0.0, -0.1], "up": [0.1, 0.2, 1.0]}
+    way = jnp.array([0.3, -0.5, 0.4])
+
+    def loss(shift):
+        moved = {**where, name: jnp.array(where[name]) + shift * way}
+        view = sg.PerspectiveCamera.look_at(**moved, fov_x=0.7, width=3, height=2)
+        return jnp.sum(sg.render(scene(), view, ONE_LEVEL).rgb ** 2)
+
+    value = jax.jit(loss)
+    slope = (value(1e-5) - value(-1e-5)) / 2e-5
+    assert abs(slope) > 1e-4
+    assert_close(jax.jit(jax.grad(loss))(0.0), slope, 1e-6)
+
+
 def test_a_stack_of_scenes():
     many = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(scene, (0.5, 2.0, 8.0)))
     together = eqx.filter_vmap(lambda s: sg.render(s, camera()).rgb)(many)
