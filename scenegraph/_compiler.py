@@ -1,9 +1,9 @@
 """A setting of XLA that must be made before its first use."""
 
+import importlib.metadata
 import os
 import warnings
 
-import jaxlib
 from jax._src import xla_bridge
 
 
@@ -20,12 +20,13 @@ def avoid_wrong_reductions() -> None:
     something already, because then it is too late.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    if jaxlib.__version__ not in _WRONG_REDUCTIONS or _OPTION in flags:
+    version = importlib.metadata.version("jaxlib")
+    if version not in _WRONG_REDUCTIONS or _OPTION in flags:
         return
     os.environ["XLA_FLAGS"] = f"{flags} {_OPTION}=-reduce".strip()
     if xla_bridge.backends_are_initialized():
         warnings.warn(
-            f"on a CPU, jaxlib {jaxlib.__version__} computes some sums wrongly, and JAX was used "
+            f"on a CPU, jaxlib {version} computes some sums wrongly, and JAX was used "
             "before scenegraph could switch that off. Import scenegraph before the first JAX "
             f"computation, or set XLA_FLAGS={_OPTION}=-reduce in the environment.",
             stacklevel=3,
