@@ -36,7 +36,17 @@ from .cameras import (
     PerspectiveCamera as PerspectiveCamera,
 )
 from .data import load_blender as load_blender, Views as Views, views as views
-from .filters import Invert as Invert
+from .diagnostics import check_gradients as check_gradients
+from .filters import (
+    Blur as Blur,
+    Chain as Chain,
+    Exposure as Exposure,
+    Gamma as Gamma,
+    Invert as Invert,
+    Picture as Picture,
+    ToneMap as ToneMap,
+    Vignette as Vignette,
+)
 from .fit import (
     Console as Console,
     fit as fit,

@@ -104,8 +104,22 @@ VIEWS = data.Views(
 )
 
 
+FILTERS = [
+    sg.Invert(),
+    sg.Exposure(0.5),
+    sg.Gamma(1.5),
+    sg.ToneMap(2.0),
+    sg.Vignette(0.4),
+    sg.Blur(0.7),
+    sg.Chain((sg.Invert(), sg.Gamma(0.5))),
+]
+
+
 def ask_node(node, ray, section):
     return node.span(ray), node.medium(section, node.prepare(ray))
+
+
+HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
 
 
 def ask_transform(transform, point):
@@ -165,7 +179,7 @@ TABLE = {
         lambda spacing, near, far: spacing(near, far, 4),
         (NEAR, FAR),
     ),
-    sg.filters.AbstractFilter: Contract([sg.Invert()], ask_filter, (PICTURES,)),
+    sg.filters.AbstractFilter: Contract(FILTERS, ask_filter, (PICTURES,)),
     images.AbstractColorSpace: Contract(
         [images.SRGB(), images.Linear()],
         lambda space, rgb: (space.to_linear(rgb), space.from_linear(rgb)),
@@ -178,7 +192,7 @@ TABLE = {
     ),
     transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
     integrators.AbstractIntegrator: Contract(
-        [sg.Hierarchical((4, 5)), integrators.Nothing()],
+        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD],
         lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
         (RAYS,),
     ),
@@ -209,6 +223,7 @@ RECORDS = [
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
     data.RayBatches(VIEWS, 4),
+    sg.Picture(images.Image(PICTURES[0]), sg.Invert()),
     losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
     fields.Dense(numbers(3, 2), numbers(3)),
     NET.network,

@@ -1,4 +1,9 @@
-"""Sample scenes and the self-made data set."""
+"""Gradient checks, sample scenes and the self-made data set."""
 
 from ._dataset import make_dataset as make_dataset, straight_rgba as straight_rgba
+from ._gradients import (
+    check_gradients as check_gradients,
+    gradient_table as gradient_table,
+    GradientCheck as GradientCheck,
+)
 from ._scenes import toy_scene as toy_scene

@@ -5,7 +5,8 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, PyTree, RandomKey, Scalar
 from ..compositing import composite
-from ..rays import AbstractBeam, Cone, Medium, Radiance, Ray, Section
+from ..numerics import safe_divide
+from ..rays import AbstractBeam, Cone, Medium, Radiance, Ray, Section, Span
 from ..samplers import (
     AbstractSpacing,
     resample,
@@ -28,7 +29,8 @@ class Hierarchical(AbstractIntegrator):
     - `beam`: how wide rays are: `Cone()` or `Cylinder()`.
     - `spacing`: of the first level.
     - `padding`: added to the weights before resampling.
-    - `stop_gradient`: whether the positions of finer levels are taken as constants.
+    - `stop_gradient`: whether the positions of finer levels, between the ends of what a ray sees,
+      are taken as constants.
     - `empty_depth_near`: whether a ray that meets nothing has the depth of its near end, as the
       published code computes it, instead of its far end.
 
@@ -54,32 +56,52 @@ class Hierarchical(AbstractIntegrator):
         self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
     ) -> tuple[Radiance, ...]:
         prepared = jax.vmap(scene.root.prepare)(rays)
-        edges = self._first_edges(scene, rays, keys)
+        spans = jax.vmap(scene.root.span)(rays)
+        edges = self._first_edges(spans, keys)
         levels = []
         for level, count in enumerate(self.samples):
             if level > 0:
-                edges = self._next_edges(levels[-1], count, _fold(keys, 2 * level))
+                edges = self._next_edges(levels[-1], spans, count, _fold(keys, 2 * level))
             noise_keys = _fold(keys, 2 * level + 1)
-            levels.append(self._integrate(scene, rays, prepared, edges, noise_keys))
+            levels.append(self.integrate_at(scene, rays, prepared, edges, noise_keys))
         return tuple(levels)
 
-    def _first_edges(self, scene: Scene, rays: Ray, keys: Array | None) -> Array:
-        def one_ray(ray: Ray, key: RandomKey | None) -> Float[Array, " edges"]:
-            span = scene.root.span(ray)
+    def _first_edges(self, spans: Span, keys: Array | None) -> Array:
+        def one_ray(span: Span, key: RandomKey | None) -> Float[Array, " edges"]:
             return sample_edges(self.spacing, span.near, span.far, self.samples[0], key=key)
 
-        return jax.vmap(one_ray)(rays, _fold(keys, 0))
+        return jax.vmap(one_ray)(spans, _fold(keys, 0))
 
-    def _next_edges(self, before: Radiance, count: int, keys: Array | None) -> Array:
+    def _next_edges(
+        self, before: Radiance, spans: Span, count: int, keys: Array | None
+    ) -> Float[Array, "rays edges"]:
         def one_ray(edges: Array, weights: Array, key: RandomKey | None) -> Array:
             return resample(edges, resampling_weights(weights, self.padding), count, key=key)
 
         edges = jax.vmap(one_ray)(before.edges, before.weights, keys)
-        return jax.lax.stop_gradient(edges) if self.stop_gradient else edges
+        return jax.vmap(_ride)(edges, spans) if self.stop_gradient else edges
 
-    def _integrate(
-        self, scene: Scene, rays: Ray, prepared: PyTree, edges: Array, keys: Array | None
+    def integrate_at(
+        self,
+        scene: Scene,
+        rays: Ray,
+        prepared: PyTree,
+        edges: Float[Array, "rays edges"],
+        keys: Key[Array, " rays"] | None,
     ) -> Radiance:
+        """One level, with its samples where they are given.
+
+        **Arguments:**
+
+        - `scene`, `rays`: as in `__call__`.
+        - `prepared`: what the scene's root prepared for every ray.
+        - `edges`: fence posts of the samples, in `t`.
+        - `keys`: one a ray, for noise.
+
+        **Returns:**
+
+        The radiance, before any background.
+        """
         sections = jax.vmap(self._sections)(rays, edges)
         medium = _ask_everywhere(scene, sections, prepared, keys)
 
@@ -93,6 +115,33 @@ class Hierarchical(AbstractIntegrator):
             return Section(self.beam(ray, t0, t1), t0, t1)
 
         return jax.vmap(section)(edges[:-1], edges[1:])
+
+
+def _ride(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
+    """Constant positions between the ends of a ray's span, which may themselves move.
+
+    Where the ends are constant, as in the published method, so is everything.
+    """
+    held = jax.lax.stop_gradient(edges), jax.lax.stop_gradient(span)
+    share = positions(*held)
+    near, far = span.near - held[1].near, span.far - held[1].far  # zero, but for derivatives
+    return held[0] + (1 - share) * near + share * far
+
+
+def positions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
+    """Where samples lie between the ends of a ray's span.
+
+    **Arguments:**
+
+    - `edges`: in `t`.
+    - `span`: of the same ray.
+
+    **Returns:**
+
+    From 0 at the near end to 1 at the far end; 0 everywhere in an empty span.
+    """
+    length = jnp.broadcast_to(span.far - span.near, edges.shape)
+    return safe_divide(edges - span.near, length)
 
 
 def _ask_everywhere(

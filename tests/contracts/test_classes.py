@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import types
 import typing
 
 import jax
@@ -47,12 +48,15 @@ def is_array_type(hint):
     return isinstance(hint, type) and issubclass(hint, AbstractArray)
 
 
+def options(hint):
+    """What a union allows."""
+    return typing.get_args(hint) if isinstance(hint, types.UnionType) else ()
+
+
 def array_fields(cls):
     """Their names and annotations."""
     hints = typing.get_type_hints(cls)
-    kinds = {
-        f.name: (hints[f.name], *typing.get_args(hints[f.name])) for f in dataclasses.fields(cls)
-    }
+    kinds = {f.name: (hints[f.name], *options(hints[f.name])) for f in dataclasses.fields(cls)}
     return {
         name: next(filter(is_array_type, kind))
         for name, kind in kinds.items()

@@ -1,12 +1,17 @@
 """Filters by hand; `render/test_render.py` has them on rendered pictures."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
+import scipy.ndimage
 
 import scenegraph as sg
-from helpers import assert_close
-from scenegraph.images import Image, Linear
+from contract_table import FILTERS
+from helpers import assert_close, assert_finite_gradients, assert_gradients
+from scenegraph.images import Image, Linear, SRGB
 
 
 PICTURE = jnp.linspace(-0.2, 1.3, 2 * 3 * 3).reshape(2, 3, 3)
@@ -25,3 +30,102 @@ def test_inverting():
 def test_the_gradient_of_inverting():
     gradient = jax.grad(lambda rgb: jnp.sum(PICTURE * sg.Invert()(Image(rgb)).rgb))(PICTURE)
     assert_close(gradient, -PICTURE, 1e-6)
+
+
+# --- Light and numbers
+
+GREY = jnp.asarray(np.random.default_rng(0).uniform(0.05, 0.9, (5, 7, 3)), jnp.float32)
+
+
+@pytest.mark.parametrize("space", [Linear(), SRGB()])
+def test_exposure_multiplies_light(space):
+    brighter = sg.Exposure(2)(Image(space.from_linear(GREY), space=space))
+    assert_close(space.to_linear(brighter.rgb), 4 * np.asarray(GREY), 1e-5)
+
+
+def test_gamma_is_a_power_with_finite_gradients_at_black():
+    assert_close(sg.Gamma(2.2)(Image(GREY)).rgb, np.asarray(GREY) ** 2.2, 1e-6)
+    dark = jnp.zeros((1, 2, 3)).at[0, 1].set(-0.1)
+    assert_close(sg.Gamma(0.5)(Image(dark)).rgb, dark, 0)
+    assert_finite_gradients(
+        lambda rgb, e: jnp.sum(sg.Gamma(e)(Image(rgb)).rgb), dark, jnp.array(0.5)
+    )
+
+
+def test_tone_mapping():
+    """White becomes one, black stays, order is kept, and dim light hardly changes."""
+    light = jnp.broadcast_to(jnp.array([0.0, 0.01, 1.0, 4.0])[:, None], (4, 3))[None]
+    mapped = sg.ToneMap(4.0)(Image(light, space=Linear())).rgb[0, :, 0]
+    assert_close(mapped, [0.0, 0.01 * (1 + 0.01 / 16) / 1.01, 17 / 32, 1.0], 1e-6)
+
+
+def test_vignetting_follows_the_cosine():
+    """A camera whose corners are seen at 45 degrees, and cos^4 of every pixel's angle."""
+    rows, columns = np.arange(5) + 0.5 - 2.5, np.arange(7) + 0.5 - 3.5
+    focal = np.hypot(2.5, 3.5)
+    cosine = focal / np.sqrt(focal**2 + rows[:, None] ** 2 + columns**2)
+    darker = sg.Vignette(1.0)(Image(GREY, space=Linear())).rgb
+    assert_close(darker, np.asarray(GREY) * cosine[..., None] ** 4, 1e-5)
+
+
+# --- Blur
+
+
+def test_blur_is_a_convolution():
+    """Away from the edges, where scipy's truncation and ours differ."""
+    rgb = jnp.asarray(np.random.default_rng(1).uniform(size=(40, 50, 3)), jnp.float32)
+    blurred = sg.Blur(1.5)(Image(rgb, alpha=rgb[..., 0]))
+    expected = scipy.ndimage.gaussian_filter(np.asarray(rgb, np.float64), (1.5, 1.5, 0), truncate=8)
+    inside = (slice(12, -12),) * 2
+    assert_close(blurred.rgb[inside], expected[inside], 1e-5)
+    assert_close(blurred.alpha, blurred.rgb[..., 0], 1e-6)
+
+
+def test_blur_keeps_what_is_even_and_zero_does_nothing():
+    even = jnp.full((6, 4, 3), 0.3)
+    assert_close(sg.Blur(3.0)(Image(even)).rgb, even, 1e-6)
+    assert_close(sg.Blur(0.0)(Image(GREY)).rgb, GREY, 1e-6)
+    assert_finite_gradients(lambda s: jnp.sum(sg.Blur(s)(Image(GREY)).rgb ** 2), jnp.array(0.0))
+
+
+# --- All of them
+
+
+@pytest.mark.parametrize("filter", FILTERS, ids=lambda f: type(f).__name__)
+def test_gradients(x64, filter):
+    filter, rgb = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), (filter, GREY))
+    numbers, treedef = jax.tree.flatten(filter)
+
+    def sum_of_squares(rgb, *numbers):
+        return jnp.sum(jax.tree.unflatten(treedef, numbers)(Image(rgb)).rgb ** 2)
+
+    assert_gradients(sum_of_squares, rgb, *numbers)
+
+
+def test_chain_keeps_the_order():
+    one_way = sg.Chain((sg.Invert(), sg.Gamma(2.0)))(Image(GREY)).rgb
+    assert_close(one_way, (1 - np.asarray(GREY)) ** 2, 1e-5)
+
+
+def test_a_picture_is_recovered_from_its_negative():
+    """Through a whole chain, by plain gradient descent on its pixels."""
+    truth = sg.Picture(Image(GREY), sg.Chain((sg.Invert(), sg.Vignette(0.3), sg.Blur(0.5))))
+    target = truth().rgb
+    optimizer, start = optax.adam(3e-2), eqx.tree_at(lambda p: p.image.rgb, truth, 0 * GREY + 0.5)
+    state = sg.start_state(start, optimizer, key=jax.random.key(0), trainable=pixels_of(start))
+    advance = eqx.filter_jit(
+        lambda s: sg.step(
+            s, target, loss=mean_square, optimizer=optimizer, trainable=pixels_of(start)
+        )
+    )
+    for _ in range(600):
+        state, _ = advance(state)
+    assert_close(state.model.image.rgb, GREY, 0, 5e-3)
+
+
+def pixels_of(picture):
+    return sg.select(picture, where=lambda p: p.image.rgb)
+
+
+def mean_square(picture, state, target, key):
+    return jnp.mean((picture().rgb - target) ** 2), state

@@ -12,7 +12,7 @@ from helpers import assert_close
 from scenegraph.data import pixel_rays
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import ConstantFog, GaussianBlob, MipNerfMLP
-from scenegraph.integrators import AbstractIntegrator
+from scenegraph.integrators import hold
 from scenegraph.scene import named_leaves
 
 
@@ -110,22 +110,6 @@ def test_chunks_do_not_change_the_gradient(x64):
         assert_close(a, b, 1e-10, 1e-12)
 
 
-class Held(AbstractIntegrator):
-    """Two levels whose finer samples stay where they are given."""
-
-    inner: sg.Hierarchical
-    edges: jax.Array
-
-    @property
-    def samples_per_ray(self):
-        return self.inner.samples_per_ray
-
-    def __call__(self, scene, rays, *, keys=None):
-        coarse = sg.Hierarchical(self.inner.samples[:1])(scene, rays, keys=keys)
-        prepared = jax.vmap(scene.root.prepare)(rays)
-        return *coarse, self.inner._integrate(scene, rays, prepared, self.edges, keys)
-
-
 def test_every_single_parameter_of_a_field(x64):
     """Two levels as they are trained: differences are taken with the finer samples held."""
     scene = sg.Scene(sg.Group(net=sg.Volume(network())), background=[0.2, 0.5, 0.7])
@@ -138,7 +122,7 @@ def test_every_single_parameter_of_a_field(x64):
         return jnp.sum(weights * fine.rgb) + 0.1 * jnp.sum(weights * coarse.rgb)
 
     slopes = eqx.filter_jit(eqx.filter_grad(value))(scene, levels)
-    held = Held(levels, sg.render_rays(scene, rays, levels)[1].edges)
+    held = hold(levels, scene, rays)
     numbers, unravel = jax.flatten_util.ravel_pytree(scene)
     steps = 1e-6 * jnp.eye(numbers.size)
 

@@ -1,0 +1,23 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float
+from ..images import Image
+from ..numerics import as_float_leaf
+from ._base import AbstractFilter
+
+
+class Gamma(AbstractFilter):
+    """Every number of the picture to a power; black and what lies below stay as they are.
+
+    **Arguments:**
+
+    - `exponent`: positive; above one darkens the middle.
+    """
+
+    exponent: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=1.0)
+
+    def __call__(self, image: Image) -> Image:
+        positive = image.rgb > 0
+        powers = jnp.where(positive, image.rgb, 1.0) ** self.exponent
+        return eqx.tree_at(lambda i: i.rgb, image, jnp.where(positive, powers, image.rgb))

@@ -1,0 +1,23 @@
+import equinox as eqx
+
+from .._typing import Array, Float
+from ..images import Image
+from ..numerics import as_float_leaf
+from ._base import AbstractFilter
+from ._light import change_light
+
+
+class ToneMap(AbstractFilter):
+    """Fits bright light into a picture: dark tones stay, `white` and no more becomes one.
+
+    **Arguments:**
+
+    - `white`: the light that becomes one, channel by channel; positive.
+
+    **Source:** Reinhard et al. 2002, "Photographic Tone Reproduction", equation 4.
+    """
+
+    white: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=4.0)
+
+    def __call__(self, image: Image) -> Image:
+        return change_light(image, lambda x: x * (1 + x / self.white**2) / (1 + x))
