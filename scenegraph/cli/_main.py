@@ -8,6 +8,7 @@ from jax.errors import JaxRuntimeError
 from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError
 from ._cache import remember_compiled_programs
+from ._check import Check, WrongGradients
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
@@ -15,7 +16,7 @@ from ._render import Render
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit | eval | render | inspect`.
+    """The command line: `scenegraph fit | eval | render | inspect | check`.
 
     **Arguments:**
 
@@ -23,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0, or 2 with a message for anything that the user can mend.
+    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
@@ -32,6 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (FileError, FitError, ValueError, OSError, MemoryError, JaxRuntimeError) as error:
         sys.stderr.write(f"scenegraph: {_explain(error)}\n")
         return 2
+    except WrongGradients as error:
+        sys.stderr.write(f"scenegraph: {error}\n")
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write("scenegraph: interrupted\n")
         return 130
@@ -53,7 +57,7 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect:
+def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect | Check:
     start = _start(arguments)
     fit_command = tyro.conf.subcommand("fit", default=start)
     commands = (
@@ -61,6 +65,7 @@ def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect:
         | Annotated[Eval, tyro.conf.subcommand("eval")]
         | Annotated[Render, tyro.conf.subcommand("render")]
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+        | Annotated[Check, tyro.conf.subcommand("check")]
     )
     return tyro.cli(
         commands,

@@ -5,7 +5,7 @@ from ._background import (
     as_background as as_background,
     Backdrop as Backdrop,
 )
-from ._cameras import find_camera as find_camera
+from ._cameras import camera_paths as camera_paths, find_camera as find_camera
 from ._describe import describe as describe
 from ._group import fills_space as fills_space, Group as Group, sum_media as sum_media
 from ._node import AbstractNode as AbstractNode

@@ -32,6 +32,20 @@ def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
     return found[camera]
 
 
+def camera_paths(scene: Scene) -> list[str]:
+    """Where there are cameras in a scene.
+
+    **Arguments:**
+
+    - `scene`: where to look.
+
+    **Returns:**
+
+    Their paths, sorted.
+    """
+    return sorted(_cameras(scene.root, ()))
+
+
 def _cameras(node: Any, path: tuple[str, ...]) -> dict[str, AbstractCamera]:
     if is_frozen(node):
         return _cameras(unfreeze(node), path)

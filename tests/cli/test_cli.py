@@ -13,6 +13,7 @@ import pytest
 
 import scenegraph as sg
 from blender_folder import ball_picture, eyes, look_at, write_ball, write_split
+from command_line import refused
 from helpers import assert_close
 from scenegraph.cli import main
 from scenegraph.cli._fit import Fit
@@ -53,16 +54,6 @@ def parsed(monkeypatch):
         return seen[0]
 
     return parse
-
-
-def refused(arguments, capsys, *parts: str) -> None:
-    """Exit code 2, and a last line in plain words that holds all `parts`."""
-    assert main([str(argument) for argument in arguments]) == 2
-    error = capsys.readouterr().err
-    last = error.splitlines()[-1]
-    assert "Traceback" not in error and last.startswith("scenegraph: ")
-    for part in parts:
-        assert part in last
 
 
 def log_of(run: pathlib.Path) -> list[tuple[int, float]]:

@@ -1,0 +1,85 @@
+import dataclasses
+import importlib.util
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import tyro
+
+from ..cameras import AbstractCamera
+from ..diagnostics import check_gradients, gradient_table
+from ..io import FileError
+from ..scene import camera_paths, Scene
+
+
+class WrongGradients(Exception):
+    """The message says which."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Compare the gradient of every leaf of a scene with finite differences."""
+
+    scene: Annotated[str, tyro.conf.Positional]
+    """SCENE.py:make, a file of yours and a function in it; it returns a scene, or a scene and a
+    camera. The file is run."""
+
+    camera: str | None = None
+    """The path of a camera in the scene; by default the first."""
+
+    where: tuple[str, ...] = ()
+    """Paths of leaves; by default every leaf that is not frozen."""
+
+    pixels: int = 256
+    """How many pixels to look at."""
+
+    tolerance: float = 1e-4
+    """The largest relative error of what is called right."""
+
+    def main(self) -> None:
+        """Prints a table; a wrong gradient is an error."""
+        scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
+        checks = check_gradients(
+            scene,
+            self.camera or camera or _first_camera(scene, self.scene),
+            where=self.where or None,
+            pixels=self.pixels,
+            tolerance=self.tolerance,
+        )
+        print(gradient_table(checks))
+        bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
+        if bad:
+            raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")
+
+
+def _load(place: str) -> Callable[[], Any]:
+    file, _, name = place.rpartition(":")
+    path = pathlib.Path(file)
+    if not file or path.suffix != ".py":
+        raise FileError(f"name a file and a function in it, as in SCENE.py:make; got {place!r}.")
+    if not path.is_file():
+        raise FileError(f"there is no file {path}.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where dataclasses and Modules look for themselves
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise FileError(f"{path} has no function {name!r}.")
+    return function
+
+
+def _scene_and_camera(made: Any, place: str) -> tuple[Scene, AbstractCamera | None]:
+    scene, camera = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(scene, Scene) or not isinstance(camera, AbstractCamera | None):
+        raise FileError(f"{place} must return a scene, or a scene and a camera; got {made!r}.")
+    return scene, camera
+
+
+def _first_camera(scene: Scene, place: str) -> str:
+    paths = camera_paths(scene)
+    if not paths:
+        raise FileError(f"{place}: there is no camera in the scene; return one beside it.")
+    return paths[0]
