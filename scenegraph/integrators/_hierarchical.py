@@ -79,7 +79,9 @@ class Hierarchical(AbstractIntegrator):
             return resample(edges, resampling_weights(weights, self.padding), count, key=key)
 
         edges = jax.vmap(one_ray)(before.edges, before.weights, keys)
-        return jax.vmap(_ride)(edges, spans) if self.stop_gradient else edges
+        if not self.stop_gradient:
+            return edges
+        return jax.vmap(_ride)(jax.lax.stop_gradient(edges), spans)
 
     def integrate_at(
         self,
@@ -117,15 +119,20 @@ class Hierarchical(AbstractIntegrator):
         return jax.vmap(section)(edges[:-1], edges[1:])
 
 
+@jax.custom_jvp
 def _ride(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
     """Constant positions between the ends of a ray's span, which may themselves move.
 
     Where the ends are constant, as in the published method, so is everything.
     """
-    held = jax.lax.stop_gradient(edges), jax.lax.stop_gradient(span)
-    share = positions(*held)
-    near, far = span.near - held[1].near, span.far - held[1].far  # zero, but for derivatives
-    return held[0] + (1 - share) * near + share * far
+    del span
+    return edges
+
+
+@_ride.defjvp
+def _ride_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    share = positions(*primals)
+    return primals[0], (1 - share) * tangents[1].near + share * tangents[1].far
 
 
 def positions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
