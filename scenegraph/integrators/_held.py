@@ -7,7 +7,7 @@ from .._typing import Array, Float
 from ..rays import Radiance, Ray
 from ..scene import Scene
 from ._base import AbstractIntegrator
-from ._hierarchical import Hierarchical, positions
+from ._hierarchical import fold, Hierarchical, positions
 
 
 class Held(AbstractIntegrator):
@@ -34,15 +34,13 @@ class Held(AbstractIntegrator):
         self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
     ) -> tuple[Radiance, ...]:
         first = dataclasses.replace(self.integrator, samples=self.integrator.samples[:1])
-        prepared, spans = jax.vmap(lambda ray: (scene.root.prepare(ray), scene.root.span(ray)))(
-            rays
-        )
+        prepared, spans = jax.vmap(scene.root.prepare)(rays), jax.vmap(scene.root.span)(rays)
         near, far = spans.near[:, None], spans.far[:, None]
-        finer = (
-            self.integrator.integrate_at(scene, rays, prepared, near + share * (far - near), None)
-            for share in self.shares
-        )
-        return *first(scene, rays, keys=keys), *finer
+        levels = list(first(scene, rays, keys=keys))
+        for level, share in enumerate(self.shares, 1):
+            edges, noise_keys = near + share * (far - near), fold(keys, 2 * level + 1)
+            levels.append(self.integrator.integrate_at(scene, rays, prepared, edges, noise_keys))
+        return tuple(levels)
 
 
 def hold(integrator: AbstractIntegrator, scene: Scene, rays: Ray) -> AbstractIntegrator:

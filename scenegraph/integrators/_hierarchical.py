@@ -61,8 +61,8 @@ class Hierarchical(AbstractIntegrator):
         levels = []
         for level, count in enumerate(self.samples):
             if level > 0:
-                edges = self._next_edges(levels[-1], spans, count, _fold(keys, 2 * level))
-            noise_keys = _fold(keys, 2 * level + 1)
+                edges = self._next_edges(levels[-1], spans, count, fold(keys, 2 * level))
+            noise_keys = fold(keys, 2 * level + 1)
             levels.append(self.integrate_at(scene, rays, prepared, edges, noise_keys))
         return tuple(levels)
 
@@ -70,7 +70,7 @@ class Hierarchical(AbstractIntegrator):
         def one_ray(span: Span, key: RandomKey | None) -> Float[Array, " edges"]:
             return sample_edges(self.spacing, span.near, span.far, self.samples[0], key=key)
 
-        return jax.vmap(one_ray)(spans, _fold(keys, 0))
+        return jax.vmap(one_ray)(spans, fold(keys, 0))
 
     def _next_edges(
         self, before: Radiance, spans: Span, count: int, keys: Array | None
@@ -177,5 +177,16 @@ def _sample_keys(keys: Array | None, samples: int) -> Array | None:
     return jax.vmap(lambda key: jax.random.split(key, samples))(keys).reshape(-1)
 
 
-def _fold(keys: Array | None, number: int) -> Array | None:
+def fold(keys: Array | None, number: int) -> Array | None:
+    """Keys of one purpose for every ray.
+
+    **Arguments:**
+
+    - `keys`: one a ray, or `None`.
+    - `number`: of the purpose.
+
+    **Returns:**
+
+    As many keys, or `None`.
+    """
     return None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, number)
