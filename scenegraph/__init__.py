@@ -18,6 +18,7 @@ from . import (
     images as images,
     integrators as integrators,
     io as io,
+    lights as lights,
     losses as losses,
     numerics as numerics,
     rays as rays,
@@ -58,7 +59,13 @@ from .fit import (
     step as step,
 )
 from .images import Image as Image
-from .integrators import Hierarchical as Hierarchical
+from .integrators import Hierarchical as Hierarchical, Joint as Joint, Surfaces as Surfaces
+from .lights import (
+    AmbientLight as AmbientLight,
+    DirectionalLight as DirectionalLight,
+    PointLight as PointLight,
+    SpotLight as SpotLight,
+)
 from .losses import psnr as psnr, ssim as ssim
 from .render import render as render, render_rays as render_rays
 from .scene import (
@@ -69,12 +76,21 @@ from .scene import (
     save as save,
     Scene as Scene,
     select as select,
+    Surface as Surface,
     thaw as thaw,
     Transformed as Transformed,
     Volume as Volume,
 )
-from .shaders import Constant as Constant
-from .shapes import Box as Box
+from .shaders import Checker as Checker, Constant as Constant, Lambert as Lambert
+from .shapes import (
+    Box as Box,
+    Capsule as Capsule,
+    Cylinder as Cylinder,
+    Disk as Disk,
+    Plane as Plane,
+    Rectangle as Rectangle,
+    Sphere as Sphere,
+)
 from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 

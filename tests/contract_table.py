@@ -20,6 +20,7 @@ from scenegraph import (
     fields,
     images,
     integrators,
+    lights,
     losses,
     rays,
     samplers,
@@ -90,10 +91,10 @@ VOLUMES = [scene.Volume(FIELDS[0], BOX), scene.Volume(FIELDS[2], None)]
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
+    scene.Linearised(VOLUMES[1]),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
-SCENE = scene.Scene(NODES[3], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
-FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1]))
+SCENE = scene.Scene(NODES[4], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
 VIEWS = data.Views(
     jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
     data.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
@@ -115,10 +116,44 @@ FILTERS = [
 ]
 
 
+SHAPES = [
+    BOX,
+    shapes.Capsule([-0.2, 0.0, 0.1], [0.3, 0.1, 0.4], 0.4),
+    shapes.Cylinder([0.1, 0.0, 0.2], 0.6, 1.2),
+    shapes.Disk([0.1, 0.2, -0.1], 1.2),
+    shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
+    shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
+    shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+]
+SHADERS = [
+    shaders.Constant([0.2, 0.3, 0.4]),
+    shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
+    shaders.Checker(0.3, coordinates=shaders.InSpace()),
+    shaders.Lambert([0.5, 0.6, 0.7]),
+]
+LIGHTS = [
+    sg.AmbientLight([0.1, 0.2, 0.3]),
+    sg.DirectionalLight([0.1, 0.2, -1.0], [1.0, 0.9, 0.8]),
+    sg.PointLight([1.0, -2.0, 3.0], [10.0, 9.0, 8.0]),
+    sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
+]
+LIT = rays.Illumination(
+    jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
+)
+LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
+SURFACE = scene.Surface(SHAPES[-1], SHADERS[1])
+FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1], ball=SURFACE, lamp=LIGHTS[2]))
+
+
+def ask_light(light, point, d_point):
+    return light.shine(point, d_point), light.moved(SIMILARITY).shine(point, d_point)
+
+
 def ask_node(node, ray, section):
     return node.span(ray), node.medium(section, node.prepare(ray))
 
 
+JOINT = integrators.Joint(sg.Hierarchical((4, 5)), sg.Surfaces(2))
 HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
 
 
@@ -145,10 +180,15 @@ TABLE = {
         FIELDS, lambda field, g, view: (field(g, view), field.density(g)), (GAUSSIANS, RAYS.view)
     ),
     shaders.AbstractShader: Contract(
-        [shaders.Constant([0.2, 0.3, 0.4])],
-        lambda shader, hit, view: shader(hit, view, ()),
-        (HITS, RAYS.view),
+        SHADERS, lambda shader, hit, view, lights: shader(hit, view, lights), (HITS, RAYS.view, LIT)
     ),
+    shaders.AbstractCoordinates: Contract(
+        [shaders.OnSurface(), shaders.InSpace()], lambda place, hit: place(hit), (HITS,)
+    ),
+    shapes.AbstractShape: Contract(
+        SHAPES, lambda shape, ray: (shape.intersect(ray), shape.coverage(ray)), (RAYS,)
+    ),
+    lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
     scene.AbstractBackground: Contract(
         [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4]))], lambda b, ray: b(ray), (RAYS,)
     ),
@@ -192,7 +232,7 @@ TABLE = {
     ),
     transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
     integrators.AbstractIntegrator: Contract(
-        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD],
+        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD, sg.Surfaces(2), JOINT],
         lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
         (RAYS,),
     ),
@@ -218,7 +258,13 @@ RECORDS = [
     rays.Medium(1.0, [0.1, 0.2, 0.3]),
     RADIANCE,
     images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),
-    BOX,
+    jax.tree.map(lambda x: x[0], LIT),
+    jax.tree.map(lambda x: x[0], LAYERS),
+    LIGHTS[2].shine(jnp.zeros(3), jnp.zeros((2, 3))),
+    shapes.Crossing(jnp.ones(()), jnp.ones(2)),
+    SURFACE,
+    scene.Placed(SURFACE, (SIMILARITY,)),
+    scene.set_stage(scene.Group(ball=SURFACE, lamp=LIGHTS[2])),
     SCENE,
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),

@@ -1,5 +1,10 @@
 """From densities along a ray to weights, colour, opacity and depth."""
 
+from ._layers import (
+    composite_among as composite_among,
+    composite_layers as composite_layers,
+    layer_weights as layer_weights,
+)
 from ._volume import (
     composite as composite,
     expected_depth as expected_depth,

@@ -4,7 +4,7 @@ from jaxtyping import Key
 
 from .._typing import Array
 from ..numerics import AbstractModule
-from ..rays import Radiance, Ray
+from ..rays import Layers, Radiance, Ray
 from ..scene import Scene
 
 
@@ -33,3 +33,33 @@ class AbstractIntegrator(AbstractModule):
     @abc.abstractmethod
     def samples_per_ray(self) -> int:
         """The largest number of samples that exist at once for a ray: sizes the chunks."""
+
+
+class AbstractMediaIntegrator(AbstractIntegrator):
+    """Integrates what fills space, with or without surfaces in it."""
+
+    @abc.abstractmethod
+    def through(
+        self,
+        scene: Scene,
+        rays: Ray,
+        layers: Layers | None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+    ) -> tuple[Radiance, ...]:
+        """Integrates along many rays that also see surfaces.
+
+        **Arguments:**
+
+        - `scene`, `rays`, `keys`: as in `__call__`.
+        - `layers`: what the rays see of surfaces; `None` where there are none.
+
+        **Returns:**
+
+        The radiance of every level, coarse to fine, before any background (premultiplied).
+        """
+
+    def __call__(
+        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+    ) -> tuple[Radiance, ...]:
+        return self.through(scene, rays, None, keys=keys)

@@ -4,9 +4,11 @@ from jaxtyping import Key
 
 from .._typing import Array
 from ..rays import Radiance, Ray
-from ..scene import fills_space, Scene
-from ._base import AbstractIntegrator
+from ..scene import fills_space, has_surfaces, Scene
+from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import Hierarchical
+from ._joint import Joint
+from ._surfaces import Surfaces
 
 
 class Nothing(AbstractIntegrator):
@@ -38,8 +40,39 @@ def choose_integrator(scene: Scene) -> AbstractIntegrator:
 
     **Returns:**
 
-    `scene.integrator`, or two levels of 64 samples where there are media.
+    `scene.integrator`, or two levels of 64 samples where there are media, and the four nearest
+    layers where there are surfaces.
     """
-    if scene.integrator is not None:
-        return scene.integrator
-    return Hierarchical() if fills_space(scene.root) else Nothing()
+    chosen = scene.integrator
+    if chosen is None:
+        chosen = Hierarchical() if fills_space(scene.root) else Nothing()
+    return complete(chosen, scene)
+
+
+def complete(integrator: AbstractIntegrator, scene: Scene) -> AbstractIntegrator:
+    """An integrator that leaves nothing out: one of media alone also sees the surfaces.
+
+    **Arguments:**
+
+    - `integrator`: any.
+    - `scene`: without frozen wrappers.
+
+    **Returns:**
+
+    The integrator, joined with `Surfaces()` if there are surfaces that it would not see.
+
+    **Errors:**
+
+    `ValueError` for one that sees surfaces alone, where there are media too.
+    """
+    media, surfaces = fills_space(scene.root), has_surfaces(scene.root)
+    if isinstance(integrator, Surfaces) and media:
+        raise ValueError(
+            "there are media in the scene, which the integrator `Surfaces` does not see; use "
+            "`Joint(Hierarchical(...), Surfaces(...))`."
+        )
+    if surfaces and isinstance(integrator, Nothing):
+        return Surfaces()
+    if surfaces and isinstance(integrator, AbstractMediaIntegrator):
+        return Joint(integrator) if media else Surfaces()
+    return integrator

@@ -4,13 +4,14 @@ import jax
 from jaxtyping import Key
 
 from .._typing import Array, Float
-from ..rays import Radiance, Ray
+from ..rays import Layers, Radiance, Ray
 from ..scene import Scene
-from ._base import AbstractIntegrator
+from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import fold, Hierarchical, positions
+from ._joint import Joint
 
 
-class Held(AbstractIntegrator):
+class Held(AbstractMediaIntegrator):
     """A hierarchical integrator whose finer samples stay where they once were.
 
     Its derivatives are those that `Hierarchical` computes with `stop_gradient`, and its values
@@ -30,16 +31,22 @@ class Held(AbstractIntegrator):
     def samples_per_ray(self) -> int:
         return self.integrator.samples_per_ray
 
-    def __call__(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+    def through(
+        self,
+        scene: Scene,
+        rays: Ray,
+        layers: Layers | None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
     ) -> tuple[Radiance, ...]:
         first = dataclasses.replace(self.integrator, samples=self.integrator.samples[:1])
         prepared, spans = jax.vmap(scene.root.prepare)(rays), jax.vmap(scene.root.span)(rays)
         near, far = spans.near[:, None], spans.far[:, None]
-        levels = list(first(scene, rays, keys=keys))
-        for level, share in enumerate(self.shares, 1):
-            edges, noise_keys = near + share * (far - near), fold(keys, 2 * level + 1)
-            levels.append(self.integrator.integrate_at(scene, rays, prepared, edges, noise_keys))
+        levels = list(first.through(scene, rays, layers, keys=keys))
+        for number, share in enumerate(self.shares, 1):
+            edges, noise_keys = near + share * (far - near), fold(keys, 2 * number + 1)
+            level = self.integrator.integrate_at(scene, rays, prepared, edges, noise_keys, layers)
+            levels.append(level)
         return tuple(levels)
 
 
@@ -56,8 +63,19 @@ def hold(integrator: AbstractIntegrator, scene: Scene, rays: Ray) -> AbstractInt
 
     A `Held`, if the integrator stops gradients at sample positions; else the same integrator.
     """
-    if isinstance(integrator, Hierarchical) and integrator.stop_gradient:
-        spans = jax.vmap(scene.root.span)(rays)
-        finer = integrator(scene, rays)[1:]
-        return Held(integrator, tuple(jax.vmap(positions)(x.edges, spans) for x in finer))
+    if isinstance(integrator, Joint):
+        layers = integrator.surfaces.see(scene, rays)
+        return Joint(_held(integrator.media, scene, rays, layers), integrator.surfaces)
+    if isinstance(integrator, AbstractMediaIntegrator):
+        return _held(integrator, scene, rays, None)
     return integrator
+
+
+def _held(
+    integrator: AbstractMediaIntegrator, scene: Scene, rays: Ray, layers: Layers | None
+) -> AbstractMediaIntegrator:
+    if not isinstance(integrator, Hierarchical) or not integrator.stop_gradient:
+        return integrator
+    spans = jax.vmap(scene.root.span)(rays)
+    finer = integrator.through(scene, rays, layers)[1:]
+    return Held(integrator, tuple(jax.vmap(positions)(x.edges, spans) for x in finer))

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Float, PyTree, RandomKey, Scalar
-from ..compositing import composite
+from ..compositing import composite, composite_among
 from ..numerics import safe_divide
-from ..rays import AbstractBeam, Cone, Medium, Radiance, Ray, Section, Span
+from ..rays import AbstractBeam, Cone, Layers, Medium, Radiance, Ray, Section, Span
 from ..samplers import (
     AbstractSpacing,
     resample,
@@ -15,10 +15,10 @@ from ..samplers import (
     Uniform,
 )
 from ..scene import Scene
-from ._base import AbstractIntegrator
+from ._base import AbstractMediaIntegrator
 
 
-class Hierarchical(AbstractIntegrator):
+class Hierarchical(AbstractMediaIntegrator):
     """mip-NeRF's integrator: even samples first, then samples where the level before saw something.
 
     All levels ask the same field; overlapping media add their densities.
@@ -52,8 +52,13 @@ class Hierarchical(AbstractIntegrator):
     def samples_per_ray(self) -> int:
         return max(self.samples)
 
-    def __call__(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+    def through(
+        self,
+        scene: Scene,
+        rays: Ray,
+        layers: Layers | None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
     ) -> tuple[Radiance, ...]:
         prepared = jax.vmap(scene.root.prepare)(rays)
         spans = jax.vmap(scene.root.span)(rays)
@@ -63,7 +68,7 @@ class Hierarchical(AbstractIntegrator):
             if level > 0:
                 edges = self._next_edges(levels[-1], spans, count, fold(keys, 2 * level))
             noise_keys = fold(keys, 2 * level + 1)
-            levels.append(self.integrate_at(scene, rays, prepared, edges, noise_keys))
+            levels.append(self.integrate_at(scene, rays, prepared, edges, noise_keys, layers))
         return tuple(levels)
 
     def _first_edges(self, spans: Span, keys: Array | None) -> Array:
@@ -90,6 +95,7 @@ class Hierarchical(AbstractIntegrator):
         prepared: PyTree,
         edges: Float[Array, "rays edges"],
         keys: Key[Array, " rays"] | None,
+        layers: Layers | None = None,
     ) -> Radiance:
         """One level, with its samples where they are given.
 
@@ -99,6 +105,7 @@ class Hierarchical(AbstractIntegrator):
         - `prepared`: what the scene's root prepared for every ray.
         - `edges`: fence posts of the samples, in `t`.
         - `keys`: one a ray, for noise.
+        - `layers`: what the rays see of surfaces.
 
         **Returns:**
 
@@ -107,10 +114,14 @@ class Hierarchical(AbstractIntegrator):
         sections = jax.vmap(self._sections)(rays, edges)
         medium = _ask_everywhere(scene, sections, prepared, keys)
 
-        def one_ray(medium: Medium, edges: Array, direction: Array) -> Radiance:
+        def one_ray(
+            medium: Medium, edges: Array, direction: Array, layers: Layers | None
+        ) -> Radiance:
+            if layers is not None:
+                return composite_among(medium, edges, direction, layers)
             return composite(medium, edges, direction, empty_depth_near=self.empty_depth_near)
 
-        return jax.vmap(one_ray)(medium, edges, rays.direction)
+        return jax.vmap(one_ray)(medium, edges, rays.direction, layers)
 
     def _sections(self, ray: Ray, edges: Float[Array, " edges"]) -> Section:
         def section(t0: Scalar, t1: Scalar) -> Section:

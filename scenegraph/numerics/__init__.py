@@ -2,11 +2,22 @@
 
 from ._blocks import sum_over_blocks as sum_over_blocks
 from ._compact import compact as compact, Compaction as Compaction
+from ._coverage import (
+    disk_coverage as disk_coverage,
+    half_plane_coverage as half_plane_coverage,
+    slab_coverage as slab_coverage,
+)
+from ._filtered import (
+    filtered_sqrt as filtered_sqrt,
+    filtered_square_wave as filtered_square_wave,
+)
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
 from ._octaves import octaves as octaves
+from ._rules import require_finite as require_finite, require_positive as require_positive
 from ._safe import (
+    dot as dot,
     safe_divide as safe_divide,
     safe_norm as safe_norm,
     safe_normalise as safe_normalise,

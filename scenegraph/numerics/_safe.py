@@ -56,6 +56,20 @@ def _quotient_jvp(primals, tangents):
     return quotient, (tangents[0] - quotient * tangents[1]) / denominator
 
 
+def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
+    """The product of vectors along the last axis.
+
+    **Arguments:**
+
+    - `a`, `b`: vectors.
+
+    **Returns:**
+
+    The sum of the products of their components.
+    """
+    return jnp.sum(a * b, axis=-1)
+
+
 def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
     """Euclidean length along the last axis, with gradient zero at the zero vector.
 
@@ -67,7 +81,7 @@ def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
 
     Their lengths.
     """
-    return safe_sqrt(jnp.sum(x * x, axis=-1))
+    return safe_sqrt(dot(x, x))
 
 
 def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:

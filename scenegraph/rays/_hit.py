@@ -1,11 +1,12 @@
 import equinox as eqx
+import jax.numpy as jnp
 
 from .._typing import Array, Float
 from ..numerics import AbstractModule, as_float_leaf
 
 
 class Hit(AbstractModule):
-    """Where a ray meets a surface.
+    """Where a cone meets a surface, and which part of the surface the pixel covers.
 
     **Arguments:**
 
@@ -14,6 +15,10 @@ class Hit(AbstractModule):
     - `uv`: surface coordinates.
     - `duv`: their derivatives by the pixel's x (first row) and y (second row).
     - `coverage`: the part of the pixel that the surface covers.
+    - `d_point`: the point's derivatives by the pixel's x (first row) and y (second row): the sides
+      of the parallelogram that the pixel covers on the surface.
+    - `place`, `d_place`: the point and its derivatives in the shape's own frame, which solid
+      patterns use; by default those above.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -22,3 +27,16 @@ class Hit(AbstractModule):
     uv: Float[Array, "*rays 2"] = eqx.field(converter=as_float_leaf)
     duv: Float[Array, "*rays 2 2"] = eqx.field(converter=as_float_leaf)
     coverage: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
+    d_point: Float[Array, "*rays 2 3"]
+    place: Float[Array, "*rays 3"]
+    d_place: Float[Array, "*rays 2 3"]
+
+    def __init__(
+        self, t, point, normal, uv, duv, coverage, *, d_point=None, place=None, d_place=None
+    ):
+        self.t, self.point, self.normal = t, as_float_leaf(point), normal
+        self.uv, self.duv, self.coverage = uv, duv, coverage
+        still = jnp.zeros((*self.point.shape[:-1], 2, 3), self.point.dtype)
+        self.d_point = still if d_point is None else as_float_leaf(d_point)
+        self.place = self.point if place is None else as_float_leaf(place)
+        self.d_place = self.d_point if d_place is None else as_float_leaf(d_place)

@@ -1,7 +1,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar
+from .._typing import Array, Float, Int, Scalar
 from ..numerics import AbstractModule, as_float_leaf
 from ..transforms import AbstractTransform
 from ._gaussian import AbstractGaussian, transform_gaussian
@@ -56,6 +56,7 @@ class Radiance(AbstractModule):
     - `depth`: weighted mean of `t`.
     - `weights`: each interval's share in the colour.
     - `edges`: the intervals' fence posts, in `t`.
+    - `overflow`: how many surfaces of a ray found no room; `None` where all have room.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -63,6 +64,7 @@ class Radiance(AbstractModule):
     depth: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
     weights: Float[Array, "*rays samples"] = eqx.field(converter=as_float_leaf)
     edges: Float[Array, "*rays edges"] = eqx.field(converter=as_float_leaf)
+    overflow: Int[Array, "*rays"] | None = None
 
 
 def transform_section(transform: AbstractTransform, section: Section) -> Section:

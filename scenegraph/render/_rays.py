@@ -5,10 +5,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey
 from ..compositing import over
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import AbstractIntegrator, choose_integrator, complete
 from ..numerics import unfreeze
 from ..rays import Radiance, Ray
-from ..scene import Scene
+from ..scene import linearise, Scene
 
 
 def render_rays(
@@ -72,7 +72,8 @@ def integrate(
     The radiance of every level, over the background.
     """
     scene = unfreeze(scene)
-    levels = (integrator or choose_integrator(scene))(scene, rays, keys=keys)
+    integrator = complete(integrator, scene) if integrator else choose_integrator(scene)
+    levels = integrator(linearise(scene), rays, keys=keys)
     behind = jax.vmap(scene.background)(rays) if background is None else background
     return tuple(_over(level, behind) for level in levels)
 

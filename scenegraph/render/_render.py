@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, RandomKey
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
-from ..images import Image
+from ..images import AbstractColorSpace, Image
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..numerics import unfreeze
 from ..rays import Radiance
-from ..scene import find_camera, Scene
+from ..scene import color_space, find_camera, Scene
 from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
 
@@ -71,7 +71,8 @@ def _render(
         radiance = _look(scene, camera, integrator, key, indices)
         return radiance.rgb, radiance.alpha, radiance.depth
 
-    image = _assemble(_in_chunks(some_pixels, camera.width * camera.height, chunk), camera)
+    space = color_space(scene)
+    image = _assemble(_in_chunks(some_pixels, camera.width * camera.height, chunk), camera, space)
     for one in filters:
         image = one(image)
     return image
@@ -101,9 +102,11 @@ def _in_chunks(function: Any, count: int, chunk: int) -> Any:
     return jax.tree.map(lambda x: x.reshape(chunks * chunk, *x.shape[2:])[:count], results)
 
 
-def _assemble(pixels: tuple[Array, Array, Array], camera: AbstractCamera) -> Image:
+def _assemble(
+    pixels: tuple[Array, Array, Array], camera: AbstractCamera, space: AbstractColorSpace
+) -> Image:
     def shape(x: Array) -> Array:
         return x.reshape(camera.height, camera.width, *x.shape[1:])
 
     rgb, alpha, depth = (shape(x) for x in pixels)
-    return Image(rgb, alpha=alpha, depth=depth)
+    return Image(rgb, alpha=alpha, depth=depth, space=space)

@@ -8,6 +8,11 @@ from ._background import (
 from ._cameras import camera_paths as camera_paths, find_camera as find_camera
 from ._describe import describe as describe
 from ._group import fills_space as fills_space, Group as Group, sum_media as sum_media
+from ._linear import (
+    color_space as color_space,
+    linearise as linearise,
+    Linearised as Linearised,
+)
 from ._node import AbstractNode as AbstractNode
 from ._paths import (
     freeze as freeze,
@@ -19,6 +24,14 @@ from ._paths import (
 )
 from ._save import load as load, save as save, SCENE_FILE as SCENE_FILE
 from ._scene import Scene as Scene
+from ._stage import (
+    has_surfaces as has_surfaces,
+    is_lit as is_lit,
+    Placed as Placed,
+    set_stage as set_stage,
+    Stage as Stage,
+)
+from ._surface import Surface as Surface
 from ._transformed import Transformed as Transformed
 from ._volume import Volume as Volume
 from ._weights import (

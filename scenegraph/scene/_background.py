@@ -3,10 +3,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .._typing import Color
+from .._typing import Array, Color, Float, Vector
 from ..numerics import AbstractModule, safe_normalise
-from ..rays import Hit, Ray
-from ..shaders import AbstractShader, Constant
+from ..rays import by_pixel, darkness, Hit, Ray
+from ..shaders import AbstractShader, as_shader
+from ..shapes import azimuth, elevation
 
 
 class AbstractBackground(AbstractModule):
@@ -37,12 +38,16 @@ class Backdrop(AbstractBackground):
     shader: AbstractShader
 
     def __call__(self, ray: Ray) -> Color:
-        outward = safe_normalise(ray.direction)
-        x, y, z = outward
-        level = jnp.where((x == 0) & (y == 0), 1.0, x)
-        uv = jnp.stack([jnp.arctan2(y, level), jnp.arcsin(jnp.clip(z, -0.999999, 0.999999))])
-        hit = Hit(ray.far, outward, -outward, uv, jnp.zeros((2, 2), uv.dtype), jnp.ones_like(z))
-        return self.shader(hit, ray.view, ())
+        (outward, uv), (d_outward, duv) = by_pixel(_look, ray)
+        full = jnp.ones_like(ray.far)
+        hit = Hit(ray.far, outward, -outward, uv, duv.T, full, d_point=d_outward.T)
+        return self.shader(hit, ray.view, darkness(uv.dtype))
+
+
+def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]:
+    del origin
+    outward = safe_normalise(direction)
+    return outward, jnp.stack([azimuth(outward), elevation(outward)])
 
 
 def as_background(value: Any) -> AbstractBackground:
@@ -58,5 +63,4 @@ def as_background(value: Any) -> AbstractBackground:
     """
     if isinstance(value, AbstractBackground):
         return value
-    shader = value if isinstance(value, AbstractShader) else Constant(value)
-    return Backdrop(shader)
+    return Backdrop(as_shader(value))

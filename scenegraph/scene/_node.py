@@ -3,8 +3,10 @@ from typing import Any
 
 from .._typing import PyTree, RandomKey
 from ..cameras import AbstractCamera
+from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen
 from ..rays import Medium, Ray, Section, Span
+from ._surface import Surface
 
 
 class AbstractNode(AbstractModule):
@@ -62,11 +64,12 @@ def check_node(value: Any, place: str) -> None:
 
     **Errors:**
 
-    `TypeError` for what is neither a node nor a camera.
+    `TypeError` for what is neither a node nor a light nor a camera.
     """
     value = value.value if is_frozen(value) else value
-    if not isinstance(value, AbstractNode | AbstractCamera):
+    if not isinstance(value, AbstractNode | AbstractCamera | AbstractLight | Surface):
         raise TypeError(
-            f"{place} must be a node (such as a Group or a Volume) or a camera; got a "
-            f"{type(value).__name__}. A field becomes a node in a `Volume`."
+            f"{place} must be a node (such as a Group, a Surface or a Volume), a light or a "
+            f"camera; got a {type(value).__name__}. A field becomes a node in a `Volume`, a shape "
+            f"in a `Surface`."
         )

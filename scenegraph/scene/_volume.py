@@ -2,6 +2,7 @@ import equinox as eqx
 
 from .._typing import PyTree, RandomKey
 from ..fields import AbstractConditionedField, AbstractField
+from ..images import AbstractColorSpace, SRGB
 from ..rays import Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
@@ -14,10 +15,13 @@ class Volume(AbstractNode):
 
     - `field`: density and colour.
     - `bounds`: where the field is looked at; `None` for all of each ray's `near` to `far`.
+    - `space`: which numbers the field's colours are. In a scene with lights they are decoded to
+      linear light; in one without, all numbers are taken as they are.
     """
 
     field: AbstractField
     bounds: Box | None = eqx.field(default_factory=Box)
+    space: AbstractColorSpace = SRGB()
 
     def span(self, ray: Ray) -> Span:
         return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)

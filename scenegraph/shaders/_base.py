@@ -1,21 +1,27 @@
 import abc
-from typing import Any
+from typing import ClassVar
 
 from .._typing import Color, Vector
 from ..numerics import AbstractModule
-from ..rays import Hit
+from ..rays import Hit, Illumination
 
 
 class AbstractShader(AbstractModule):
-    """What a surface looks like where a ray meets it."""
+    """What a surface looks like where a ray meets it.
+
+    One that is black without light says so by a class attribute `needs_light = True`, and one that
+    is a pattern has a field with its coordinates: surfaces without `uv` then refuse it.
+    """
+
+    needs_light: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def __call__(self, hit: Hit, view: Vector, lights: Any) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
         """The colour that leaves the surface towards the eye.
 
         **Arguments:**
 
-        - `hit`: where the ray meets the surface.
+        - `hit`: where the ray meets the surface; its normal is turned to the eye.
         - `view`: the direction of the ray.
         - `lights`: what shines on the surface there.
 

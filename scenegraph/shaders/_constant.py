@@ -1,10 +1,8 @@
-from typing import Any
-
 import equinox as eqx
 
 from .._typing import Color, Vector
-from ..numerics import as_float_leaf
-from ..rays import Hit
+from ..numerics import as_float_leaf, require_finite
+from ..rays import Hit, Illumination
 from ._base import AbstractShader
 
 
@@ -18,6 +16,9 @@ class Constant(AbstractShader):
 
     color: Color = eqx.field(converter=as_float_leaf)
 
-    def __call__(self, hit: Hit, view: Vector, lights: Any) -> Color:
+    def __check_init__(self):
+        require_finite(self, "color")
+
+    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
         del hit, view, lights
         return self.color

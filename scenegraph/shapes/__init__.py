@@ -1,3 +1,20 @@
-"""Shapes: for now the box that bounds a volume."""
+"""Shapes: surfaces that answer for a cone with a place and a coverage."""
 
+from ._angles import azimuth as azimuth, elevation as elevation, tangents as tangents
+from ._base import (
+    AbstractShape as AbstractShape,
+    choose as choose,
+    Crossing as Crossing,
+    first_ahead as first_ahead,
+    join_pieces as join_pieces,
+    round_crossings as round_crossings,
+    smooth_piece as smooth_piece,
+    within_reach as within_reach,
+)
 from ._box import Box as Box
+from ._capsule import Capsule as Capsule
+from ._cylinder import Cylinder as Cylinder
+from ._disk import Disk as Disk
+from ._plane import Plane as Plane
+from ._rectangle import Rectangle as Rectangle
+from ._sphere import Sphere as Sphere

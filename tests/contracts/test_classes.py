@@ -15,14 +15,15 @@ import scenegraph as sg
 from contract_table import INSTANCES
 from scenegraph.data import RayBatches, Views
 from scenegraph.numerics import unfreeze
+from scenegraph.scene import Stage
 
 
 def names(instances):
     return [f"{type(x).__name__}-{index}" for index, x in enumerate(instances)]
 
 
-# Pictures with stacked cameras are not kept in scene files.
-SAVED = [x for x in INSTANCES if not isinstance(x, Views | RayBatches)]
+# Stacked cameras and surfaces are not kept in scene files.
+SAVED = [x for x in INSTANCES if not isinstance(x, Views | RayBatches | Stage)]
 
 
 # --- Saving

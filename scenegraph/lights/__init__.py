@@ -1,0 +1,7 @@
+"""Lights: where light comes from, and how much of it arrives at a point."""
+
+from ._ambient import AmbientLight as AmbientLight
+from ._base import AbstractLight as AbstractLight, Shine as Shine
+from ._directional import DirectionalLight as DirectionalLight
+from ._point import PointLight as PointLight
+from ._spot import SpotLight as SpotLight

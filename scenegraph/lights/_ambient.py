@@ -1,0 +1,30 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Color, Float, Vector
+from ..numerics import as_float_leaf, require_finite
+from ..transforms import AbstractTransform
+from ._base import AbstractLight, rays_along, Shine
+
+
+class AmbientLight(AbstractLight):
+    """Light that comes evenly from everywhere, and casts no shadow.
+
+    **Arguments:**
+
+    - `radiance`: a white surface that scatters evenly shows just this colour.
+    """
+
+    radiance: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
+
+    def __check_init__(self):
+        require_finite(self, "radiance")
+
+    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+        none = jax.tree.map(lambda x: x[:0], rays_along(jnp.zeros_like(point), point, d_point, 1.0))
+        return Shine(none, jnp.zeros((0, 3), point.dtype), self.radiance)
+
+    def moved(self, transform: AbstractTransform) -> AbstractLight:
+        del transform
+        return self

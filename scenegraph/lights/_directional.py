@@ -1,0 +1,33 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Color, Float, Vector
+from ..numerics import as_float_leaf, require_finite, safe_normalise
+from ..transforms import AbstractTransform
+from ._base import AbstractLight, rays_along, Shine
+
+
+class DirectionalLight(AbstractLight):
+    """A light infinitely far away, such as the sun.
+
+    **Arguments:**
+
+    - `direction`: in which it shines (away from the light), of any length but zero.
+    - `irradiance`: power per area on a surface that faces it.
+    - `reach`: how far away things still cast shadows; static.
+    """
+
+    direction: Vector = eqx.field(converter=as_float_leaf)
+    irradiance: Color = eqx.field(converter=as_float_leaf)
+    reach: float = eqx.field(static=True, default=1e4)
+
+    def __check_init__(self):
+        require_finite(self, "direction", "irradiance")
+
+    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+        rays = rays_along(-safe_normalise(self.direction), point, d_point, self.reach)
+        return Shine(rays, self.irradiance[None], jnp.zeros_like(self.irradiance))
+
+    def moved(self, transform: AbstractTransform) -> AbstractLight:
+        direction = transform.direction(self.direction)
+        return DirectionalLight(direction, self.irradiance, self.reach)

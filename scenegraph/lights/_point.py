@@ -1,0 +1,33 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Color, Float, Vector
+from ..numerics import as_float_leaf, dot, require_finite, safe_divide
+from ..transforms import AbstractTransform
+from ._base import AbstractLight, rays_to, Shine
+
+
+class PointLight(AbstractLight):
+    """A lamp too small to be seen, which shines evenly in all directions.
+
+    **Arguments:**
+
+    - `position`: where it is.
+    - `intensity`: power per solid angle; divided by the squared distance it is what arrives.
+    """
+
+    position: Vector = eqx.field(converter=as_float_leaf)
+    intensity: Color = eqx.field(converter=as_float_leaf)
+
+    def __check_init__(self):
+        require_finite(self, "position", "intensity")
+
+    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+        away = self.position - point
+        squared = dot(away, away)
+        irradiance = self.intensity * safe_divide(jnp.ones_like(squared), squared)
+        rays = rays_to(self.position, point, d_point)
+        return Shine(rays, irradiance[None], jnp.zeros_like(irradiance))
+
+    def moved(self, transform: AbstractTransform) -> AbstractLight:
+        return PointLight(transform.point(self.position), self.intensity)

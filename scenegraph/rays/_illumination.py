@@ -1,0 +1,35 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float
+from ..numerics import AbstractModule, as_float_leaf
+
+
+class Illumination(AbstractModule):
+    """The light that arrives at a point of a surface, shadows included.
+
+    **Arguments:**
+
+    - `direction`: from the point to each light, of length one.
+    - `irradiance`: power per area that each light sends through a surface that faces it.
+    - `ambient`: radiance that comes evenly from all sides.
+    """
+
+    direction: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
+    irradiance: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
+    ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
+
+
+def darkness(dtype=float) -> Illumination:
+    """No light at all.
+
+    **Arguments:**
+
+    - `dtype`: of the numbers.
+
+    **Returns:**
+
+    An illumination without lights.
+    """
+    none = jnp.zeros((0, 3), dtype)
+    return Illumination(none, none, jnp.zeros(3, dtype))

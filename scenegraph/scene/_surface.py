@@ -1,0 +1,43 @@
+from typing import Any
+
+import equinox as eqx
+
+from .._typing import Scalar
+from ..numerics import AbstractModule, as_float_leaf, unfreeze
+from ..shaders import AbstractShader, as_shader, OnSurface
+from ..shapes import AbstractShape
+
+
+class Surface(AbstractModule):
+    """A shape and what it looks like.
+
+    **Arguments:**
+
+    - `shape`: where it is.
+    - `shader`: its look: a shader, or a colour that it has whatever the light.
+    - `opacity`: the part of the light that it stops where it covers a pixel.
+    """
+
+    shape: AbstractShape
+    shader: AbstractShader = eqx.field(converter=as_shader)
+    opacity: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
+
+    def __check_init__(self):
+        shape = unfreeze(self.shape)
+        if not isinstance(shape, AbstractShape):
+            raise TypeError(f"a Surface needs a shape; got a {type(shape).__name__}.")
+        if not shape.has_uv and (pattern := _pattern_in_uv(unfreeze(self.shader))):
+            raise ValueError(
+                f"{pattern} is a pattern in `uv`, which a {type(shape).__name__} does not have; "
+                f"give it `coordinates=InSpace()`, or use another shape."
+            )
+
+
+def _pattern_in_uv(node: Any) -> str | None:
+    """The name of a Module, at or below a node, that uses surface coordinates."""
+    if not isinstance(node, eqx.Module):
+        return None
+    parts = [getattr(node, name) for name in node.__dataclass_fields__]
+    if any(isinstance(part, OnSurface) for part in parts):
+        return type(node).__name__
+    return next(filter(None, map(_pattern_in_uv, parts)), None)

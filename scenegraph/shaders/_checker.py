@@ -1,0 +1,41 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Color, Float, Scalar, Vector
+from ..numerics import as_float_leaf, filtered_square_wave, require_positive
+from ..rays import Hit, Illumination
+from ._base import AbstractShader
+from ._coordinates import AbstractCoordinates, OnSurface
+
+
+class Checker(AbstractShader):
+    """A checkerboard, averaged over the pixel in closed form: its scale has a gradient.
+
+    **Arguments:**
+
+    - `scale`: the side of a cell, in units of the coordinates.
+    - `color_a`, `color_b`: of the cell that begins at zero, and of its neighbours.
+    - `coordinates`: squares `OnSurface()`, or cubes `InSpace()`.
+
+    **Source:** `docs/surfaces.md`, "Filtered patterns".
+    """
+
+    scale: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
+    color_a: Color = eqx.field(converter=as_float_leaf, default=(0.9, 0.9, 0.9))
+    color_b: Color = eqx.field(converter=as_float_leaf, default=(0.1, 0.1, 0.1))
+    coordinates: AbstractCoordinates = OnSurface()
+
+    def __check_init__(self):
+        require_positive(self, "scale")
+
+    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+        del view, lights
+        place, slopes = self.coordinates(hit)
+        wave = _alternation(place / self.scale, slopes / self.scale)
+        return (self.color_a + self.color_b) / 2 + wave * (self.color_a - self.color_b) / 2
+
+
+def _alternation(place: Float[Array, " n"], slopes: Float[Array, "n 2"]) -> Scalar:
+    """+1 in the cell at zero and -1 in its neighbours: the product of a wave an axis."""
+    return jnp.prod(jax.vmap(filtered_square_wave)(place, slopes))

@@ -1,0 +1,117 @@
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Scalar, Vector
+from ..numerics import (
+    as_float_leaf,
+    disk_coverage,
+    dot,
+    half_plane_coverage,
+    require_finite,
+    require_positive,
+    safe_divide,
+    safe_norm,
+    safe_normalise,
+)
+from ..rays import by_pixel, Hit, push, Ray
+from ._angles import azimuth
+from ._base import (
+    AbstractShape,
+    choose,
+    Crossing,
+    join_pieces,
+    round_crossings,
+    smooth_piece,
+    within_reach,
+)
+from ._plane import level_distance
+
+
+class Cylinder(AbstractShape):
+    """A cylinder about an axis along z, closed at both ends.
+
+    On its side, `uv` is azimuth in radians and height above the centre; on its ends, x and y.
+
+    **Arguments:**
+
+    - `center`: its middle.
+    - `radius`, `height`: positive.
+    """
+
+    center: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
+    radius: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
+    height: Scalar = eqx.field(converter=as_float_leaf, default=2.0)
+
+    is_convex: ClassVar[bool] = True
+    has_uv: ClassVar[bool] = True
+
+    def __check_init__(self):
+        require_positive(self, "radius", "height")
+        require_finite(self, "center")
+
+    def coverage(self, ray: Ray) -> Scalar:
+        return self._cross(ray)[1]
+
+    def pieces(self, ray: Ray) -> Hit:
+        (side, end), covered = self._cross(ray)
+        share = self._end_share(ray, end)
+        on_end = smooth_piece(ray, end, self._end_normal, self._end_uv, covered * share)
+        on_side = smooth_piece(ray, side, self._side_normal, self._side_uv, covered * (1 - share))
+        return join_pieces(on_side, on_end)
+
+    def _cross(self, ray: Ray) -> tuple[tuple[Crossing, Crossing], Scalar]:
+        """The outline is where the least distance from the axis between the ends is the radius."""
+        (t, square, ends, offset), slopes = by_pixel(self._look, ray)
+        enter, leave = round_crossings(Crossing(t, slopes[0]), square, slopes[1])
+        begin, finish = (Crossing(ends[i], slopes[2][i]) for i in (0, 1))
+        inside = jnp.maximum(enter.t, begin.t) <= ray.near
+        side, end = choose(inside, leave, enter), choose(inside, finish, begin)
+        later = side.t > end.t
+        seen = choose(later ^ inside, side, end)
+        covered = disk_coverage(offset, slopes[3], self.radius)
+        side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.slope)
+        return (side, end), covered * within_reach(ray, seen)
+
+    def _look(
+        self, origin: Vector, direction: Vector
+    ) -> tuple[Scalar, Scalar, Float[Array, "2"], Float[Array, "2"]]:
+        """Of a line: where it is closest to the endless axis, the square of half its chord there,
+        where it passes the planes of both ends, and the offset from the axis that is least between
+        them."""
+        start, level = (origin - self.center)[:2], direction[:2]
+        length = dot(level, level)
+        t = -safe_divide(dot(start, level), length)
+        offset = start + t * level
+        square = safe_divide(self.radius**2 - dot(offset, offset), length)
+        planes = [self.center[2] - self.height / 2, self.center[2] + self.height / 2]
+        low, high = (level_distance(plane, origin, direction) for plane in planes)
+        ends = jnp.stack([jnp.minimum(low, high), jnp.maximum(low, high)])
+        least = start + jnp.clip(t, ends[0], ends[1]) * level
+        return t, square, ends, least
+
+    def _end_share(self, ray: Ray, end: Crossing) -> Scalar:
+        """Of what is seen in the pixel, the part that is an end and not the side."""
+
+        def margin(t: Scalar, origin: Vector, direction: Vector) -> Scalar:
+            return self.radius - safe_norm((origin + t * direction - self.center)[:2])
+
+        values = (end.t, ray.origin, ray.direction)
+        slopes = (end.slope, ray.d_origin.T, ray.d_direction.T)
+        return half_plane_coverage(*push(margin, values, slopes))
+
+    def _side_normal(self, point: Vector) -> Vector:
+        away = point - self.center
+        return safe_normalise(jnp.stack([away[0], away[1], jnp.zeros_like(away[2])]))
+
+    def _end_normal(self, point: Vector) -> Vector:
+        up = jnp.where(point[2] < self.center[2], -1.0, 1.0)
+        return jnp.stack([jnp.zeros_like(up), jnp.zeros_like(up), up]).astype(point.dtype)
+
+    def _side_uv(self, point: Vector) -> Float[Array, "2"]:
+        away = point - self.center
+        return jnp.stack([azimuth(away), away[2]])
+
+    def _end_uv(self, point: Vector) -> Float[Array, "2"]:
+        return (point - self.center)[:2]
