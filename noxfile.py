@@ -41,6 +41,15 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session
+def torch(session: nox.Session) -> None:
+    """The bridge to PyTorch."""
+    # Where pip knows the build `+cpu`, it takes that; PyPI's for Linux brings gigabytes for GPUs.
+    session.install("-e", ".[dev]", "torch==2.13.0")
+    page = "tests/test_docs.py::test_code_blocks_run[interop.md]"
+    session.run("pytest", "tests/interop", page, *session.posargs, env=CACHE)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Format and common mistakes; `ruff format` and `ruff check --fix` mend most of them."""
     session.install(pinned("ruff"))

@@ -17,6 +17,7 @@ from . import (
     fit as fitting,  # noqa: F401
     images as images,
     integrators as integrators,
+    interop as interop,
     io as io,
     lights as lights,
     losses as losses,
@@ -60,6 +61,7 @@ from .fit import (
 )
 from .images import Image as Image
 from .integrators import Hierarchical as Hierarchical, Joint as Joint, Surfaces as Surfaces
+from .interop import as_torch_module as as_torch_module
 from .lights import (
     AmbientLight as AmbientLight,
     DirectionalLight as DirectionalLight,

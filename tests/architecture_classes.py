@@ -7,13 +7,26 @@ import pkgutil
 import equinox as eqx
 
 
+# Of the extras, those that some file imports at its top; no `__init__` imports that file.
+OPTIONAL = ("torch",)
+
+
 def find_modules(package: str) -> list[type]:
     """Every Equinox Module that a package defines, after importing all of it."""
     root = importlib.import_module(package)
     for info in pkgutil.walk_packages(root.__path__, f"{package}."):
         if not info.name.endswith("__main__"):
-            importlib.import_module(info.name)
+            _import(info.name)
     return [cls for cls in _subclasses(eqx.Module) if cls.__module__.split(".")[0] == package]
+
+
+def _import(name: str) -> None:
+    """Imports a file, but for one that needs an extra that is not installed."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in OPTIONAL:
+            raise
 
 
 def _subclasses(cls: type) -> list[type]:

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -12,10 +13,15 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 
 
+# Compiling all the scenes of the guide takes a minute.
+MARKS = {
+    "getting-started.md": pytest.mark.slow,
+    "interop.md": pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch: nox -s torch"),
+}
+
+
 def marked(file: pathlib.Path):
-    """Compiling all the scenes of the guide takes a minute."""
-    slow = [pytest.mark.slow] if file.name == "getting-started.md" else []
-    return pytest.param(file, id=file.name, marks=slow)
+    return pytest.param(file, id=file.name, marks=MARKS.get(file.name, ()))
 
 
 @pytest.mark.parametrize("file", [marked(file) for file in WITH_CODE])

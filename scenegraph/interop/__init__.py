@@ -1,0 +1,3 @@
+"""Other frameworks: a differentiable JAX function as a PyTorch module."""
+
+from ._torch import as_torch_module as as_torch_module

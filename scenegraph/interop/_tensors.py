@@ -1,0 +1,62 @@
+# pyright: reportMissingImports=false
+"""Tensors to arrays and back, by DLPack where both live on one device and by numpy elsewhere."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from .._typing import Array
+
+
+_PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
+
+
+def to_array(value: Any) -> Any:
+    """A tensor as an array; anything else stays.
+
+    The array shares the tensor's memory where it can: it must be gone before torch writes there.
+    """
+    if not isinstance(value, torch.Tensor):
+        return value
+    _require_supported(value.dtype)
+    tensor = value.detach().contiguous()
+    if _is_at(tensor.device, next(iter(jnp.zeros(()).devices()))):
+        return jnp.from_dlpack(tensor)
+    return jnp.asarray(tensor.cpu().numpy())
+
+
+def to_tensor(array: Array, device: torch.device) -> torch.Tensor:
+    """An array that nobody else uses as a tensor, which takes over its memory where it can."""
+    array = jax.block_until_ready(array)
+    if _is_at(device, array.device):
+        return torch.from_dlpack(array)
+    return torch.from_numpy(np.array(array)).to(device)
+
+
+def common_device(values: Iterable[Any]) -> torch.device:
+    """Where the tensors among some values are; the processor if there are none."""
+    devices = {x.device for x in values if isinstance(x, torch.Tensor)}
+    if len(devices) > 1:
+        names = ", ".join(sorted(map(str, devices)))
+        raise ValueError(f"parameters and inputs are on several devices: {names}.")
+    return devices.pop() if devices else torch.device("cpu")
+
+
+def _is_at(device: torch.device, other: Any) -> bool:
+    """Whether torch's device is JAX's."""
+    platform = _PLATFORMS.get(device.type)
+    return (platform, device.index or 0) == (other.platform, other.local_hardware_id)
+
+
+def _require_supported(dtype: torch.dtype) -> None:
+    if dtype.is_complex:
+        raise TypeError(f"a {dtype} tensor: JAX and torch differ in what a complex gradient is.")
+    if dtype == torch.float64 and jnp.result_type(float) != jnp.float64:
+        raise TypeError(
+            "a float64 tensor, but JAX works in float32: call `.float()` on it, or first "
+            '`jax.config.update("jax_enable_x64", True)`.'
+        )
