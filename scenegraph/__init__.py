@@ -65,6 +65,7 @@ from .interop import as_torch_module as as_torch_module
 from .lights import (
     AmbientLight as AmbientLight,
     DirectionalLight as DirectionalLight,
+    EnvironmentLight as EnvironmentLight,
     PointLight as PointLight,
     SpotLight as SpotLight,
 )
@@ -83,7 +84,19 @@ from .scene import (
     Transformed as Transformed,
     Volume as Volume,
 )
-from .shaders import Checker as Checker, Constant as Constant, Lambert as Lambert
+from .shaders import (
+    Checker as Checker,
+    Constant as Constant,
+    GGX as GGX,
+    Gradient as Gradient,
+    ImageTexture as ImageTexture,
+    Lambert as Lambert,
+    Noise as Noise,
+    Normals as Normals,
+    Phong as Phong,
+    Stripes as Stripes,
+    UV as UV,
+)
 from .shapes import (
     Box as Box,
     Capsule as Capsule,
@@ -91,6 +104,7 @@ from .shapes import (
     Disk as Disk,
     Plane as Plane,
     Rectangle as Rectangle,
+    SignedDistance as SignedDistance,
     Sphere as Sphere,
 )
 from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity

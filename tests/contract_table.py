@@ -116,6 +116,7 @@ FILTERS = [
 ]
 
 
+BALL = np.linalg.norm(np.mgrid[-1:1:5j, -1:1:5j, -1:1:5j], axis=0) - 0.7
 SHAPES = [
     BOX,
     shapes.Capsule([-0.2, 0.0, 0.1], [0.3, 0.1, 0.4], 0.4),
@@ -124,24 +125,34 @@ SHAPES = [
     shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
     shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
     shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+    shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
 SHADERS = [
     shaders.Constant([0.2, 0.3, 0.4]),
     shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
     shaders.Checker(0.3, coordinates=shaders.InSpace()),
     shaders.Lambert([0.5, 0.6, 0.7]),
+    shaders.Stripes(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3], 0.4),
+    shaders.Gradient([0.1, 0.2, 0.3], [0.6, 0.9, 0.4], coordinates=shaders.InSpace()),
+    shaders.ImageTexture(PICTURES[0], [0.7, 0.9], [0.1, 0.0], repeat=True),
+    shaders.Noise(0.3, octaves=2, seed=5),
+    shaders.Normals(),
+    shaders.UV(),
+    shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
+    shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
 ]
 LIGHTS = [
     sg.AmbientLight([0.1, 0.2, 0.3]),
     sg.DirectionalLight([0.1, 0.2, -1.0], [1.0, 0.9, 0.8]),
     sg.PointLight([1.0, -2.0, 3.0], [10.0, 9.0, 8.0]),
+    sg.EnvironmentLight(numbers(4, 8, 3), 5),
     sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
 ]
 LIT = rays.Illumination(
     jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
 )
 LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
-SURFACE = scene.Surface(SHAPES[-1], SHADERS[1])
+SURFACE = scene.Surface(SHAPES[6], SHADERS[1])
 FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1], ball=SURFACE, lamp=LIGHTS[2]))
 
 
@@ -262,6 +273,7 @@ RECORDS = [
     jax.tree.map(lambda x: x[0], LAYERS),
     LIGHTS[2].shine(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
+    SHAPES[-1].distance,
     SURFACE,
     scene.Placed(SURFACE, (SIMILARITY,)),
     scene.set_stage(scene.Group(ball=SURFACE, lamp=LIGHTS[2])),

@@ -3,5 +3,6 @@
 from ._ambient import AmbientLight as AmbientLight
 from ._base import AbstractLight as AbstractLight, Shine as Shine
 from ._directional import DirectionalLight as DirectionalLight
+from ._environment import EnvironmentLight as EnvironmentLight
 from ._point import PointLight as PointLight
 from ._spot import SpotLight as SpotLight

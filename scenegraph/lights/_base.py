@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Vector
-from ..numerics import AbstractModule, as_float_leaf, safe_normalise
+from ..numerics import AbstractModule, as_float_leaf, safe_normalise, tangents
 from ..rays import Ray
 from ..transforms import AbstractTransform
 
@@ -75,7 +75,14 @@ def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ra
     return _one_ray(point, position - point, d_point, -d_point, 1.0)
 
 
-def rays_along(direction: Vector, point: Vector, d_point: Float[Array, "2 3"], far: float) -> Ray:
+def rays_along(
+    direction: Vector,
+    point: Vector,
+    d_point: Float[Array, "2 3"],
+    far: float,
+    *,
+    spread: float = 0.0,
+) -> Ray:
     """The shadow ray to a light that is infinitely far away.
 
     **Arguments:**
@@ -83,12 +90,14 @@ def rays_along(direction: Vector, point: Vector, d_point: Float[Array, "2 3"], f
     - `direction`: to the light, of length one.
     - `point`, `d_point`: where the pixel meets the surface.
     - `far`: how far away things still cast shadows.
+    - `spread`: how wide the light looks from the point, in radians. Keyword only argument.
 
     **Returns:**
 
     Rays with a leading axis of one; `t` is the distance from the point.
     """
-    return _one_ray(point, direction, d_point, jnp.zeros_like(d_point), far)
+    aside = spread * jnp.stack(tangents(direction))
+    return _one_ray(point, direction, d_point, aside, far)
 
 
 def _one_ray(

@@ -29,6 +29,7 @@ from ._steps import (
     max_blur as max_blur,
     midpoints as midpoints,
 )
+from ._tangents import tangents as tangents
 from ._trigonometry import (
     expected_sin as expected_sin,
     safe_cos as safe_cos,

@@ -107,7 +107,7 @@ class Stage(AbstractModule):
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many surfaces each group has."""
-        return tuple(jax.tree.leaves(group)[0].shape[0] for group in self.groups)
+        return tuple(group.surface.opacity.shape[0] for group in self.groups)
 
 
 def set_stage(root: Any) -> Stage:

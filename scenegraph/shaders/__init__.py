@@ -9,4 +9,12 @@ from ._coordinates import (
     InSpace as InSpace,
     OnSurface as OnSurface,
 )
+from ._ggx import GGX as GGX
+from ._gradient import Gradient as Gradient
+from ._image_texture import ImageTexture as ImageTexture
 from ._lambert import cosines as cosines, incident as incident, Lambert as Lambert
+from ._noise import Noise as Noise
+from ._normals import Normals as Normals
+from ._phong import Phong as Phong
+from ._stripes import Stripes as Stripes
+from ._uv import UV as UV

@@ -12,6 +12,11 @@ from ._coordinates import AbstractCoordinates, OnSurface
 class Checker(AbstractShader):
     """A checkerboard, averaged over the pixel in closed form: its scale has a gradient.
 
+    It is the product of a wave an axis, each of which is averaged exactly. So is the product where
+    the pixel's sides on the surface lie along the coordinates. Elsewhere the waves are taken as
+    uncorrelated within a pixel, and the mean is off by at most
+    `|color_a - color_b| / 2 * sqrt((1 - m^2) (1 - n^2))`, `m` and `n` being the waves' means.
+
     **Arguments:**
 
     - `scale`: the side of a cell, in units of the coordinates.

@@ -1,6 +1,6 @@
 """Shapes: surfaces that answer for a cone with a place and a coverage."""
 
-from ._angles import azimuth as azimuth, elevation as elevation, tangents as tangents
+from ._angles import azimuth as azimuth, elevation as elevation
 from ._base import (
     AbstractShape as AbstractShape,
     choose as choose,
@@ -15,6 +15,8 @@ from ._box import Box as Box
 from ._capsule import Capsule as Capsule
 from ._cylinder import Cylinder as Cylinder
 from ._disk import Disk as Disk
+from ._grid import SampledDistance as SampledDistance
 from ._plane import Plane as Plane
 from ._rectangle import Rectangle as Rectangle
+from ._signed_distance import SignedDistance as SignedDistance
 from ._sphere import Sphere as Sphere

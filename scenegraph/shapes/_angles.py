@@ -31,24 +31,3 @@ def elevation(outward: Vector) -> Scalar:
     Radians, from -pi/2 to pi/2.
     """
     return jnp.arcsin(jnp.clip(outward[2], -0.999999, 0.999999))
-
-
-def tangents(normal: Vector) -> tuple[Vector, Vector]:
-    """Two directions at right angles to a third and to each other.
-
-    **Arguments:**
-
-    - `normal`: of length one.
-
-    **Returns:**
-
-    `(u, v)`, of length one; x and y where the normal is z.
-
-    **Source:** Duff et al. 2017, "Building an Orthonormal Basis, Revisited".
-    """
-    x, y, z = normal
-    sign = jnp.where(z < 0, -1.0, 1.0).astype(normal.dtype)
-    a = -1 / (sign + z)
-    b = x * y * a
-    u = jnp.stack([1 + sign * x**2 * a, sign * b, -sign * x])
-    return u, jnp.stack([b, sign + y**2 * a, -y])

@@ -12,9 +12,10 @@ from ..numerics import (
     require_positive,
     safe_divide,
     safe_normalise,
+    tangents,
 )
 from ..rays import by_pixel, Hit, Ray
-from ._angles import azimuth, tangents
+from ._angles import azimuth
 from ._base import (
     AbstractShape,
     choose,

@@ -4,9 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import as_float_leaf, dot, require_finite, safe_norm, safe_normalise
+from ..numerics import as_float_leaf, dot, require_finite, safe_norm, safe_normalise, tangents
 from ..rays import by_pixel, Hit, Ray
-from ._angles import tangents
 from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
 
 

@@ -87,6 +87,6 @@ FIELDS = [
 def test_a_wrong_shape_is_an_error_that_names_the_field(cls, name):
     arguments = {x: getattr(MADE[cls], x) for x in inspect.signature(cls).parameters}
     dtype = jnp.float32 if arguments[name] is None else arguments[name].dtype
-    arguments[name] = jnp.zeros((7, 5, 2), dtype)
+    arguments[name] = jnp.zeros((7, 5, 2, 9), dtype)
     with pytest.raises((TypeError, ValueError), match=name):
         cls(**arguments)
