@@ -67,7 +67,7 @@ def _last_axis_first(picture: Array, layout: str) -> Array:
 
 
 def _fresh(tree: PyTree) -> PyTree:
-    """Copies of arrays that are handed through; of the others, XLA knows that it need not."""
+    """Copies of arrays that may be handed through; XLA leaves out those that nothing needs."""
     return jax.tree.map(lambda x: jnp.copy(x) if eqx.is_array(x) else x, tree)
 
 

@@ -26,7 +26,7 @@ def to_array(value: Any) -> Any:
     tensor = value.detach().contiguous()
     if _is_at(tensor.device, next(iter(jnp.zeros(()).devices()))):
         return jnp.from_dlpack(tensor)
-    return jnp.asarray(tensor.cpu().numpy())
+    return jnp.array(tensor.cpu().numpy())
 
 
 def to_tensor(array: Array, device: torch.device) -> torch.Tensor:
