@@ -49,13 +49,12 @@ def test_a_cell_interpolates_the_slopes_at_its_corners(x64, coordinates):
     """These have the same length everywhere, and the noise itself is zero there."""
     n = coordinates.dimensions
     shader = single(coordinates=coordinates)
-    look = jax.jit(
-        jax.vmap(
-            jax.value_and_grad(
-                lambda place: jnp.arctanh(2 * color_at(shader, place, jnp.zeros((n, 2)))[0] - 1) / 2
-            )
-        )
-    )
+
+    def one(place):
+        white = color_at(shader, place, jnp.zeros((n, 2)))[0]
+        return jnp.arctanh(2 * white - 1) / 2
+
+    look = jax.jit(jax.vmap(jax.value_and_grad(one)))
     corners = np.array(list(itertools.product((0, 1), repeat=n))) + np.array([3, -2, 5])[:n]
     at_corners, slopes = look(jnp.asarray(corners - _SHIFT + 1e-9))
     assert_close(at_corners, np.zeros(2**n), 0, 1e-7)
@@ -107,7 +106,7 @@ def test_colours_stay_between_both():
     seen = colors(sg.Noise(0.5, RED, BLUE), places, np.zeros((5000, 3, 2)))
     assert np.all(seen <= np.maximum(RED, BLUE)) and np.all(seen >= np.minimum(RED, BLUE))
     assert_close(np.mean(seen, axis=0), (RED + BLUE) / 2, 0.02)
-    assert np.std(seen[:, 0]) > 0.2 * (RED[0] - BLUE[0])
+    assert np.std(seen[:, 0]) > 0.15 * (RED[0] - BLUE[0])
 
 
 def test_far_away_noise_has_its_mean_colour():
@@ -129,7 +128,7 @@ def test_fading_comes_closer_to_the_mean_over_the_pixel():
         seen = colors(shader, places, slopes)[:, 0]
         faded = np.sqrt(np.mean((seen - means) ** 2))
         sharp = np.sqrt(np.mean((share(shader, places) - means) ** 2))
-        print(width, faded, sharp, np.std(means))
+        assert faded < min(0.7 * sharp, np.std(means))
 
 
 def test_gradients_of_noise(x64):
