@@ -35,9 +35,10 @@ class GGX(AbstractShader):
       `(1 - metallic) base (1 - F(0.04, n.l)) (1 - F(0.04, n.v)) / pi`. Without the two factors, a
       white surface would send out more light than it receives.
 
-    It is reciprocal. Rough metals are too dark, by up to a half, because light that meets a second
-    facet is lost. Of ambient light it reflects the second part's exact integral, and a fit to the
-    first's that is off by at most 0.1 where `n.v >= 0.05`.
+    It is reciprocal. Rough metals are too dark, head on by a sixth at roughness 0.6 and by two
+    thirds at 1, because light that meets a second facet is lost. Of ambient light it reflects the
+    second part's exact integral, and a fit to the first's that is off by at most 0.1 where
+    `n.v >= 0.05`.
 
     **Arguments:**
 
@@ -46,9 +47,9 @@ class GGX(AbstractShader):
     - `roughness`: 0 for a mirror, 1 for chalk.
 
     **Source:** Walter et al. 2007, equation 33 (`D`); Heitz 2014, "Understanding the
-    Masking-Shadowing Function", equation 99 (`G`); Schlick 1994 (`F`); Khronos, glTF 2.0,
-    appendix B (the parameters); Shirley et al. 1997, "A Practitioners' Assessment of Light
-    Reflection Models" (the passage inwards and outwards).
+    Masking-Shadowing Function", with correlated heights (`G`); Schlick 1994 (`F`); Khronos,
+    glTF 2.0, appendix B (the parameters); Shirley et al. 1997, "A Practitioners' Assessment of
+    Light Reflection Models" (the passage inwards and outwards).
     """
 
     base_color: AbstractShader = eqx.field(converter=as_shader, default=(0.7, 0.7, 0.7))

@@ -30,7 +30,7 @@ class Phong(AbstractShader):
     - `shininess`: the exponent `n`; positive.
 
     **Source:** Lafortune and Willems 1994, "Using the Modified Phong Reflectance Model for
-    Physically Based Rendering", equations 6 to 8.
+    Physically Based Rendering"; the gleam was fitted to the integral.
     """
 
     diffuse: AbstractShader = eqx.field(converter=as_shader, default=(0.5, 0.5, 0.5))

@@ -142,26 +142,28 @@ def test_lambert_sends_back_its_albedo():
 # --- Nesting
 
 
+@eqx.filter_jit
+def ask(shader, hit, view, lights):
+    return shader(hit, view, lights)
+
+
 @pytest.mark.parametrize("kind", [sg.Lambert, sg.Phong, sg.GGX])
 def test_colours_may_be_patterns(kind):
     hit = sg.rays.Hit(1.0, UP, UP, jnp.array([1.5, 0.5]), jnp.zeros((2, 2)), 1.0)
     lights = sg.rays.Illumination(UP[None], jnp.ones((1, 3)), jnp.zeros(3))
     checked, plain = kind(sg.Checker(1.0, GLOSS, BASE)), kind(BASE)
     down = jnp.array([0.0, 0.6, -0.8])
-    assert_close(checked(hit, down, lights), plain(hit, down, lights), 1e-6)
+    assert_close(ask(checked, hit, down, lights), ask(plain, hit, down, lights), 1e-6)
 
 
 @pytest.mark.parametrize("kind", [sg.Lambert, sg.Phong, sg.GGX])
 def test_black_without_light(kind):
+    """None at all, or one behind the surface."""
     assert kind.needs_light
-    color = kind(BASE)(lit_hit(), -jnp.asarray(UP), sg.rays.darkness())
+    color = ask(kind(BASE), lit_hit(), -jnp.asarray(UP), sg.rays.darkness())
     assert_close(color, np.zeros(3))
-
-
-def test_a_light_behind_the_surface_does_not_shine():
-    behind = np.array([0.6, 0.0, -0.8])
-    for kind in (sg.Lambert, sg.Phong, sg.GGX):
-        assert_close(lit_color(kind(BASE), behind, np.array([-0.6, 0.0, 0.8])), np.zeros(3))
+    behind = seen(kind(BASE), np.array([[0.6, 0.0, -0.8]]), np.array([[-0.6, 0.0, 0.8]]))
+    assert_close(behind, np.zeros((1, 3)))
 
 
 # --- Gradients
@@ -176,12 +178,13 @@ def look_ggx(base, metallic, roughness, light, eye):
 
 
 def test_gradients(x64):
-    light, eye = jnp.asarray(LIGHTS[0]), jnp.asarray(EYES[0])
-    near = jnp.asarray(LIGHTS[0] * [-1, -1, 1] + 0.05 * EYES[1])
-    colors = jnp.asarray(BASE), jnp.asarray(GLOSS)
-    assert_gradients(look_phong, *colors, jnp.asarray(5.0), light, near)
-    assert_gradients(look_ggx, colors[0], jnp.asarray(0.3), jnp.asarray(0.4), light, eye)
-    assert_gradients(look_ggx, colors[0], jnp.asarray(1.0), jnp.asarray(0.2), light, near)
+    """Near the highlight too, and of a smooth metal."""
+    light, eye = LIGHTS[0], EYES[0]
+    near = LIGHTS[0] * [-1, -1, 1] + 0.05 * EYES[1]
+    metals = np.array([0.3, 1.0]), np.array([0.4, 0.2]), np.stack([light, light])
+    assert_gradients(look_phong, *map(jnp.asarray, (BASE, GLOSS, 5.0, light, near)))
+    look = jax.vmap(look_ggx, in_axes=(None, 0, 0, 0, 0))
+    assert_gradients(look, *map(jnp.asarray, (BASE, *metals, np.stack([eye, near]))))
 
 
 SIDE = np.array([1.0, 0.0, 0.0])
@@ -198,18 +201,16 @@ SINGULAR = {
 }
 
 
-@pytest.mark.parametrize("place", SINGULAR)
-def test_singular_points_have_finite_gradients(place):
-    light, eye = (jnp.asarray(x, jnp.float32) for x in SINGULAR[place])
+def test_singular_points_have_finite_gradients():
+    """For every place, smooth and rough, metal and paint, and with all kinds of exponents."""
+    lights, eyes = (jnp.asarray(x, jnp.float32) for x in zip(*SINGULAR.values(), strict=True))
     base = jnp.asarray(BASE, jnp.float32)
     metallic, roughness, shininess = jnp.array([[1, 0, 1], [0, 1e-3, 1], [0.5, 1, 1000.0]])
-    many = lambda look, axes: jax.vmap(look, in_axes=axes)
-    ggx, phong = (
-        many(look_ggx, (None, 0, 0, None, None)),
-        many(look_phong, (None, None, 0, None, None)),
-    )
-    assert_finite_gradients(ggx, base, metallic, roughness, light, eye)
-    assert_finite_gradients(phong, base, base, shininess, light, eye)
+    everywhere = lambda look, axes: jax.vmap(jax.vmap(look, axes), (*[None] * 3, 0, 0))
+    ggx = everywhere(look_ggx, (None, 0, 0, None, None))
+    phong = everywhere(look_phong, (None, None, 0, None, None))
+    assert_finite_gradients(ggx, base, metallic, roughness, lights, eyes)
+    assert_finite_gradients(phong, base, base, shininess, lights, eyes)
 
 
 # --- What is refused

@@ -53,7 +53,7 @@ def test_gradients_of_stripes(x64):
     def look(scale, angle, color, place, slopes):
         return color_at(sg.Stripes(scale, color, BLUE, angle), place, slopes)
 
-    for index in (1, 3, 5):
+    for index in (1, 4):
         numbers = 0.6, 0.3, RED, PLACES[index], SLOPES[index]
         assert_gradients(look, *map(jnp.asarray, numbers))
 
@@ -88,7 +88,7 @@ def test_gradients_of_checkers(x64):
     def look(scale, color, place, slopes):
         return color_at(sg.Checker(scale, color, BLUE), place, slopes)
 
-    for index in (1, 3, 5):
+    for index in (1, 4):
         numbers = 0.6, RED, PLACES[index], SLOPES[index]
         assert_gradients(look, *map(jnp.asarray, numbers))
 
