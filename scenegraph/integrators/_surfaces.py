@@ -135,7 +135,8 @@ def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:
     """
     if hits.t.shape[0] == 1:
         return hits.coverage
-    before = hits.t[None, :] < hits.t[:, None]
+    t, first = hits.t, jnp.tri(hits.t.shape[0], k=-1, dtype=bool)
+    before = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & first)
     left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
 

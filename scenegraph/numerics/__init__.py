@@ -5,6 +5,7 @@ from ._compact import compact as compact, Compaction as Compaction
 from ._coverage import (
     disk_coverage as disk_coverage,
     half_plane_coverage as half_plane_coverage,
+    polygon_coverage as polygon_coverage,
     slab_coverage as slab_coverage,
 )
 from ._filtered import (

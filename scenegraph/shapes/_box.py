@@ -1,16 +1,15 @@
-import math
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
-    half_plane_coverage,
+    polygon_coverage,
     require_finite,
     safe_divide,
-    slab_coverage,
 )
 from ..rays import by_pixel, Hit, Ray, Span
 from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
@@ -65,14 +64,16 @@ class Box(AbstractShape):
         return Span(jnp.where(hit, near, ray.near), jnp.where(hit, far, ray.near))
 
     def coverage(self, ray: Ray) -> Scalar:
-        return self._cross(ray)[1]
+        """The outline is a hexagon, with an edge between every face turned to the eye and every
+        face turned away."""
+        faces, (edges, slopes), _ = self._cross(ray)
+        covered = polygon_coverage(edges.reshape(6), slopes.reshape(6, 2))
+        return covered * self._reach(ray, faces)
 
     def pieces(self, ray: Ray) -> Hit:
         """The three faces turned to the eye; from inside, the three turned away."""
-        faces, covered = self._cross(ray)
-        margins, slopes = self._against(ray)
-        parts = jnp.stack([_corner(margins[i], slopes[i]) for i in range(3)])
-        shares = covered * parts / (jnp.sum(parts) + _LEAST)
+        faces, _, (edges, slopes) = self._cross(ray)
+        shares = jax.vmap(polygon_coverage)(edges, slopes) * self._reach(ray, faces)
         return join_pieces(*(self._face(ray, faces, axis, shares[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
@@ -89,34 +90,26 @@ class Box(AbstractShape):
         crossing = Crossing(faces.t[axis], faces.slope[axis])
         return smooth_piece(ray, crossing, normal, uv, coverage)
 
-    def _cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        """Where the planes of the faces that can be seen are passed, and the part covered.
-
-        The outline is a hexagon, with an edge between every face turned to the eye and every face
-        turned away.
-        """
+    def _cross(self, ray: Ray) -> tuple[Crossing, tuple[Array, Array], tuple[Array, Array]]:
+        """Where the planes of the faces that can be seen are passed; and margins and slopes of the
+        edges, two an axis of the outline, and four a face."""
         inside = self._holds_start(ray)
 
-        def look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 2"]]:
+        def look(origin: Vector, direction: Vector) -> tuple[Vector, Array, Array]:
             speed, near, far = self._ways(origin, direction)
-            return jnp.where(inside, far, near) / speed, _outline(speed, near, far)
+            way = jnp.where(inside, far, near)
+            one, other = _outline(speed, near, far)
+            inner = _order(speed, jnp.where(inside, -far, near))
+            face = jnp.stack([*inner, other, jnp.roll(one, 1)], axis=1)
+            return way / speed, jnp.stack([one, other], axis=1), face
 
-        (t, outline), (slope, slopes) = by_pixel(look, ray)
-        seen = jnp.where(inside, jnp.argmin(t), jnp.argmax(t))
-        covered = math.prod([slab_coverage(outline[i], slopes[i]) for i in range(3)])
-        first = Crossing(t[seen], slope[seen])
-        return Crossing(t, slope), covered * within_reach(ray, first)
+        (t, outline, face), slopes = by_pixel(look, ray)
+        return Crossing(t, slopes[0]), (outline, slopes[1]), (face, slopes[2])
 
-    def _against(self, ray: Ray) -> tuple[Float[Array, "3 2"], Float[Array, "3 2 2"]]:
-        """For each face that can be seen, how much of the pixel shows it and not another: margins
-        against both others, and their slopes."""
+    def _reach(self, ray: Ray, faces: Crossing) -> Scalar:
         inside = self._holds_start(ray)
-
-        def look(origin: Vector, direction: Vector) -> Float[Array, "3 2"]:
-            speed, near, far = self._ways(origin, direction)
-            return _order(speed, jnp.where(inside, -far, near))
-
-        return by_pixel(look, ray)
+        seen = jnp.where(inside, jnp.argmin(faces.t), jnp.argmax(faces.t))
+        return within_reach(ray, Crossing(faces.t[seen], faces.slope[seen]))
 
     def _ways(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:
         """Along each axis: a line's speed, and how far it is to the face turned to it and to the
@@ -131,26 +124,20 @@ class Box(AbstractShape):
         return jnp.max(near / speed) <= ray.near
 
 
-def _outline(speed: Vector, near: Vector, far: Vector) -> Float[Array, "3 2"]:
-    """For every two axes: how long after it enters the one the ray leaves the other, both ways.
+def _outline(speed: Vector, near: Vector, far: Vector) -> tuple[Vector, Vector]:
+    """For every axis and the next: how long after it enters the one a line leaves the other, and
+    the other way round.
 
     Multiplied by the speeds, which makes it linear over the picture of a pinhole camera.
     """
     next_speed, next_near, next_far = (jnp.roll(x, -1) for x in (speed, near, far))
-    one = far * next_speed - next_near * speed
-    other = next_far * speed - near * next_speed
-    return jnp.stack([one, other], axis=1)
+    return far * next_speed - next_near * speed, next_far * speed - near * next_speed
 
 
-def _order(speed: Vector, way: Vector) -> Float[Array, "3 2"]:
+def _order(speed: Vector, way: Vector) -> tuple[Vector, Vector]:
     """For every axis: how much later than on both others a way is gone, times the speeds."""
 
     def against(turn: int) -> Vector:
         return way * jnp.roll(speed, turn) - jnp.roll(way, turn) * speed
 
-    return jnp.stack([against(-1), against(-2)], axis=1)
-
-
-def _corner(margins: Float[Array, "2"], slopes: Float[Array, "2 2"]) -> Scalar:
-    """The part of a pixel inside of two edges."""
-    return half_plane_coverage(margins[0], slopes[0]) * half_plane_coverage(margins[1], slopes[1])
+    return against(-1), against(-2)

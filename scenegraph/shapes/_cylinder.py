@@ -8,11 +8,9 @@ from ..numerics import (
     as_float_leaf,
     disk_coverage,
     dot,
-    half_plane_coverage,
     require_finite,
     require_positive,
     safe_divide,
-    safe_norm,
     safe_normalise,
 )
 from ..rays import by_pixel, Hit, push, Ray
@@ -55,10 +53,11 @@ class Cylinder(AbstractShape):
         return self._cross(ray)[1]
 
     def pieces(self, ray: Ray) -> Hit:
+        """The side, and the end turned to the eye, which nothing of the side hides."""
         (side, end), covered = self._cross(ray)
-        share = self._end_share(ray, end)
-        on_end = smooth_piece(ray, end, self._end_normal, self._end_uv, covered * share)
-        on_side = smooth_piece(ray, side, self._side_normal, self._side_uv, covered * (1 - share))
+        ended = jnp.minimum(self._end_coverage(ray, end), covered)
+        on_end = smooth_piece(ray, end, self._end_normal, self._end_uv, ended)
+        on_side = smooth_piece(ray, side, self._side_normal, self._side_uv, covered - ended)
         return join_pieces(on_side, on_end)
 
     def _cross(self, ray: Ray) -> tuple[tuple[Crossing, Crossing], Scalar]:
@@ -91,15 +90,15 @@ class Cylinder(AbstractShape):
         least = start + jnp.clip(t, ends[0], ends[1]) * level
         return t, square, ends, least
 
-    def _end_share(self, ray: Ray, end: Crossing) -> Scalar:
-        """Of what is seen in the pixel, the part that is an end and not the side."""
+    def _end_coverage(self, ray: Ray, end: Crossing) -> Scalar:
+        """The part of the pixel that shows an end."""
 
-        def margin(t: Scalar, origin: Vector, direction: Vector) -> Scalar:
-            return self.radius - safe_norm((origin + t * direction - self.center)[:2])
+        def offset(t: Scalar, origin: Vector, direction: Vector) -> Float[Array, "2"]:
+            return self._end_uv(origin + t * direction)
 
         values = (end.t, ray.origin, ray.direction)
         slopes = (end.slope, ray.d_origin.T, ray.d_direction.T)
-        return half_plane_coverage(*push(margin, values, slopes))
+        return disk_coverage(*push(offset, values, slopes), self.radius)
 
     def _side_normal(self, point: Vector) -> Vector:
         away = point - self.center
