@@ -1,5 +1,6 @@
 """Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step."""
 
+from ._annealing import Annealing as Annealing
 from ._backdrops import (
     AbstractBackdrop as AbstractBackdrop,
     IgnoreAlpha as IgnoreAlpha,
@@ -16,6 +17,7 @@ from ._batches import (
 )
 from ._blender import load_blender as load_blender
 from ._bounds import find_bounds as find_bounds, look_centre as look_centre
+from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._views import (
     pixel_rays as pixel_rays,

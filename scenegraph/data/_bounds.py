@@ -80,14 +80,14 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lines(views: Views, pixel) -> tuple[np.ndarray, np.ndarray]:
-    lines = _all_lines(views.cameras, pixel)
+    lines = _all_lines(views, pixel)
     origins, directions = (np.asarray(array, np.float64) for array in lines)
     return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @eqx.filter_jit
-def _all_lines(cameras: AbstractCamera, pixel: Array) -> tuple[Array, Array]:
-    return eqx.filter_vmap(lambda camera: camera.line(pixel))(cameras)
+def _all_lines(views: Views, pixel: Array) -> tuple[Array, Array]:
+    return jax.vmap(lambda frame: views.camera(frame).line(pixel))(jnp.arange(views.frames))
 
 
 def _has_empty_pixels(views: Views) -> bool:

@@ -1,13 +1,17 @@
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int, UInt8
+from .._typing import Array, Bool, Float, Int, Scalar, ScalarLike, UInt8
 from ..cameras import AbstractCamera, pixel_centres
-from ..images import Image
+from ..images import AbstractColorSpace, Image, SRGB
 from ..numerics import AbstractModule, as_float_leaf
-from ..rays import Ray
+from ..rays import Ray, widen
+from ._annealing import Annealing
 from ._backdrops import AbstractBackdrop, Solid
+from ._in_scene import CamerasInScene, Pixels
 
 
 class Views(AbstractModule):
@@ -17,20 +21,23 @@ class Views(AbstractModule):
 
     - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row; bytes, or
       floating numbers between 0 and 1.
-    - `cameras`: one camera whose leaves have a leading axis `frames`.
+    - `cameras`: one camera whose leaves have a leading axis `frames`; or the paths of cameras in
+      the scene.
     - `widths`, `heights`: of the pictures, in pixels.
     - `lossmult`: how much a pixel of each picture counts.
     - `backdrop`: what RGBA pictures are put on.
     - `names`: of the pictures.
+    - `space`: which numbers the pixels are.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"]
-    cameras: AbstractCamera
+    cameras: AbstractCamera | CamerasInScene
     widths: Int[Array, " frames"]
     heights: Int[Array, " frames"]
     lossmult: Float[Array, " frames"] = eqx.field(converter=as_float_leaf)
     backdrop: AbstractBackdrop = eqx.field(default_factory=Solid)
     names: tuple[str, ...] = eqx.field(static=True, default=())
+    space: AbstractColorSpace = SRGB()
 
     @property
     def frames(self) -> int:
@@ -47,7 +54,15 @@ class Views(AbstractModule):
         **Returns:**
 
         The camera.
+
+        **Errors:**
+
+        `TypeError` for cameras that are in the scene; there they are found by their paths.
         """
+        if isinstance(self.cameras, CamerasInScene):
+            raise TypeError(
+                f"this picture's camera is in the scene: {self.cameras.paths[frame]!r}."
+            )
         return jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, self.cameras)
 
     def starts(self) -> Int[Array, " frames"]:
@@ -74,19 +89,55 @@ class Views(AbstractModule):
         values = self.pixels[indices]
         return values / 255.0 if self.pixels.dtype == jnp.uint8 else values
 
-    def rays(self, indices: Int[Array, " rays"]) -> Ray:
+    def rays(self, indices: Int[Array, " rays"], width: ScalarLike = 1.0) -> Ray | Pixels:
         """The cones through pixels of the flat list.
 
         **Arguments:**
 
         - `indices`: in the flat list.
+        - `width`: of the cones, in pixels.
 
         **Returns:**
 
-        Rays with one leading axis.
+        Rays with one leading axis; or, for cameras in the scene, what they can be made from.
         """
         frames, centres = jax.vmap(self._locate, (0, None))(indices, self.starts())
-        return jax.vmap(lambda frame, pixel: self.camera(frame).ray(pixel))(frames, centres)
+        if isinstance(self.cameras, CamerasInScene):
+            widths = jnp.full(indices.shape, width, centres.dtype)
+            return Pixels(frames, centres, widths, self.cameras.paths)
+        rays = jax.vmap(lambda frame, pixel: self.camera(frame).ray(pixel))(frames, centres)
+        return widen(rays, width)
+
+    def means(
+        self, indices: Int[Array, " rays"], annealing: Annealing, width: Scalar
+    ) -> tuple[Float[Array, "rays channels"], Bool[Array, " rays"]]:
+        """Means of the pictures over squares about pixels.
+
+        **Arguments:**
+
+        - `indices`: of the pixels in the middle, in the flat list.
+        - `annealing`: of which it is a part.
+        - `width`: of the squares, in pixels.
+
+        **Returns:**
+
+        The means, and whether the whole square lies in the picture.
+        """
+        shares, starts = annealing.shares(width), self.starts()
+        away = jnp.arange(-annealing.reach, annealing.reach + 1)
+
+        def mean(index: Int[Array, ""]) -> tuple[Float[Array, " channels"], Bool[Array, ""]]:
+            frame, centre = self._locate(index, starts)
+            size = jnp.stack([self.widths[frame], self.heights[frame]])
+            inside = jnp.all((centre - width / 2 >= 0) & (centre + width / 2 <= size))
+            column, row = (centre - 0.5).astype(int)
+            columns = jnp.clip(column + away, 0, size[0] - 1)
+            rows = jnp.clip(row + away, 0, size[1] - 1)
+            places = starts[frame] + rows[:, None] * size[0] + columns
+            square = self.rgba(places.reshape(-1)).reshape(*places.shape, -1)
+            return jnp.einsum("i,j,ijc->c", shares, shares, square), inside
+
+        return jax.vmap(mean)(indices)
 
     def frame_of(self, indices: Int[Array, " rays"]) -> Int[Array, " rays"]:
         """Which picture each pixel of the flat list belongs to.
@@ -125,35 +176,60 @@ class Views(AbstractModule):
         return frame, jnp.stack([column, row]) + 0.5
 
 
-def views(camera: AbstractCamera, image: Image) -> Views:
-    """One picture with its camera, ready for `fit`.
+def views(
+    cameras: AbstractCamera | str | Sequence[AbstractCamera | str], images: Image | Sequence[Image]
+) -> Views:
+    """Pictures with their cameras, ready for `fit`.
 
     **Arguments:**
 
-    - `camera`: of the picture's size.
-    - `image`: what it saw; its opacity is taken to be one.
+    - `cameras`: one of each picture's size, all of one kind; or paths of cameras in the scene that
+      will be fitted.
+    - `images`: what they saw; their opacity is taken to be one.
 
     **Returns:**
 
-    Views of one frame.
+    Views of as many frames.
 
     **Errors:**
 
-    `ValueError` if the sizes differ.
+    `ValueError` if numbers, sizes or colour spaces differ; `TypeError` for paths among cameras.
     """
-    if (camera.width, camera.height) != (image.width, image.height):
-        raise ValueError(
-            f"the camera's picture is {camera.width}x{camera.height} pixels; the image has "
-            f"{image.width}x{image.height}."
-        )
+    cameras = [cameras] if isinstance(cameras, AbstractCamera | str) else list(cameras)
+    images = [images] if isinstance(images, Image) else list(images)
+    if len(cameras) != len(images) or not images:
+        raise ValueError(f"there are {len(cameras)} cameras for {len(images)} pictures.")
+    for camera, image in zip(cameras, images, strict=True):
+        _check_sizes(camera, image)
+    if len({type(image.space) for image in images}) > 1:
+        raise ValueError("the pictures differ in their colour space.")
     return Views(
-        image.rgb.reshape(-1, 3),
-        stack_cameras([camera]),
-        jnp.asarray([image.width]),
-        jnp.asarray([image.height]),
-        jnp.ones(1),
-        names=("image",),
+        jnp.concatenate([image.rgb.reshape(-1, 3) for image in images]),
+        _gather(cameras),
+        jnp.asarray([image.width for image in images]),
+        jnp.asarray([image.height for image in images]),
+        jnp.ones(len(images)),
+        names=tuple(f"image_{i}" for i in range(len(images))) if len(images) > 1 else ("image",),
+        space=images[0].space,
     )
+
+
+def _check_sizes(camera: AbstractCamera | str, image: Image) -> None:
+    if isinstance(camera, str) or (camera.width, camera.height) == (image.width, image.height):
+        return
+    raise ValueError(
+        f"the camera's picture is {camera.width}x{camera.height} pixels; the image has "
+        f"{image.width}x{image.height}."
+    )
+
+
+def _gather(cameras: list) -> AbstractCamera | CamerasInScene:
+    paths = [camera for camera in cameras if isinstance(camera, str)]
+    if len(paths) == len(cameras):
+        return CamerasInScene(tuple(paths))
+    if paths:
+        raise TypeError(f"cameras and paths cannot be mixed; {paths[0]!r} is a path.")
+    return stack_cameras(cameras)
 
 
 def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
@@ -166,7 +242,13 @@ def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
     **Returns:**
 
     The stacked camera.
+
+    **Errors:**
+
+    `ValueError` for cameras of different kinds or sizes.
     """
+    if len({jax.tree.structure(camera) for camera in cameras}) > 1:
+        raise ValueError("the cameras differ in kind or in the size of their pictures.")
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *cameras)
 
 

@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Color, RandomKey, Scalar, Vector
-from ..numerics import as_float_leaf, safe_sqrt
+from ..numerics import as_float_leaf, require_not_negative, require_positive, safe_sqrt
 from ..rays import AbstractGaussian, Medium
 from ..transforms import inverse_matrix, rotate
 from ._base import AbstractField
@@ -19,6 +19,9 @@ class ConstantFog(AbstractField):
 
     extinction: Scalar = eqx.field(converter=as_float_leaf)
     rgb: Color = eqx.field(converter=as_float_leaf)
+
+    def __check_init__(self):
+        require_not_negative(self, "extinction")
 
     def __call__(
         self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
@@ -48,6 +51,10 @@ class GaussianBlob(AbstractField):
     radius: Scalar = eqx.field(converter=as_float_leaf)
     extinction: Scalar = eqx.field(converter=as_float_leaf)
     rgb: Color = eqx.field(converter=as_float_leaf)
+
+    def __check_init__(self):
+        require_positive(self, "radius")
+        require_not_negative(self, "extinction")
 
     def __call__(
         self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None

@@ -1,5 +1,6 @@
 """Fitting: one pure step, schedules, the loop, settings, evaluation and run folders."""
 
+from ._by_path import by_path as by_path, within as within
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
     Deadline as Deadline,
@@ -22,7 +23,7 @@ from ._fit import (
     FitResult as FitResult,
     History as History,
 )
-from ._loss import empty_extra as empty_extra, RenderLoss as RenderLoss
+from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._recipe import (
     find_box as find_box,

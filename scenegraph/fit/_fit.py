@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import optax
 
 from .._typing import Array, Float, Int, PyTree, RandomKey
-from ..data import RayBatches, Views
+from ..data import Annealing, RayBatches, Views
 from ..integrators import AbstractIntegrator
-from ..losses import AbstractLoss, MultiLevelLoss
+from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
-from ..scene import named_leaves, select, trainable_leaves
+from ..render import check_scene, report_overflow
+from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._loss import empty_extra, RenderLoss
 from ._state import FitState, start_state, StepInfo
@@ -79,6 +80,7 @@ def fit(
     callbacks: Sequence[AbstractCallback] = (),
     state: FitState | None = None,
     deadline: Deadline | None = None,
+    annealing: Annealing | None = None,
 ) -> FitResult:
     """Fits any leaves of a scene to pictures, or of any Module to anything.
 
@@ -97,6 +99,7 @@ def fit(
     - `callbacks`: called every so many steps.
     - `state`: to go on from, instead of starting at `scene`.
     - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
+    - `annealing`: begins with wide cones; for `Views`.
 
     **Returns:**
 
@@ -107,16 +110,28 @@ def fit(
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
     steps change nothing. `ValueError` for a path that matches nothing.
     """
-    batches = (
-        RayBatches(views_or_batches) if isinstance(views_or_batches, Views) else views_or_batches
-    )
+    batches = _batches(scene, views_or_batches, annealing)
     chosen = _trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
+    if isinstance(scene, Scene):
+        check_scene(scene)
     advance = _Advance(batches, objective, optimizer, chosen)
-    return _run(state, advance, steps, callbacks, deadline)
+    result = _run(state, advance, steps, callbacks, deadline)
+    if isinstance(result.state.extra, LossTerms):
+        report_overflow(result.state.extra.left_out)
+    return result
+
+
+def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
+    if not isinstance(given, Views):
+        if annealing is not None:
+            raise TypeError("`annealing` needs `Views`; give it to `RayBatches` yourself.")
+        return given
+    space = color_space(scene) if isinstance(scene, Scene) else None
+    return RayBatches(given, annealing=annealing, space=space)
 
 
 def _trainable(scene: PyTree, trainable: Any) -> PyTree:

@@ -5,13 +5,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, PyTree, RandomKey, Scalar
-from ..data import Batch
+from .._typing import Array, Float, Int, PyTree, RandomKey, Scalar
+from ..data import Batch, Pixels, stack_cameras
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
+from ..rays import Ray, widen
 from ..render import choose_chunk, fold_keys, integrate
-from ..scene import mean_square_weight, Scene
+from ..scene import find_camera, mean_square_weight, Scene
 
 
 # Measured for networks: with twice or half as many no step is faster, and most are slower.
@@ -65,8 +66,35 @@ def _compare(
     batch: Batch,
     keys: Key[Array, " rays"] | None,
 ) -> tuple[Scalar, LossTerms]:
-    levels = integrate(scene, batch.rays, integrator, keys, batch.background)
+    rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
+    levels = integrate(scene, rays, integrator, keys, batch.background)
     return loss(levels, batch, scene)
+
+
+def cones(pixels: Pixels, scene: Scene) -> Ray:
+    """The rays of pixels whose cameras are in the scene, which may be what is fitted.
+
+    **Arguments:**
+
+    - `pixels`: of pictures.
+    - `scene`: with the cameras.
+
+    **Returns:**
+
+    Rays with one leading axis.
+
+    **Errors:**
+
+    `ValueError` for a path at which there is no camera, or cameras that differ in kind or size.
+    """
+    opened = unfreeze(scene)
+    cameras = stack_cameras([find_camera(opened, path) for path in pixels.paths])
+
+    def ray(frame: Int[Array, ""], place: Float[Array, "2"]) -> Ray:
+        return jax.tree.map(lambda x: x[frame], cameras).ray(place)
+
+    rays = jax.vmap(ray)(pixels.frame, pixels.place)
+    return jax.vmap(widen)(rays, pixels.width)
 
 
 def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
@@ -76,7 +104,7 @@ def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     value, terms = _compare(loss, scene, integrator, batch, keys)
     weighted = safe_divide(jnp.sum(batch.lossmult), weight)
     evenly = batch.lossmult.shape[0] / count
-    return weighted * value, LossTerms(weighted * terms.losses, evenly * terms.mse)
+    return weighted * value, LossTerms(weighted * terms.losses, evenly * terms.mse, terms.left_out)
 
 
 def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:

@@ -1,3 +1,6 @@
+from functools import partial
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -5,10 +8,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
 from ..compositing import composite_layers
-from ..lights import Shine
 from ..rays import Hit, Illumination, Layers, Radiance, Ray
 from ..scene import Placed, Scene, set_stage, Stage
 from ._base import AbstractIntegrator
+from ._lighting import illuminate
 
 
 # Surfaces behind others that let less light through than this are not missed.
@@ -58,66 +61,68 @@ class Surfaces(AbstractIntegrator):
         return jax.vmap(lambda ray: self._see_one(stage, ray))(rays)
 
     def _see_one(self, stage: Stage, ray: Ray) -> Layers:
-        parts = [self._see_group(stage, number, ray) for number in range(len(stage.groups))]
-        return in_order([_nothing(ray), *parts])
+        met = [self._meet(group, ray) for group in stage.groups]
+        parts = [_nothing(ray)]
+        for group, lights in zip(met, self._lights(stage, met), strict=True):
+            shade = jax.vmap(_shade, (None, 0, None, 0))
+            rgb = eqx.filter_vmap(shade, in_axes=(eqx.if_array(0), 0, None, 0))(
+                group.placed, group.hits, ray.view, lights
+            )
+            parts.append(_as_layers(group, rgb))
+        return in_order(parts)
 
-    def _see_group(self, stage: Stage, number: int, ray: Ray) -> Layers:
-        """The nearest surfaces of one group, shaded."""
-        group, size = stage.groups[number], stage.sizes[number]
-        chosen, more = jnp.arange(size), jnp.zeros((), jnp.int32)
-        if size > self.layers:
+    def _meet(self, group: Placed, ray: Ray) -> "_Met":
+        """The nearest surfaces of one group."""
+        more = jnp.zeros((), jnp.int32)
+        if group.number.shape[0] > self.layers:
             chosen, more = _choose(group, ray, self.layers)
             group = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, group)
+        hits = eqx.filter_vmap(lambda placed: placed.pieces(ray))(group)
+        return _Met(group, hits, more)
 
-        def see(placed: Placed, index: Int[Array, ""]) -> Layers:
-            hits = placed.pieces(ray)
-            shade = lambda hit: self._shade(stage, placed, (number, index), hit, ray.view)
-            return Layers(hits.t, piece_alphas(hits), jax.vmap(shade)(hits), jnp.zeros_like(more))
+    def _lights(self, stage: Stage, met: list["_Met"]) -> list[Illumination]:
+        """What shines on all that is met, group by group."""
 
-        layers = eqx.filter_vmap(see)(group, chosen)
-        t, alpha, rgb = (x.reshape(-1, *x.shape[2:]) for x in (layers.t, layers.alpha, layers.rgb))
-        seen_through = jnp.prod(1 - alpha) > _INVISIBLE
-        return Layers(t, alpha, rgb, jnp.where(seen_through, more, 0))
+        def light(hit: Hit, number: Int[Array, ""]) -> Illumination:
+            return illuminate(stage, hit, number, shadows=self.shadows)
 
-    def _shade(
-        self, stage: Stage, placed: Placed, own: tuple[int, Array], hit: Hit, view: Vector
-    ) -> Color:
-        shines = [light.shine(hit.point, hit.d_point) for light in stage.lights]
-        lit = [self._arrives(stage, own, shine) for shine in shines]
-        none = jnp.zeros((0, 3), hit.point.dtype)
-        directions = jnp.concatenate([none, *(shine.rays.view for shine in shines)])
-        ambient = sum((shine.ambient for shine in shines), jnp.zeros(3, hit.point.dtype))
-        lights = Illumination(directions, jnp.concatenate([none, *lit]), ambient)
-        return placed.surface.shader(hit, view, lights)
-
-    def _arrives(self, stage: Stage, own: tuple[int, Array], shine: Shine) -> Array:
-        if not self.shadows:
-            return shine.irradiance
-        open_part = jax.vmap(lambda ray: visibility(stage, ray, own))(shine.rays)
-        return open_part[:, None] * shine.irradiance
+        counts = [group.hits.t.shape for group in met]
+        numbers = [jnp.repeat(group.placed.number, group.hits.t.shape[1]) for group in met]
+        if not met:
+            return []
+        flat = [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), group.hits) for group in met]
+        hits = jax.tree.map(lambda *parts: jnp.concatenate(parts), *flat)
+        lit, begin = jax.vmap(light)(hits, jnp.concatenate(numbers)), 0
+        parts = []
+        for members, pieces in counts:
+            end = begin + members * pieces
+            shape = (members, pieces)
+            parts.append(jax.tree.map(partial(_cut, begin, end, shape), lit))
+            begin = end
+        return parts
 
 
-def visibility(stage: Stage, ray: Ray, own: tuple[int, Array]) -> Scalar:
-    """The part of a shadow ray's cone that reaches the light.
+class _Met(NamedTuple):
+    """Surfaces that a ray may meet, where it does, and how many more there are."""
 
-    **Arguments:**
+    placed: Placed
+    hits: Hit
+    more: Int[Array, ""]
 
-    - `stage`: what may stand in the way.
-    - `ray`: from a surface to a light.
-    - `own`: the group of the surface that the ray begins on, and its place there: if convex, it
-      is never in its own way (its far side is turned away from the light).
 
-    **Returns:**
+def _cut(begin: int, end: int, shape: tuple[int, int], x: Array) -> Array:
+    return x[begin:end].reshape(*shape, *x.shape[1:])
 
-    Between 0 and 1; edges that meet in one pixel are taken as uncorrelated.
-    """
-    total = jnp.ones_like(ray.near)
-    for number, group in enumerate(stage.groups):
-        stopped = eqx.filter_vmap(lambda placed: placed.coverage(ray))(group)
-        if number == own[0] and group.surface.shape.is_convex:
-            stopped = jnp.where(jnp.arange(stopped.shape[0]) == own[1], 0, stopped)
-        total = total * jnp.prod(1 - stopped)
-    return total
+
+def _shade(placed: Placed, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    return placed.surface.shader(hit, view, lights)
+
+
+def _as_layers(met: _Met, rgb: Float[Array, "surfaces pieces 3"]) -> Layers:
+    alpha = jax.vmap(piece_alphas)(met.hits).reshape(-1)
+    seen_through = jnp.prod(1 - alpha) > _INVISIBLE
+    overflow = jnp.where(seen_through, met.more, 0)
+    return Layers(met.hits.t.reshape(-1), alpha, rgb.reshape(-1, 3), overflow)
 
 
 def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:

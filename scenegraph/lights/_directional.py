@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
-from ..numerics import as_float_leaf, require_finite, safe_normalise
+from ..numerics import as_float_leaf, require_finite, require_nonzero, safe_normalise
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, rays_along, Shine
 
@@ -22,7 +22,8 @@ class DirectionalLight(AbstractLight):
     reach: float = eqx.field(static=True, default=1e4)
 
     def __check_init__(self):
-        require_finite(self, "direction", "irradiance")
+        require_nonzero(self, "direction")
+        require_finite(self, "irradiance")
 
     def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
         rays = rays_along(-safe_normalise(self.direction), point, d_point, self.reach)

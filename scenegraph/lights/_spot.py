@@ -6,6 +6,7 @@ from ..numerics import (
     as_float_leaf,
     dot,
     require_finite,
+    require_nonzero,
     require_positive,
     safe_divide,
     safe_normalise,
@@ -33,7 +34,8 @@ class SpotLight(AbstractLight):
     softness: Scalar = eqx.field(converter=as_float_leaf, default=0.2)
 
     def __check_init__(self):
-        require_finite(self, "position", "direction", "intensity")
+        require_finite(self, "position", "intensity")
+        require_nonzero(self, "direction")
         require_positive(self, "angle", "softness")
 
     def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:

@@ -18,10 +18,12 @@ class LossTerms(AbstractModule):
 
     - `losses`: the term of every level, coarse to fine, before weighting.
     - `mse`: of every level on this batch: the mean squared error over rays and channels.
+    - `left_out`: how many rays did not count, because they meet more surfaces than they can see.
     """
 
     losses: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
     mse: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
+    left_out: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
 
     @property
     def psnr(self) -> Float[Array, "*steps levels"]:
@@ -89,8 +91,16 @@ class AbstractRayLoss(AbstractLoss):
     ) -> tuple[Scalar, LossTerms]:
         del scene
         errors = jax.vmap(self.ray)(levels, batch.rgb)
-        sums = batch.lossmult @ errors, jnp.sum(batch.lossmult)
+        complete = _complete(levels[-1])
+        sums = (complete * batch.lossmult) @ errors, jnp.sum(batch.lossmult)
         losses = jax.vmap(safe_divide, (0, None))(*sums)
         value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
-        return value, LossTerms(losses, jnp.mean(squares, axis=(1, 2)))
+        left_out = jnp.sum(1 - complete)
+        return value, LossTerms(losses, jnp.mean(squares, axis=(1, 2)), left_out)
+
+
+def _complete(level: Radiance) -> Float[Array, " rays"]:
+    """One for rays that see all there is to see; zero for those that are to be left out."""
+    everywhere = jnp.ones_like(level.alpha)
+    return everywhere if level.overflow is None else everywhere * (level.overflow == 0)

@@ -16,7 +16,14 @@ from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfre
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
 from ._octaves import octaves as octaves
-from ._rules import require_finite as require_finite, require_positive as require_positive
+from ._rules import (
+    require_finite as require_finite,
+    require_invertible as require_invertible,
+    require_nonzero as require_nonzero,
+    require_not_negative as require_not_negative,
+    require_order as require_order,
+    require_positive as require_positive,
+)
 from ._safe import (
     dot as dot,
     safe_divide as safe_divide,

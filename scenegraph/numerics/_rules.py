@@ -23,6 +23,22 @@ def require_positive(owner: Any, *names: str) -> None:
         _require(owner, name, "positive and finite", lambda x: np.isfinite(x) & (x > 0))
 
 
+def require_not_negative(owner: Any, *names: str) -> None:
+    """Refuses fields that are negative or not finite.
+
+    **Arguments:**
+
+    - `owner`: a Module.
+    - `names`: of its fields.
+
+    **Errors:**
+
+    `ValueError` with the class, the field and its value.
+    """
+    for name in names:
+        _require(owner, name, "finite and not negative", lambda x: np.isfinite(x) & (x >= 0))
+
+
 def require_finite(owner: Any, *names: str) -> None:
     """Refuses fields that are not finite.
 
@@ -39,11 +55,64 @@ def require_finite(owner: Any, *names: str) -> None:
         _require(owner, name, "finite", np.isfinite)
 
 
+def require_nonzero(owner: Any, *names: str) -> None:
+    """Refuses vectors and numbers that are zero or not finite.
+
+    **Arguments:**
+
+    - `owner`: a Module.
+    - `names`: of its fields.
+
+    **Errors:**
+
+    `ValueError` with the class, the field and its value.
+    """
+    for name in names:
+        _require(owner, name, "finite and not zero", lambda x: np.isfinite(x) & np.any(x != 0))
+
+
+def require_invertible(owner: Any, *names: str) -> None:
+    """Refuses matrices without an inverse.
+
+    **Arguments:**
+
+    - `owner`: a Module.
+    - `names`: of its fields.
+
+    **Errors:**
+
+    `ValueError` with the class, the field and its value.
+    """
+    for name in names:
+        _require(owner, name, "invertible", lambda x: np.linalg.cond(x) < 1e7)
+
+
+def require_order(owner: Any, lower: str, upper: str) -> None:
+    """Refuses a field that is not below another.
+
+    **Arguments:**
+
+    - `owner`: a Module.
+    - `lower`, `upper`: the fields.
+
+    **Errors:**
+
+    `ValueError` with the class, the fields and the lower one's value.
+    """
+    limit = getattr(owner, upper)
+    # Shapes that do not fit are refused by the check of shapes.
+    if _is_known(limit) and np.shape(limit) == np.shape(getattr(owner, lower)):
+        rule = f"below `{upper}` = {np.asarray(limit).tolist()}"
+        _require(owner, lower, rule, lambda x: x < np.asarray(limit))
+
+
 def _require(owner: Any, name: str, rule: str, holds: Any) -> None:
     value = getattr(owner, name)
-    if isinstance(value, Tracer) or not isinstance(value, jax.Array | np.ndarray):
-        return
-    if not np.all(holds(np.asarray(value))):
+    if _is_known(value) and not np.all(holds(np.asarray(value))):
         raise ValueError(
             f"`{type(owner).__name__}.{name}` must be {rule}; got {np.asarray(value).tolist()}."
         )
+
+
+def _is_known(value: Any) -> bool:
+    return isinstance(value, jax.Array | np.ndarray) and not isinstance(value, Tracer)

@@ -10,7 +10,7 @@ from ._gaussian import (
 from ._hit import Hit as Hit
 from ._illumination import darkness as darkness, Illumination as Illumination
 from ._layers import Layers as Layers
-from ._ray import Ray as Ray, transform_ray as transform_ray
+from ._ray import Ray as Ray, transform_ray as transform_ray, widen as widen
 from ._records import (
     Medium as Medium,
     overlap as overlap,

@@ -68,6 +68,22 @@ class Ray(AbstractModule):
         return self.origin + t * self.direction
 
 
+def widen(ray: Ray, width: ScalarLike) -> Ray:
+    """Cones of another width.
+
+    **Arguments:**
+
+    - `ray`: with any leading axes.
+    - `width`: in pixels.
+
+    **Returns:**
+
+    The same lines, their derivatives by the pixel multiplied by the width.
+    """
+    wider = ray.d_origin * width, ray.d_direction * width
+    return eqx.tree_at(lambda r: (r.d_origin, r.d_direction), ray, wider)
+
+
 def transform_ray(transform: AbstractTransform, ray: Ray) -> Ray:
     """The same ray in the transform's parent frame; `t` keeps its meaning (one ray).
 

@@ -15,6 +15,7 @@ from ..rays import Radiance
 from ..scene import color_space, find_camera, Scene
 from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
+from ._warnings import check_scene, report_overflow
 
 
 def render(
@@ -44,12 +45,16 @@ def render(
 
     **Errors:**
 
-    `ValueError` for a path at which there is no camera, or a chunk below one.
+    `ValueError` for a path at which there is no camera, a chunk below one, or a leaf that is not
+    finite. Warns if rays meet more surfaces than they can see, or shaders have no light.
     """
     camera = find_camera(scene, camera)
     integrator = integrator or choose_integrator(scene)
     size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=_SAMPLES)
-    return _render(scene, camera, integrator, key, tuple(filters), size)
+    check_scene(scene)
+    image, missed = _render(scene, camera, integrator, key, tuple(filters), size)
+    report_overflow(missed)
+    return image
 
 
 # Measured: networks like fewer on a CPU, cheap fields more; this serves both.
@@ -64,18 +69,18 @@ def _render(
     key: RandomKey | None,
     filters: tuple[AbstractFilter, ...],
     chunk: int,
-) -> Image:
+) -> tuple[Image, Int[Array, ""] | None]:
     scene, camera, filters = unfreeze((scene, camera, filters))
 
-    def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array, Array, Array]:
+    def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array | None, ...]:
         radiance = _look(scene, camera, integrator, key, indices)
-        return radiance.rgb, radiance.alpha, radiance.depth
+        return radiance.rgb, radiance.alpha, radiance.depth, radiance.overflow
 
-    space = color_space(scene)
-    image = _assemble(_in_chunks(some_pixels, camera.width * camera.height, chunk), camera, space)
+    *seen, overflow = _in_chunks(some_pixels, camera.width * camera.height, chunk)
+    image = _assemble(tuple(seen), camera, color_space(scene))
     for one in filters:
         image = one(image)
-    return image
+    return image, None if overflow is None else jnp.sum(overflow > 0)
 
 
 def _look(

@@ -16,8 +16,10 @@ from ._linear import (
 from ._node import AbstractNode as AbstractNode
 from ._paths import (
     freeze as freeze,
+    label_leaves as label_leaves,
     matches as matches,
     named_leaves as named_leaves,
+    no_match as no_match,
     select as select,
     thaw as thaw,
     trainable_leaves as trainable_leaves,
@@ -25,6 +27,7 @@ from ._paths import (
 from ._save import load as load, save as save, SCENE_FILE as SCENE_FILE
 from ._scene import Scene as Scene
 from ._stage import (
+    Caster as Caster,
     has_surfaces as has_surfaces,
     is_lit as is_lit,
     Placed as Placed,

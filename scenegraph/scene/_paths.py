@@ -65,6 +65,25 @@ def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
     return leaves
 
 
+def label_leaves(tree: PyTree, label: Callable[[str], Any]) -> PyTree:
+    """A tree of the same structure in which a label stands for every leaf.
+
+    **Arguments:**
+
+    - `tree`: a scene, or any part of it.
+    - `label`: from a leaf's path to its label.
+
+    **Returns:**
+
+    The tree of labels.
+    """
+
+    def at(keys: tuple, _: Any) -> Any:
+        return label(".".join(_walk(tree, keys)[0]))
+
+    return jtu.tree_map_with_path(at, tree)
+
+
 def matches(pattern: str, path: str) -> bool:
     """Whether a pattern names a leaf or something that holds it.
 
@@ -94,7 +113,18 @@ def _fits(pattern: str, name: str) -> bool:
     return re.fullmatch(anything, name) is not None
 
 
-def _refuse(pattern: str, paths: list[str]) -> ValueError:
+def no_match(pattern: str, paths: list[str]) -> ValueError:
+    """What to raise for a pattern that names nothing.
+
+    **Arguments:**
+
+    - `pattern`: that the user wrote.
+    - `paths`: that there are.
+
+    **Returns:**
+
+    An error that lists the nearest of them.
+    """
     near = difflib.get_close_matches(pattern, paths, n=3, cutoff=0.3) or paths[:3]
     return ValueError(
         f"no leaf has a path that matches {pattern!r}. The nearest are: {', '.join(near)}."
@@ -165,7 +195,7 @@ def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
     paths = [path for path, _, _ in named_leaves(tree)]
     for pattern in patterns:
         if not any(matches(pattern, path) for path in paths):
-            raise _refuse(pattern, paths)
+            raise no_match(pattern, paths)
 
     def wanted(keys: tuple, value: Any) -> bool:
         path = ".".join(_walk(tree, keys)[0])

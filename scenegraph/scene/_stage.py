@@ -5,10 +5,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Matrix3, PyTree, Scalar
+from .._typing import Array, Float, Int, Matrix3, Scalar
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, dot, is_frozen, safe_normalise, unfreeze
 from ..rays import Hit, Ray, transform_ray
+from ..shapes import AbstractShape
 from ..transforms import AbstractTransform, inverse_matrix, rotate
 from ._group import Group
 from ._surface import Surface
@@ -22,38 +23,12 @@ class Placed(AbstractModule):
 
     - `surface`: in its own frame.
     - `frames`: world from surface, the outermost first.
+    - `number`: of the surface in its scene.
     """
 
     surface: Surface
     frames: tuple[AbstractTransform, ...]
-
-    def into(self, ray: Ray) -> Ray:
-        """A ray of the world in the surface's frame.
-
-        **Arguments:**
-
-        - `ray`: one ray.
-
-        **Returns:**
-
-        The ray; `t` keeps its meaning.
-        """
-        for frame in self.frames:
-            ray = transform_ray(frame.inverse(), ray)
-        return ray
-
-    def coverage(self, ray: Ray) -> Scalar:
-        """The part of a cone that the surface stops.
-
-        **Arguments:**
-
-        - `ray`: one ray, in the world.
-
-        **Returns:**
-
-        Between 0 and 1.
-        """
-        return self.surface.opacity * self.surface.shape.coverage(self.into(ray))
+    number: Int[Array, ""]
 
     def pieces(self, ray: Ray) -> Hit:
         """Where a ray meets the smooth pieces of the surface, seen from the world.
@@ -66,7 +41,8 @@ class Placed(AbstractModule):
 
         A hit with a leading axis over pieces; normals are turned to the eye.
         """
-        return jax.vmap(self._outwards, (None, 0))(ray, self.surface.shape.pieces(self.into(ray)))
+        pieces = self.surface.shape.pieces(_into(self.frames, ray))
+        return jax.vmap(self._outwards, (None, 0))(ray, pieces)
 
     def _outwards(self, ray: Ray, hit: Hit) -> Hit:
         point, normal, d_point = hit.point, hit.normal, hit.d_point
@@ -88,6 +64,46 @@ class Placed(AbstractModule):
         )
 
 
+class Caster(AbstractModule):
+    """What of a surface casts shadows: its shape, whatever it looks like.
+
+    **Arguments:**
+
+    - `shape`: in its own frame.
+    - `opacity`: the part of the light that it stops.
+    - `frames`: world from shape, the outermost first.
+    - `number`: of the surface in its scene.
+    """
+
+    shape: AbstractShape
+    opacity: Float[Array, ""]
+    frames: tuple[AbstractTransform, ...]
+    number: Int[Array, ""]
+
+    def stops(self, ray: Ray, own: Int[Array, ""]) -> Scalar:
+        """The part of a shadow ray's cone that the shape stops.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the world.
+        - `own`: the number of the surface on which it begins. A convex shape is never in its own
+          way: its far side is turned away from the light.
+
+        **Returns:**
+
+        Between 0 and 1.
+        """
+        stopped = self.opacity * self.shape.coverage(_into(self.frames, ray))
+        return jnp.where(self.number == own, 0, stopped) if self.shape.is_convex else stopped
+
+
+def _into(frames: Sequence[AbstractTransform], ray: Ray) -> Ray:
+    """A ray of the world in the innermost frame; `t` keeps its meaning."""
+    for frame in frames:
+        ray = transform_ray(frame.inverse(), ray)
+    return ray
+
+
 def _turn_normal(matrix: Matrix3, normal: Any) -> Any:
     return safe_normalise(rotate(inverse_matrix(matrix).T, normal))
 
@@ -98,16 +114,13 @@ class Stage(AbstractModule):
     **Arguments:**
 
     - `groups`: surfaces of one structure each, stacked along a leading axis.
+    - `casters`: the same surfaces, stacked by the structure of their shapes alone.
     - `lights`: in the world.
     """
 
     groups: tuple[Placed, ...]
+    casters: tuple[Caster, ...]
     lights: tuple[AbstractLight, ...]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many surfaces each group has."""
-        return tuple(group.surface.opacity.shape[0] for group in self.groups)
 
 
 def set_stage(root: Any) -> Stage:
@@ -126,7 +139,8 @@ def set_stage(root: Any) -> Stage:
     surfaces: list[Placed] = []
     lights: list[AbstractLight] = []
     _gather(unfreeze(root), (), surfaces, lights)
-    return Stage(_stack(surfaces), tuple(lights))
+    casters = [Caster(x.surface.shape, x.surface.opacity, x.frames, x.number) for x in surfaces]
+    return Stage(_stack(surfaces), _stack(casters), tuple(lights))
 
 
 def is_lit(root: Any) -> bool:
@@ -180,27 +194,24 @@ def _gather(
         for _, child in sorted(node.children.items()):
             _gather(child, frames, surfaces, lights)
     elif isinstance(node, Surface):
-        surfaces.append(Placed(node, frames))
+        surfaces.append(Placed(node, frames, jnp.asarray(len(surfaces))))
     elif isinstance(node, AbstractLight):
         for frame in reversed(frames):
             node = node.moved(frame)
         lights.append(node)
 
 
-def _stack(surfaces: Sequence[Placed]) -> tuple[Placed, ...]:
-    alike: dict[Any, list[Placed]] = {}
-    for placed in surfaces:
-        arrays, rest = eqx.partition(placed, eqx.is_array)
+def _stack(members: Sequence[Any]) -> tuple[Any, ...]:
+    alike: dict[Any, list[Any]] = {}
+    for member in members:
+        arrays, rest = eqx.partition(member, eqx.is_array)
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arrays))
-        alike.setdefault((jax.tree.structure(placed), shapes, _hashable(rest)), []).append(placed)
+        kind = jax.tree.structure(member), shapes, tuple(jax.tree.leaves(rest))
+        alike.setdefault(kind, []).append(member)
     return tuple(_join(members) for members in alike.values())
 
 
-def _hashable(rest: PyTree) -> tuple:
-    return tuple(jax.tree.leaves(rest))
-
-
-def _join(members: list[Placed]) -> Placed:
+def _join(members: list[Any]) -> Any:
     arrays = [eqx.filter(member, eqx.is_array) for member in members]
     rest = eqx.filter(members[0], eqx.is_array, inverse=True)
     return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), rest)

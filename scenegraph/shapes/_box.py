@@ -9,6 +9,7 @@ from ..numerics import (
     as_float_leaf,
     polygon_coverage,
     require_finite,
+    require_order,
     safe_divide,
 )
 from ..rays import by_pixel, Hit, Ray, Span
@@ -36,6 +37,7 @@ class Box(AbstractShape):
 
     def __check_init__(self):
         require_finite(self, "lower", "upper")
+        require_order(self, "lower", "upper")
 
     def span(self, ray: Ray) -> Span:
         """The part of a ray inside the box, cut with the ray's own `near` and `far`.

@@ -4,7 +4,15 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import as_float_leaf, dot, require_finite, safe_norm, safe_normalise, tangents
+from ..numerics import (
+    as_float_leaf,
+    dot,
+    require_finite,
+    require_nonzero,
+    safe_norm,
+    safe_normalise,
+    tangents,
+)
 from ..rays import by_pixel, Hit, Ray
 from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
 
@@ -28,7 +36,8 @@ class Plane(AbstractShape):
     has_uv: ClassVar[bool] = True
 
     def __check_init__(self):
-        require_finite(self, "point", "normal")
+        require_finite(self, "point")
+        require_nonzero(self, "normal")
 
     def coverage(self, ray: Ray) -> Scalar:
         return within_reach(ray, self._cross(ray))

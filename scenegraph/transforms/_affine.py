@@ -3,7 +3,7 @@ from typing import ClassVar
 import equinox as eqx
 
 from .._typing import Matrix3, Vector
-from ..numerics import as_float_leaf
+from ..numerics import as_float_leaf, require_finite, require_invertible
 from ._base import AbstractTransform
 
 
@@ -22,6 +22,10 @@ class Affine(AbstractTransform):
     translation: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
 
     is_similarity: ClassVar[bool] = False
+
+    def __check_init__(self):
+        require_finite(self, "matrix", "translation")
+        require_invertible(self, "matrix")
 
     def linear(self) -> Matrix3:
         return self.matrix

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jaxlie
 
 from .._typing import Array, Float, Matrix3, Scalar, Vector
-from ..numerics import as_float_leaf
+from ..numerics import as_float_leaf, require_finite, require_nonzero
 from ._base import AbstractTransform
 
 
@@ -24,6 +24,10 @@ class Similarity(AbstractTransform):
     scale: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
 
     is_similarity: ClassVar[bool] = True
+
+    def __check_init__(self):
+        require_finite(self, "translation")
+        require_nonzero(self, "rotation", "scale")
 
     def linear(self) -> Matrix3:
         rotation = jaxlie.SO3(self.rotation / jnp.linalg.norm(self.rotation))

@@ -1,0 +1,116 @@
+"""Optimisers that treat leaves differently, by their paths."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from optax import projections
+
+from .._typing import PyTree
+from ..numerics import as_float_leaf
+from ..scene import label_leaves, matches, named_leaves, no_match
+
+
+def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
+    """Another optimiser, or learning rate, for every part of a scene.
+
+    **Arguments:**
+
+    - `rules`: from paths (see `select`) to optimisers; the first path that matches a leaf counts.
+
+    **Returns:**
+
+    An optax transformation.
+
+    **Errors:**
+
+    When it is first used: `ValueError` for a path that matches nothing that is optimised, or a leaf
+    that no path matches.
+
+    Example: the lamp moves ten times as fast as all else.
+
+    ```python
+    optimizer = sg.fitting.by_path({"lamp.*": optax.adam(1e-1), "**": optax.adam(1e-2)})
+    ```
+    """
+
+    def labels(params: PyTree) -> PyTree:
+        paths = [path for path, _, _ in named_leaves(params)]
+        _check_patterns(rules, paths)
+        return label_leaves(params, lambda path: _first(rules, path))
+
+    transforms: dict[Hashable, optax.GradientTransformation] = {**rules}
+    return optax.partition(transforms, labels)
+
+
+def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformation:
+    """Keeps leaves between bounds: the last link of an optimiser, after the learning rate.
+
+    **Arguments:**
+
+    - `bounds`: from paths (see `select`) to a lowest and a highest value, each a number, an array
+      of the leaf's shape, or `None` for no bound.
+
+    **Returns:**
+
+    An optax transformation that shortens steps which would leave the bounds.
+
+    **Errors:**
+
+    When it is first used: `ValueError` for a path that matches nothing that is optimised.
+
+    Example: a radius stays positive, and a colour between 0 and 1.
+
+    ```python
+    optimizer = optax.chain(
+        optax.adam(1e-2),
+        sg.fitting.within({"**.radius": (1e-3, None), "**.color*": (0.0, 1.0)}),
+    )
+    ```
+    """
+
+    def init(params: PyTree) -> optax.EmptyState:
+        _check_patterns(bounds, [path for path, _, _ in named_leaves(params)])
+        return optax.EmptyState()
+
+    def update(updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, Any]:
+        limits = label_leaves(params, lambda path: _limits(bounds, path))
+
+        def shorten(limit: _Limits, step: Any, leaf: Any) -> Any:
+            low, high = (as_float_leaf(x).astype(leaf.dtype) for x in limit.ends)
+            return projections.projection_box(leaf + step, low, high) - leaf
+
+        shortened = jax.tree.map(
+            shorten, limits, updates, params, is_leaf=lambda x: isinstance(x, _Limits)
+        )
+        return shortened, state
+
+    return optax.GradientTransformation(init, update)
+
+
+class _Limits(eqx.Module):
+    """A pair that is a leaf."""
+
+    ends: tuple[Any, Any]
+
+
+def _limits(bounds: Mapping[str, tuple[Any, Any]], path: str) -> _Limits:
+    found = next((pair for pattern, pair in bounds.items() if matches(pattern, path)), (None, None))
+    low, high = found
+    return _Limits((-jnp.inf if low is None else low, jnp.inf if high is None else high))
+
+
+def _first(rules: Mapping[str, Any], path: str) -> str:
+    for pattern in rules:
+        if matches(pattern, path):
+            return pattern
+    raise ValueError(f"no rule matches the leaf {path!r}; add one for `**`.")
+
+
+def _check_patterns(rules: Mapping[str, Any], paths: list[str]) -> None:
+    for pattern in rules:
+        if pattern != "**" and not any(matches(pattern, path) for path in paths):
+            raise no_match(pattern, paths)

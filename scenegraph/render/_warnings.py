@@ -1,0 +1,78 @@
+"""What is said about a picture that may not be what was meant."""
+
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from .._typing import Array
+from ..numerics import unfreeze
+from ..scene import is_lit, named_leaves, Scene
+from ..shaders import AbstractShader
+
+
+def check_scene(scene: Scene) -> None:
+    """Looks for what would make a picture black or empty without a word.
+
+    Scenes inside traced functions are not looked at.
+
+    **Arguments:**
+
+    - `scene`: to be rendered.
+
+    **Errors:**
+
+    `ValueError` for leaves that are not finite. Warns of shaders that need light in a scene that
+    has none.
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        return
+    if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
+        raise ValueError(_not_finite(scene))
+    if not is_lit(scene.root) and (kind := _needs_light(unfreeze(scene.root))):
+        warnings.warn(
+            f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
+            f"or a PointLight, or use a plain colour.",
+            stacklevel=4,
+        )
+
+
+def report_overflow(missed: Array | None) -> None:
+    """Says if rays met more surfaces than they could see.
+
+    **Arguments:**
+
+    - `missed`: how many rays did; `None` where none can, or a number that is being traced.
+    """
+    if missed is None or isinstance(missed, Tracer) or not int(missed):
+        return
+    warnings.warn(
+        f"{int(missed)} rays meet more half-covering surfaces than they have layers, and miss the "
+        f"farther ones; give the integrator more: `Surfaces(layers=...)`.",
+        stacklevel=4,
+    )
+
+
+def _not_finite(scene: Scene) -> str:
+    bad = [
+        path
+        for path, leaf, _ in named_leaves(scene)
+        if eqx.is_inexact_array(leaf) and not np.all(np.isfinite(leaf))
+    ]
+    return f"the scene's leaf {bad[0]!r} is not finite" + (
+        f" (and {len(bad) - 1} more)." if len(bad) > 1 else "."
+    )
+
+
+def _needs_light(tree: Any) -> str | None:
+    """The name of a shader that is black without light."""
+
+    def is_shader(node: Any) -> bool:
+        return isinstance(node, AbstractShader)
+
+    shaders = filter(is_shader, jax.tree.leaves(tree, is_leaf=is_shader))
+    return next((type(shader).__name__ for shader in shaders if shader.needs_light), None)
