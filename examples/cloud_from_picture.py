@@ -1,7 +1,5 @@
 """A cloud finds its place, size and colour from pictures of it: `python cloud_from_picture.py`."""
 
-import dataclasses
-
 import jax
 import optax
 import tyro
@@ -21,15 +19,7 @@ def make(center: list[float], radius: float, rgb: list[float]) -> sg.Scene:
     )
 
 
-@dataclasses.dataclass
-class Options:
-    """How long to fit, and where to write the picture."""
-
-    steps: int = 300
-    out: str = "cloud.png"
-
-
-def main(options: Options) -> None:
+def main(steps: int = 300, out: str = "cloud.png") -> None:
     """Fits one picture and writes truth, start and result side by side."""
     camera = sg.PerspectiveCamera.look_at(
         eye=[0.0, -3.0, 1.0],
@@ -46,15 +36,15 @@ def main(options: Options) -> None:
         sg.views(camera, truth),
         trainable=["cloud.field.center", "cloud.field.radius", "cloud.field.rgb"],
         optimizer=optax.adam(2e-2),
-        steps=options.steps,
+        steps=steps,
         key=jax.random.key(0),
         callbacks=[sg.Console(every=100)],
     )
     pictures = [truth, sg.render(start, camera), sg.render(result.scene, camera)]
-    sg.io.write_picture(options.out, sg.images.side_by_side(pictures))
+    sg.io.write_picture(out, sg.images.side_by_side(pictures))
     cloud = result.scene.root.children["cloud"].field
     print(f"centre {cloud.center}, radius {cloud.radius:.3f}, colour {cloud.rgb}")
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    tyro.cli(main)

@@ -152,7 +152,7 @@ LIT = rays.Illumination(
     jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
 )
 LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
-SURFACE = scene.Surface(SHAPES[6], SHADERS[1])
+SURFACE = scene.Surface(SHAPES[6], SHADERS[1], 0.9)
 FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1], ball=SURFACE, lamp=LIGHTS[2]))
 
 

@@ -3,9 +3,13 @@ from typing import Any
 import equinox as eqx
 
 from .._typing import Scalar
-from ..numerics import AbstractModule, as_float_leaf, unfreeze
+from ..numerics import AbstractModule, as_float_leaf, Frozen, is_frozen, unfreeze
 from ..shaders import AbstractShader, as_shader, OnSurface
 from ..shapes import AbstractShape
+
+
+def _as_leaf(value: Any) -> Any:
+    return Frozen(as_float_leaf(value.value)) if is_frozen(value) else as_float_leaf(value)
 
 
 class Surface(AbstractModule):
@@ -15,12 +19,13 @@ class Surface(AbstractModule):
 
     - `shape`: where it is.
     - `shader`: its look: a shader, or a colour that it has whatever the light.
-    - `opacity`: the part of the light that it stops where it covers a pixel.
+    - `opacity`: the part of the light that it stops where it covers a pixel. By default it is one,
+      and frozen: a picture seldom tells it from the colour.
     """
 
     shape: AbstractShape
     shader: AbstractShader = eqx.field(converter=as_shader)
-    opacity: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
+    opacity: Scalar = eqx.field(converter=_as_leaf, default_factory=lambda: Frozen(1.0))
 
     def __check_init__(self):
         shape = unfreeze(self.shape)
