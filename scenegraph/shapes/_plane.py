@@ -20,6 +20,9 @@ from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_
 # A ray that is steeper than this to a plane's normal meets it beyond all that matters.
 _STEEPEST = 1e-6
 
+# Nor does one get anywhere that hardly has a direction, such as that to a lamp on the surface.
+_LEAST = 1e-9
+
 
 class Plane(AbstractShape):
     """An endless plane, by default z = 0; `uv` is in world units and along x and y there.
@@ -54,12 +57,16 @@ class Plane(AbstractShape):
         unit = safe_normalise(self.normal)
         fall = dot(unit, direction)
         height = dot(unit, self.point - origin)
-        return height / away_from_zero(fall, _STEEPEST * safe_norm(direction))
+        return height / away_from_zero(fall, _least_fall(direction))
 
     def _uv(self, point: Vector) -> Float[Array, "2"]:
         u, v = tangents(safe_normalise(self.normal))
         away = point - self.point
         return jnp.stack([dot(u, away), dot(v, away)])
+
+
+def _least_fall(direction: Vector) -> Scalar:
+    return jnp.maximum(_STEEPEST * safe_norm(direction), _LEAST)
 
 
 def level_distance(height: Scalar, origin: Vector, direction: Vector) -> Scalar:
@@ -74,7 +81,7 @@ def level_distance(height: Scalar, origin: Vector, direction: Vector) -> Scalar:
 
     A value of `t`; very far away for a line that is parallel to the plane.
     """
-    fall = away_from_zero(direction[2], _STEEPEST * safe_norm(direction))
+    fall = away_from_zero(direction[2], _least_fall(direction))
     return (height - origin[2]) / fall
 
 

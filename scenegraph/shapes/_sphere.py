@@ -10,6 +10,7 @@ from ..numerics import (
     dot,
     require_finite,
     require_positive,
+    safe_divide,
     safe_normalise,
 )
 from ..rays import by_pixel, Hit, Ray
@@ -62,9 +63,9 @@ class Sphere(AbstractShape):
         """Where a line comes closest to the centre, what is then between them, and the square of
         half its chord."""
         start, length = origin - self.center, dot(direction, direction)
-        t = -dot(start, direction) / length
+        t = -safe_divide(dot(start, direction), length)
         offset = start + t * direction
-        return t, offset, (self.radius**2 - dot(offset, offset)) / length
+        return t, offset, safe_divide(self.radius**2 - dot(offset, offset), length)
 
     def _normal(self, point: Vector) -> Vector:
         return safe_normalise(point - self.center)
