@@ -6,4 +6,4 @@ from ._gradients import (
     gradient_table as gradient_table,
     GradientCheck as GradientCheck,
 )
-from ._scenes import toy_scene as toy_scene
+from ._scenes import gallery_scene as gallery_scene, toy_scene as toy_scene

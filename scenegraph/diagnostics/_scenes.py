@@ -1,6 +1,23 @@
+import numpy as np
+
 from ..fields import ConstantFog, GaussianBlob
-from ..scene import Group, Scene, Transformed, Volume
-from ..shapes import Box
+from ..integrators import Hierarchical, Joint
+from ..lights import AmbientLight, DirectionalLight, EnvironmentLight, PointLight, SpotLight
+from ..scene import Group, Scene, Surface, Transformed, Volume
+from ..shaders import (
+    Checker,
+    GGX,
+    Gradient,
+    ImageTexture,
+    InSpace,
+    Lambert,
+    Noise,
+    Normals,
+    Phong,
+    Stripes,
+    UV,
+)
+from ..shapes import Box, Capsule, Cylinder, Disk, Plane, Rectangle, SignedDistance, Sphere
 from ..transforms import Affine, Similarity
 
 
@@ -31,3 +48,67 @@ def toy_scene() -> Scene:
         ),
         background=[1.0, 1.0, 1.0],
     )
+
+
+def gallery_scene() -> Scene:
+    """One of everything: all shapes, shaders and lights, transforms, and a cloud among them.
+
+    Look at it from about `(0, -7, 4)`.
+
+    **Returns:**
+
+    The scene.
+    """
+    cloud = Volume(
+        GaussianBlob([0.0, -1.2, 0.6], 0.35, 1.5, [0.9, 0.9, 0.95]),
+        Box([-1.5, -2.5, 0.05], [1.5, 0.0, 2.0]),
+    )
+    return Scene(
+        Group(shapes=_shapes(), lights=_lights(), cloud=cloud),
+        background=Gradient([0.0, -0.5], [0.0, 0.7], [0.7, 0.75, 0.8], [0.2, 0.4, 0.8]),
+        integrator=Joint(Hierarchical((24,))),
+    )
+
+
+def _shapes() -> Group:
+    turned = Similarity(translation=[1.9, 0.9, 0.6], rotation=[0.8, 0.5, 0.1, 0.3], scale=0.8)
+    stretched = Affine([[0.4, 0.1, 0.0], [0.0, 0.3, 0.1], [0.0, 0.0, 0.5]], [2.0, -0.7, 0.5])
+    wood = Noise(0.25, [0.5, 0.3, 0.1], [0.8, 0.6, 0.3])
+    return Group(
+        floor=Surface(Plane(), Lambert(Checker(0.5, [0.8, 0.8, 0.8], [0.3, 0.3, 0.35]))),
+        ball=Surface(Sphere([-2.0, 0.5, 0.5], 0.5), Phong(Stripes(0.4), [0.3, 0.3, 0.3], 20.0)),
+        block=Surface(Box([-1.1, 0.2, 0.0], [-0.4, 0.9, 0.7]), Lambert(wood)),
+        drum=Surface(Cylinder([0.3, 0.6, 0.35], 0.4, 0.7), GGX([0.9, 0.6, 0.2], 0.7, 0.4)),
+        rod=Surface(
+            Capsule([1.0, 0.4, 0.2], [1.3, 0.8, 0.8], 0.2),
+            Lambert(Checker(0.2, coordinates=InSpace())),
+        ),
+        egg=Transformed(Surface(Sphere(), Normals()), stretched),
+        card=Transformed(Surface(Rectangle(), Lambert(ImageTexture(_texels()))), turned),
+        coin=Surface(Disk([-1.2, -0.8, 0.15], 0.4), UV()),
+        ring=Surface(
+            SignedDistance.from_grid(_ring(), [-1.9, -1.6, 0.1], [-0.3, 0.0, 0.9]),
+            Lambert([0.7, 0.2, 0.2]),
+        ),
+    )
+
+
+def _lights() -> Group:
+    sky = np.linspace(0.3, 0.05, 4)[:, None, None] * np.array([0.8, 0.9, 1.0]) * np.ones((4, 8, 1))
+    return Group(
+        lamp=PointLight([2.0, -3.0, 4.0], [20.0, 19.0, 18.0]),
+        spot=SpotLight([-2.0, -2.5, 4.0], [0.3, 0.7, -1.0], [20.0, 20.0, 25.0], 0.5, 0.3),
+        sun=DirectionalLight([-0.4, 0.5, -1.0], [0.4, 0.4, 0.35]),
+        sky=EnvironmentLight(sky, 4),
+        even=AmbientLight([0.05, 0.05, 0.06]),
+    )
+
+
+def _texels() -> np.ndarray:
+    rows, columns = np.mgrid[0:8, 0:8] / 7
+    return np.stack([rows, columns, 1 - rows * columns], axis=-1)
+
+
+def _ring() -> np.ndarray:
+    x, y, z = np.mgrid[-0.8:0.8:17j, -0.8:0.8:17j, -0.4:0.4:9j]
+    return np.hypot(np.hypot(x, y) - 0.5, z) - 0.15

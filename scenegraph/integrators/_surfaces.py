@@ -23,8 +23,9 @@ class Surfaces(AbstractIntegrator):
 
     **Arguments:**
 
-    - `layers`: how many surfaces a ray can see one behind the other; static. Rays that would see
-      more are counted in `Radiance.overflow`.
+    - `layers`: how many surfaces a ray can see one behind the other; a box or a cylinder that
+      shows several sides in a pixel counts as often; static. Rays that would see more are counted
+      in `Radiance.overflow`.
     - `shadows`: whether surfaces cast shadows; static.
     """
 
@@ -62,14 +63,16 @@ class Surfaces(AbstractIntegrator):
 
     def _see_one(self, stage: Stage, ray: Ray) -> Layers:
         met = [self._meet(group, ray) for group in stage.groups]
-        parts = [_nothing(ray)]
-        for group, lights in zip(met, self._lights(stage, met), strict=True):
-            shade = jax.vmap(_shade, (None, 0, None, 0))
-            rgb = eqx.filter_vmap(shade, in_axes=(eqx.if_array(0), 0, None, 0))(
-                group.placed, group.hits, ray.view, lights
-            )
-            parts.append(_as_layers(group, rgb))
-        return in_order(parts)
+        if not met:
+            return _nothing(ray)
+        offers = _joined([group.offers for group in met])
+        order, overflow = _nearest(offers, self.layers)
+        chosen = jax.tree.map(lambda x: x[order], offers)
+        lit = jax.vmap(partial(illuminate, stage, shadows=self.shadows))(chosen.hit, chosen.number)
+        rgb = _shade(met, _spread(lit, order, offers.alpha.shape[0]), ray.view)[order]
+        missed = sum((group.more for group in met), overflow)
+        visible = jnp.prod(1 - chosen.alpha) > _INVISIBLE
+        return Layers(chosen.hit.t, chosen.alpha, rgb, jnp.where(visible, missed, 0))
 
     def _meet(self, group: Placed, ray: Ray) -> "_Met":
         """The nearest surfaces of one group."""
@@ -78,51 +81,61 @@ class Surfaces(AbstractIntegrator):
             chosen, more = _choose(group, ray, self.layers)
             group = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, group)
         hits = eqx.filter_vmap(lambda placed: placed.pieces(ray))(group)
-        return _Met(group, hits, more)
+        numbers = jnp.broadcast_to(group.number[:, None], hits.t.shape)
+        offers = _Offer(hits, jax.vmap(piece_alphas)(hits), numbers)
+        return _Met(group, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), offers), more)
 
-    def _lights(self, stage: Stage, met: list["_Met"]) -> list[Illumination]:
-        """What shines on all that is met, group by group."""
 
-        def light(hit: Hit, number: Int[Array, ""]) -> Illumination:
-            return illuminate(stage, hit, number, shadows=self.shadows)
+class _Offer(NamedTuple):
+    """What may become a layer: a hit, how much light it stops, and the surface's number."""
 
-        counts = [group.hits.t.shape for group in met]
-        numbers = [jnp.repeat(group.placed.number, group.hits.t.shape[1]) for group in met]
-        if not met:
-            return []
-        flat = [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), group.hits) for group in met]
-        hits = jax.tree.map(lambda *parts: jnp.concatenate(parts), *flat)
-        lit, begin = jax.vmap(light)(hits, jnp.concatenate(numbers)), 0
-        parts = []
-        for members, pieces in counts:
-            end = begin + members * pieces
-            shape = (members, pieces)
-            parts.append(jax.tree.map(partial(_cut, begin, end, shape), lit))
-            begin = end
-        return parts
+    hit: Hit
+    alpha: Float[Array, " offers"]
+    number: Int[Array, " offers"]
 
 
 class _Met(NamedTuple):
-    """Surfaces that a ray may meet, where it does, and how many more there are."""
+    """Surfaces of one group that a ray may meet, their pieces in a row, and how many more are."""
 
     placed: Placed
-    hits: Hit
+    offers: _Offer
     more: Int[Array, ""]
 
 
-def _cut(begin: int, end: int, shape: tuple[int, int], x: Array) -> Array:
-    return x[begin:end].reshape(*shape, *x.shape[1:])
+def _joined(offers: list[_Offer]) -> _Offer:
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *offers)
 
 
-def _shade(placed: Placed, hit: Hit, view: Vector, lights: Illumination) -> Color:
-    return placed.surface.shader(hit, view, lights)
+def _nearest(offers: _Offer, count: int) -> tuple[Int[Array, " layers"], Int[Array, ""]]:
+    """The first offers along the ray, and how many more there are."""
+    order = jnp.argsort(jnp.where(offers.alpha > 0, offers.hit.t, jnp.inf))[:count]
+    touched = jnp.sum(offers.alpha > 0, dtype=jnp.int32)
+    return order, jnp.maximum(touched - count, 0)
 
 
-def _as_layers(met: _Met, rgb: Float[Array, "surfaces pieces 3"]) -> Layers:
-    alpha = jax.vmap(piece_alphas)(met.hits).reshape(-1)
-    seen_through = jnp.prod(1 - alpha) > _INVISIBLE
-    overflow = jnp.where(seen_through, met.more, 0)
-    return Layers(met.hits.t.reshape(-1), alpha, rgb.reshape(-1, 3), overflow)
+def _spread(lit: Illumination, order: Int[Array, " layers"], count: int) -> Illumination:
+    """The light on the layers, for all offers; the others stay dark."""
+    return jax.tree.map(lambda x: jnp.zeros((count, *x.shape[1:]), x.dtype).at[order].set(x), lit)
+
+
+def _shade(met: list[_Met], lights: Illumination, view: Vector) -> Float[Array, "offers 3"]:
+    """The colours of all offers, group by group."""
+
+    def shade(placed: Placed, hit: Hit, lights: Illumination) -> Color:
+        return placed.surface.shader(hit, view, lights)
+
+    colors, begin = [], 0
+    for group in met:
+        members, count = group.placed.number.shape[0], group.offers.alpha.shape[0]
+        part = jax.tree.map(lambda x: x[begin : begin + count], lights)  # noqa: B023
+        rows = jax.tree.map(
+            lambda x: x.reshape(members, count // members, *x.shape[1:]),  # noqa: B023
+            (group.offers.hit, part),
+        )
+        each = eqx.filter_vmap(jax.vmap(shade, (None, 0, 0)), in_axes=(eqx.if_array(0), 0, 0))
+        colors.append(each(group.placed, *rows).reshape(count, 3))
+        begin += count
+    return jnp.concatenate(colors)
 
 
 def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:
@@ -144,25 +157,6 @@ def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:
     before = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & first)
     left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
-
-
-def in_order(parts: list[Layers]) -> Layers:
-    """Several lists of layers as one, from near to far.
-
-    **Arguments:**
-
-    - `parts`: of one ray.
-
-    **Returns:**
-
-    All layers, those that the ray does not meet at the end.
-    """
-    t, alpha, rgb = (
-        jnp.concatenate([getattr(part, name) for part in parts]) for name in ("t", "alpha", "rgb")
-    )
-    order = jnp.argsort(jnp.where(alpha > 0, t, jnp.inf))
-    overflow = sum((part.overflow for part in parts), jnp.zeros((), jnp.int32))
-    return Layers(t[order], alpha[order], rgb[order], overflow)
 
 
 def _nothing(ray: Ray) -> Layers:
