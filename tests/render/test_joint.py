@@ -86,6 +86,10 @@ SCENES = {  # media, surfaces
 }
 
 
+QUICK = ["half a sheet in fog", "sheets everywhere", "half a ball in overlapping media"]
+LONG = [name for name in SCENES if name not in QUICK]
+
+
 def tree(parts, **more):
     children = {f"{chr(97 + i)}": ours for i, (ours, _) in enumerate(parts)}
     return sg.Scene(sg.Group(**children, **more), background=GREY)
@@ -153,7 +157,7 @@ def brute_picture(parts, colors=lambda rgb: rgb):
 # --- Tests
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(x, marks=pytest.mark.slow) for x in LONG)])
 def test_order(name):
     """In a scene without lights all numbers are taken as they are."""
     assert_close(look(tree(SCENES[name]), narrow_rays()), brute_picture(SCENES[name]), 0, 5e-4)

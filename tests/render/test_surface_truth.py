@@ -127,8 +127,10 @@ def ours(name, leaves, floor=True):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def loss_and_slopes(name, leaves, target):
-    return jax.value_and_grad(lambda x: jnp.mean((ours(name, x) - target) ** 2))(leaves)
+@functools.partial(jax.value_and_grad, argnums=1, has_aux=True)
+def loss_of(name, leaves, target):
+    drawn = ours(name, leaves)
+    return jnp.mean((drawn - target) ** 2), drawn
 
 
 def difference(loss, leaves, ways, step):
@@ -141,10 +143,6 @@ def difference(loss, leaves, ways, step):
     return (4 * central(step) - central(2 * step)) / 3
 
 
-def reference_loss(name, target, samples):
-    return lambda leaves: np.mean((truth(name, leaves, samples=samples) - target) ** 2)
-
-
 def single(leaves):
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), leaves)
 
@@ -152,13 +150,23 @@ def single(leaves):
 # --- Tests
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_picture(name):
-    """Shape, floor and shadow, to 0.002 (0.01 is asked for); 16 x 16 lines a pixel differ from
-    32 x 32 by 0.0004."""
+def rms(one, other):
+    return np.sqrt(np.mean((one - other) ** 2))
+
+
+@pytest.mark.parametrize("name", ["Sphere", pytest.param("Box", marks=pytest.mark.slow)])
+def test_picture_and_one_derivative(name):
+    """Along the way from the shifted scene, in which all leaves move. With 16 x 16 lines a pixel,
+    whose pictures differ from those with 32 x 32 by 0.0004."""
     leaves = leaves_of(CASES[name])
-    drawn = jax.jit(ours, static_argnums=0)(name, single(leaves))
-    assert np.sqrt(np.mean((drawn - truth(name, leaves, samples=16)) ** 2)) < 0.002
+    moved = shifted(leaves, CASES[name].seed)
+    target, ways = truth(name, moved, samples=16), {k: v - moved[k] for k, v in leaves.items()}
+    (_, drawn), slopes = loss_of(name, single(leaves), target)
+    slope = sum(np.sum(slopes[k] * ways[k]) for k in leaves)
+    loss = lambda leaves: np.mean((truth(name, leaves, samples=16) - target) ** 2)
+    expected = difference(loss, leaves, ways, 0.2)
+    assert abs(slope - expected) < 0.03 * abs(expected)
+    assert rms(drawn, truth(name, leaves, samples=16)) < 0.002
 
 
 @pytest.mark.slow
@@ -167,29 +175,19 @@ def test_picture_without_floor(name):
     leaves = {"point": np.array([0.1, 0.2, 0.0]), "turn": TURN, "lamp": LAMP}
     leaves = leaves_of(CASES[name]) if name in CASES else leaves
     drawn = jax.jit(ours, static_argnums=(0, 2))(name, single(leaves), False)
-    assert np.sqrt(np.mean((drawn - truth(name, leaves, False)) ** 2)) < 0.002
-
-
-@pytest.mark.parametrize("name", ["Sphere", "Box"])
-def test_one_derivative(name):
-    """Along the way from the shifted scene, in which all leaves move; with 16 x 16 lines."""
-    leaves = leaves_of(CASES[name])
-    moved = shifted(leaves, CASES[name].seed)
-    target, ways = truth(name, moved, samples=16), {k: v - moved[k] for k, v in leaves.items()}
-    _, slopes = loss_and_slopes(name, single(leaves), target)
-    slope = sum(np.sum(slopes[k] * ways[k]) for k in leaves)
-    expected = difference(reference_loss(name, target, 16), leaves, ways, 0.2)
-    assert abs(slope - expected) < 0.03 * abs(expected)
+    assert rms(drawn, truth(name, leaves, False)) < 0.002
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_derivative(name):
-    """By every number of centre, size, turn and lamp: within 3 %, or 1e-4 of the largest."""
-    leaves = leaves_of(CASES[name])
+    """By every number of centre, size, turn and lamp: within 3 %, or 1e-4 of the largest. The
+    picture, of shape, floor and shadow: to 0.002, where 0.01 is asked for."""
+    leaves, found, expected = leaves_of(CASES[name]), {}, {}
     target = truth(name, shifted(leaves, CASES[name].seed))
-    _, slopes = loss_and_slopes(name, single(leaves), target)
-    loss, found, expected = reference_loss(name, target, hard.SAMPLES), {}, {}
+    (_, drawn), slopes = loss_of(name, single(leaves), target)
+    assert rms(drawn, truth(name, leaves)) < 0.002
+    loss = lambda leaves: np.mean((truth(name, leaves) - target) ** 2)
     for leaf, value in leaves.items():
         for index in np.ndindex(value.shape):
             ways = {k: np.zeros_like(v) for k, v in leaves.items()}
@@ -203,3 +201,92 @@ def test_every_derivative(name):
         if not abs(found[key] - slope) <= max(0.03 * abs(slope), 1e-4 * largest)
     }
     assert wrong == {}
+
+
+# --- Known limits, measured: `docs/surfaces.md` states these numbers
+
+
+WHITE, LEVEL_EYE = (0.9, 0.9, 0.9), [0.0, -6.0, 2.0]
+PIXEL = 2 * np.hypot(6.0, 2.0) * np.tan(0.3) / SIZE  # its width, in the middle of the picture
+SPIN = brute.quaternion([0, 0, 1], 0.3)
+SPECKS = np.random.default_rng(0).uniform(-1.5, 1.5, (40, 2))
+
+
+def plain(pairs, color=WHITE, turn=SPIN):
+    """Shapes of their own colours, turned, for both renderers."""
+    angle = 2 * np.arctan2(turn[3], turn[0])
+    frame, ours, theirs = brute.frame(brute.turn([0, 0, 1], angle)), {}, []
+    for number, (name, leaves) in enumerate(pairs):
+        shade = color[number] if isinstance(color, list) else color
+        one = sg.Surface(getattr(sg, name)(**leaves), shade)
+        ours[f"s{number}"] = sg.Transformed(one, sg.Similarity(rotation=turn))
+        theirs.append(hard.Thing(getattr(hard, name)(**leaves), shade, frame, lit=False))
+    return sg.Scene(sg.Group(**ours), background=BACKGROUND), theirs
+
+
+def errors(world, things, eye=LEVEL_EYE, fov=0.6):
+    """Root mean square, and of the worst pixel."""
+    camera = sg.PerspectiveCamera.look_at(eye, [0, 0, 0], [0, 0, 1], fov, SIZE, SIZE, far=1e4)
+    seen = sg.render(world, camera, sg.Surfaces(layers=8)).rgb
+    true = hard.picture(
+        things, hard.Camera(eye, [0, 0, 0], [0, 0, 1], fov, SIZE, SIZE), None, BACKGROUND
+    )
+    return rms(seen, true), np.max(np.abs(seen - true))
+
+
+@pytest.mark.parametrize("height", [2.0, pytest.param(4.0, marks=pytest.mark.slow)])
+def test_a_checker_askew(height):
+    """Turned by 30 degrees, and seen up to the horizon or steeper: below 0.066, for a contrast of
+    0.8. The means along both axes are multiplied, so that rows of cells askew are lost."""
+    turn = brute.quaternion([0, 0, 1], np.pi / 6)
+    floor = sg.Transformed(sg.Surface(sg.Plane(), sg.Checker(0.5)), sg.Similarity(rotation=turn))
+    world = sg.Scene(sg.Group(floor=floor), background=BACKGROUND)
+    frame = brute.frame(brute.turn([0, 0, 1], np.pi / 6))
+    things = [hard.Thing(hard.Plane([0, 0, 0]), hard.Checker(0.5), frame, lit=False)]
+    mean, worst = errors(world, things, [0.0, -6.0, height], 1.0)
+    assert mean < 0.066
+    assert worst < 0.36
+
+
+def specks(name, pixels):
+    """Forty small shapes of one kind, of some pixels' width."""
+    half = pixels * PIXEL / 2
+    leaves = {
+        "Sphere": lambda at: {"center": [*at, 0.0], "radius": half},
+        "Rectangle": lambda at: {"center": [*at, 0.0], "size": [2 * half, 2 * half]},
+        "Box": lambda at: {"lower": [*(at - half), -half], "upper": [*(at + half), half]},
+    }
+    return plain([(name, leaves[name](at)) for at in SPECKS])
+
+
+LIMITS = {  # scene; bounds of the root mean square, and of the worst pixel
+    "boxes of 1.5 pixels": (lambda: specks("Box", 1.5), 0.005, 0.16),
+    "rectangles of 1.5 pixels": (lambda: specks("Rectangle", 1.5), 0.01, 0.15),
+    "spheres of 1.5 pixels": (lambda: specks("Sphere", 1.5), 0.01, 0.15),
+    "spheres of half a pixel": (lambda: specks("Sphere", 0.5), 0.004, 0.1),
+    "two spheres in each other": (
+        lambda: plain(
+            [("Sphere", {"center": [x, 0, 0], "radius": 0.8}) for x in (-0.5, 0.5)],
+            [(0.9, 0.1, 0.1), (0.1, 0.9, 0.1)],
+        ),
+        0.012,
+        0.45,
+    ),
+    "two rectangles side by side": (
+        lambda: plain(
+            [("Rectangle", {"center": [x, 0, 0], "size": [1.0, 1.0]}) for x in (-0.5, 0.5)]
+        ),
+        0.007,
+        0.22,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name):
+    """Where two edges meet in a pixel, coverages are multiplied; nearer is decided for a pixel."""
+    scene_of, mean_bound, worst_bound = LIMITS[name]
+    mean, worst = errors(*scene_of())
+    assert mean < mean_bound
+    assert worst < worst_bound

@@ -21,6 +21,8 @@ SHAPES = {
     "capsule": sg.Capsule([0.0, 0.0, -0.5], [0.0, 0.0, 0.5], 1.0),
     "capsule of one point": sg.Capsule([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 1.0),
 }
+LONG = ["cylinder", "capsule", "capsule of one point"]  # to compile
+QUICK = [name for name in SHAPES if name not in LONG]
 NEAR, FAR = 0.01, 100.0
 LINES = {  # origin, direction
     "through the centre": ([-4, 0, 0], [1, 0, 0]),
@@ -81,7 +83,7 @@ def ask(shape, ray):
     return jnp.sum(numbers * jnp.linspace(0.5, 1.5, numbers.size)), (hits, covered)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(x, marks=pytest.mark.slow) for x in LONG)])
 def test_everything_is_finite(name):
     """Answers, and their derivatives by every leaf of the shape and of the ray."""
     cases, lines = rays()
