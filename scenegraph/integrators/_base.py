@@ -1,4 +1,5 @@
 import abc
+from typing import ClassVar
 
 from jaxtyping import Key
 
@@ -9,7 +10,13 @@ from ..scene import Scene
 
 
 class AbstractIntegrator(AbstractModule):
-    """Works out what rays see of a scene. This is batch-level code: all rays at once."""
+    """Works out what rays see of a scene. This is batch-level code: all rays at once.
+
+    One that has little to do for a ray, and nothing for many at once, says so by a class attribute
+    `by_ray = True`: a whole pixel is then one small function, from the camera to the colour.
+    """
+
+    by_ray: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(

@@ -1,5 +1,5 @@
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -8,6 +8,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
 from ..compositing import composite_layers
+from ..numerics import map_rows
 from ..rays import Hit, Illumination, Layers, Radiance, Ray
 from ..scene import Placed, Scene, set_stage, Stage
 from ._base import AbstractIntegrator
@@ -28,6 +29,8 @@ class Surfaces(AbstractIntegrator):
       in `Radiance.overflow`.
     - `shadows`: whether surfaces cast shadows; static.
     """
+
+    by_ray: ClassVar[bool] = True
 
     layers: int = eqx.field(static=True, default=4)
     shadows: bool = eqx.field(static=True, default=True)
@@ -59,13 +62,15 @@ class Surfaces(AbstractIntegrator):
         The layers, with a leading axis over rays.
         """
         stage = set_stage(scene.root)
-        return jax.vmap(lambda ray: self._see_one(stage, ray))(rays)
+        return map_rows(self._see_one, stage, rays)
 
     def _see_one(self, stage: Stage, ray: Ray) -> Layers:
         met = [self._meet(group, ray) for group in stage.groups]
         if not met:
             return _nothing(ray)
         offers = _joined([group.offers for group in met])
+        if offers.alpha.shape[0] <= min(self.layers, _COMPARED):
+            return self._see_all(stage, met, offers, ray)
         order, overflow = _nearest(offers, self.layers)
         chosen = jax.tree.map(lambda x: x[order], offers)
         lit = jax.vmap(partial(illuminate, stage, shadows=self.shadows))(chosen.hit, chosen.number)
@@ -73,6 +78,16 @@ class Surfaces(AbstractIntegrator):
         missed = sum((group.more for group in met), overflow)
         visible = jnp.prod(1 - chosen.alpha) > _INVISIBLE
         return Layers(chosen.hit.t, chosen.alpha, rgb, jnp.where(visible, missed, 0))
+
+    def _see_all(self, stage: Stage, met: list["_Met"], offers: "_Offer", ray: Ray) -> Layers:
+        """Where there is room for all, nothing is chosen, only put in order."""
+        light = partial(illuminate, stage, shadows=self.shadows)
+        rgb = _shade(met, jax.vmap(light)(offers.hit, offers.number), ray.view)
+        missed = sum((group.more for group in met), jnp.zeros((), jnp.int32))
+        visible = jnp.prod(1 - offers.alpha) > _INVISIBLE
+        keys = jnp.where(offers.alpha > 0, offers.hit.t, jnp.inf)
+        t, alpha, rgb = _sorted(keys, offers.hit.t, offers.alpha, rgb)
+        return Layers(t, alpha, rgb, jnp.where(visible, missed, 0))
 
     def _meet(self, group: Placed, ray: Ray) -> "_Met":
         """The nearest surfaces of one group."""
@@ -157,6 +172,31 @@ def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:
     before = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & first)
     left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
+
+
+# Up to this many layers, comparing all with all is quicker than sorting. (Measured on a CPU,
+# sorting two layers took as long as all the rest of a picture, and its derivative scatters.)
+_COMPARED = 8
+
+
+def _sorted(keys: Float[Array, " n"], *lists: Array) -> tuple[Array, ...]:
+    """Lists in the order of ascending keys; equal ones stay as they are."""
+    count = keys.shape[0]
+    if count > _COMPARED:
+        order = jnp.argsort(keys)
+        return tuple(x[order] for x in lists)
+    if count < 2:
+        return lists
+    first = jnp.tri(count, k=-1, dtype=bool)
+    before = (keys[None, :] < keys[:, None]) | ((keys[None, :] == keys[:, None]) & first)
+    place = jnp.sum(before, axis=1)
+    chosen = place[None, :] == jnp.arange(count)[:, None]
+    return tuple(_picked(chosen, x) for x in lists)
+
+
+def _picked(chosen: Bool[Array, "n n"], x: Float[Array, "n *rest"]) -> Float[Array, "n *rest"]:
+    wide = chosen.reshape(*chosen.shape, *(1,) * (x.ndim - 1))
+    return jnp.sum(jnp.where(wide, x[None], 0), axis=1)
 
 
 def _nothing(ray: Ray) -> Layers:

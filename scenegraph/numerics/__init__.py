@@ -16,6 +16,7 @@ from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfre
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
 from ._octaves import octaves as octaves
+from ._rows import map_rows as map_rows
 from ._rules import (
     require_finite as require_finite,
     require_invertible as require_invertible,

@@ -10,8 +10,7 @@ from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
 from ..images import AbstractColorSpace, Image
 from ..integrators import AbstractIntegrator, choose_integrator
-from ..numerics import unfreeze
-from ..rays import Radiance
+from ..numerics import map_rows, unfreeze
 from ..scene import color_space, find_camera, Scene
 from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
@@ -50,15 +49,18 @@ def render(
     """
     camera = find_camera(scene, camera)
     integrator = integrator or choose_integrator(scene)
-    size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=_SAMPLES)
+    samples = _SAMPLES_BY_RAY if integrator.by_ray else _SAMPLES
+    size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=samples)
     check_scene(scene)
     image, missed = _render(scene, camera, integrator, key, tuple(filters), size)
     report_overflow(missed)
     return image
 
 
-# Measured: networks like fewer on a CPU, cheap fields more; this serves both.
+# Measured: networks like fewer on a CPU, cheap fields more; this serves both. What is computed by
+# ray has no vectors of features, and likes many.
 _SAMPLES = 2**14
+_SAMPLES_BY_RAY = 2**16
 
 
 @eqx.filter_jit
@@ -73,8 +75,13 @@ def _render(
     scene, camera, filters = unfreeze((scene, camera, filters))
 
     def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array | None, ...]:
-        radiance = _look(scene, camera, integrator, key, indices)
-        return radiance.rgb, radiance.alpha, radiance.depth, radiance.overflow
+        if not integrator.by_ray:
+            return _look(scene, camera, integrator, key, indices)
+        return map_rows(one_pixel, (scene, camera, key), indices)
+
+    def one_pixel(shared: Any, index: Int[Array, ""]) -> tuple[Array | None, ...]:
+        scene, camera, key = shared
+        return jax.tree.map(lambda x: x[0], _look(scene, camera, integrator, key, index[None]))
 
     *seen, overflow = _in_chunks(some_pixels, camera.width * camera.height, chunk)
     image = _assemble(tuple(seen), camera, color_space(scene))
@@ -89,12 +96,13 @@ def _look(
     integrator: AbstractIntegrator,
     key: RandomKey | None,
     indices: Int[Array, " chunk"],
-) -> Radiance:
+) -> tuple[Array | None, ...]:
     rows, columns = jnp.divmod(indices, camera.width)
     pixels: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
     rays = jax.vmap(camera.ray)(pixels)
     keys = None if key is None else fold_keys(key, indices)
-    return integrate(scene, rays, integrator, keys, None)[-1]
+    radiance = integrate(scene, rays, integrator, keys, None)[-1]
+    return radiance.rgb, radiance.alpha, radiance.depth, radiance.overflow
 
 
 def _in_chunks(function: Any, count: int, chunk: int) -> Any:

@@ -9,10 +9,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import first_use  # noqa: E402
 import memory  # noqa: E402
 import mipnerf_step  # noqa: E402
+import surfaces  # noqa: E402
 import tyro  # noqa: E402
 
 
-COMMANDS = {"first-use": first_use.main, "memory": memory.main, "mipnerf": mipnerf_step.main}
+COMMANDS = {
+    "first-use": first_use.main,
+    "memory": memory.main,
+    "mipnerf": mipnerf_step.main,
+    "surfaces": surfaces.main,
+}
 
 
 if __name__ == "__main__":
