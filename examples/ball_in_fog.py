@@ -67,12 +67,12 @@ def main(steps: int = 500, out: str = "ball_in_fog.png") -> None:
         sg.views(camera, truth),
         trainable=["ball.shape.center", "cloud.field.extinction", "floor.shader.albedo.width"],
         optimizer=optax.chain(
-            sg.fitting.by_path({"cloud.**": falling(5e-2, steps), "**": falling(1e-2, steps)}),
+            sg.fitting.by_path({"cloud.**": falling(1e-1, steps), "**": falling(3e-2, steps)}),
             sg.fitting.within({"cloud.field.extinction": (0.0, None)}),
         ),
         steps=steps,
         key=jax.random.key(0),
-        annealing=sg.data.Annealing(start=8.0, steps=max(1, steps // 2)),
+        annealing=sg.data.Annealing(start=4.0, steps=max(1, steps // 2)),
         callbacks=[sg.Console(every=50)],
     )
     pictures = [truth, sg.render(start, camera), sg.render(result.scene, camera)]
