@@ -66,17 +66,12 @@ class Box(AbstractShape):
         return Span(jnp.where(hit, near, ray.near), jnp.where(hit, far, ray.near))
 
     def coverage(self, ray: Ray) -> Scalar:
-        """The outline is a hexagon, with an edge between every face turned to the eye and every
-        face turned away."""
-        faces, (edges, slopes), _ = self._cross(ray)
-        covered = polygon_coverage(edges.reshape(6), slopes.reshape(6, 2))
-        return covered * self._reach(ray, faces)
+        return jnp.minimum(jnp.sum(self._cross(ray)[1]), 1)
 
     def pieces(self, ray: Ray) -> Hit:
         """The three faces turned to the eye; from inside, the three turned away."""
-        faces, _, (edges, slopes) = self._cross(ray)
-        shares = jax.vmap(polygon_coverage)(edges, slopes) * self._reach(ray, faces)
-        return join_pieces(*(self._face(ray, faces, axis, shares[axis]) for axis in range(3)))
+        faces, covered = self._cross(ray)
+        return join_pieces(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
         middle = (self.lower[axis] + self.upper[axis]) / 2
@@ -92,21 +87,19 @@ class Box(AbstractShape):
         crossing = Crossing(faces.t[axis], faces.slope[axis])
         return smooth_piece(ray, crossing, normal, uv, coverage)
 
-    def _cross(self, ray: Ray) -> tuple[Crossing, tuple[Array, Array], tuple[Array, Array]]:
-        """Where the planes of the faces that can be seen are passed; and margins and slopes of the
-        edges, two an axis of the outline, and four a face."""
+    def _cross(self, ray: Ray) -> tuple[Crossing, Vector]:
+        """Where the planes of the faces that can be seen are passed, and how much of the pixel each
+        face covers. It has four edges: to the other two, and to those turned the other way."""
         inside = self._holds_start(ray)
 
-        def look(origin: Vector, direction: Vector) -> tuple[Vector, Array, Array]:
+        def look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
             speed, near, far = self._ways(origin, direction)
-            way = jnp.where(inside, far, near)
-            one, other = _outline(speed, near, far)
-            inner = _order(speed, jnp.where(inside, -far, near))
-            face = jnp.stack([*inner, other, jnp.roll(one, 1)], axis=1)
-            return way / speed, jnp.stack([one, other], axis=1), face
+            edges = *_order(speed, jnp.where(inside, -far, near)), *_outline(speed, near, far)
+            return jnp.where(inside, far, near) / speed, jnp.stack(edges, axis=1)
 
-        (t, outline, face), slopes = by_pixel(look, ray)
-        return Crossing(t, slopes[0]), (outline, slopes[1]), (face, slopes[2])
+        (t, margins), (slope, slopes) = by_pixel(look, ray)
+        faces = Crossing(t, slope)
+        return faces, jax.vmap(polygon_coverage)(margins, slopes) * self._reach(ray, faces)
 
     def _reach(self, ray: Ray, faces: Crossing) -> Scalar:
         inside = self._holds_start(ray)
@@ -127,13 +120,15 @@ class Box(AbstractShape):
 
 
 def _outline(speed: Vector, near: Vector, far: Vector) -> tuple[Vector, Vector]:
-    """For every axis and the next: how long after it enters the one a line leaves the other, and
-    the other way round.
+    """For every axis: how long after a line enters it does it leave the others.
 
     Multiplied by the speeds, which makes it linear over the picture of a pinhole camera.
     """
-    next_speed, next_near, next_far = (jnp.roll(x, -1) for x in (speed, near, far))
-    return far * next_speed - next_near * speed, next_far * speed - near * next_speed
+
+    def against(turn: int) -> Vector:
+        return jnp.roll(far, turn) * speed - near * jnp.roll(speed, turn)
+
+    return against(-1), against(-2)
 
 
 def _order(speed: Vector, way: Vector) -> tuple[Vector, Vector]:
