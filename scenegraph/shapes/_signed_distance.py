@@ -6,7 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, ArrayLike, Float, PyTree, Scalar, Vector, VectorLike
-from ..numerics import filtered_sqrt, half_plane_coverage, safe_divide, safe_norm, safe_normalise
+from ..numerics import (
+    filtered_sqrt,
+    half_plane_coverage,
+    safe_divide,
+    safe_norm,
+    safe_normalise,
+    safe_sqrt,
+)
 from ..rays import by_pixel, Hit, Ray, Span
 from ._base import AbstractShape, choose, Crossing, join_pieces, smooth_piece, within_reach
 from ._box import Box
@@ -16,6 +23,8 @@ from ._grid import SampledDistance
 # Of the box's diagonal: how far a ray must have been from the surface before it can meet it, so
 # that a shadow ray does not meet the place where it begins.
 _CLEARANCE = 5e-3
+# A ray comes near the surface where its distance falls below this part of what it was.
+_FALL = 0.9
 _REFINEMENTS = 16
 _GOLDEN = 0.6180339887498949
 
@@ -97,7 +106,8 @@ class SignedDistance(AbstractShape):
         steep = choose(met, self._where_zero(ray, hit), outline)
         grazing = _on_parabola(outline, least, slopes[1], bend)
         near_outline = (-least < jnp.sum(jnp.abs(slopes[1]))) & (bend > 0)
-        agrees = jnp.abs(grazing.t - steep.t) < 0.3 * jnp.abs(closest - grazing.t)
+        chord = safe_sqrt(-2 * least * safe_divide(jnp.ones_like(bend), bend))
+        agrees = jnp.abs(closest - chord - hit) < 0.3 * (middle - grazing.t)
         crossing = choose(near_outline & (agrees | ~met), grazing, steep)
         covered = jnp.where(seen, half_plane_coverage(-least, -slopes[1]), 0)
         return crossing, covered * within_reach(ray, crossing)
@@ -136,7 +146,7 @@ def _on_parabola(
 
 def _search(shape: SignedDistance, ray: Ray, span: Span) -> tuple[Array, Array, Array, Array]:
     """Where a ray meets the surface and whether it does, where it is deepest inside (or closest),
-    and whether it was ever clear of it."""
+    and whether it comes near at all."""
     clearance = _CLEARANCE * safe_norm(shape.bounds.upper - shape.bounds.lower)
 
     def value_at(t: Scalar) -> Scalar:
@@ -144,17 +154,18 @@ def _search(shape: SignedDistance, ray: Ray, span: Span) -> tuple[Array, Array, 
 
     speed = safe_norm(ray.direction)
     hit = _trace(value_at, span, speed, clearance, shape.steps)
+    at_hit = value_at(hit)
+    met = jnp.abs(at_hit) < 0.1 * clearance
     places = span.near + (span.far - span.near) * (jnp.arange(shape.steps) + 0.5) / shape.steps
     values = jax.vmap(value_at)(places)
-    clear = (values > clearance) | (places >= hit)
-    values = jnp.where(jax.lax.cummax(clear.astype(int)) > 0, values, jnp.inf)
-    closest = places[jnp.argmin(values)]
-    spacing = (span.far - span.near) / shape.steps
-    closest = _refine(value_at, closest, spacing)
-    at_hit = value_at(hit)
-    closest = jnp.where(at_hit < value_at(closest), hit, closest)
-    seen = jnp.any(jnp.isfinite(values)) & (span.far > span.near)
-    return hit, jnp.abs(at_hit) < 0.1 * clearance, closest, seen
+    # A ray that just leaves the surface is near to it, or even inside, and does not come near it.
+    peaks = jax.lax.cummax(jnp.where(values > clearance, values, 0))
+    comes_near = ((peaks > 0) & (values < _FALL * peaks)) | (met & (places >= hit))
+    values = jnp.where(comes_near, values, jnp.inf)
+    closest = _refine(value_at, places[jnp.argmin(values)], (span.far - span.near) / shape.steps)
+    closest = jnp.where(met & (at_hit < value_at(closest)), hit, closest)
+    seen = (jnp.any(comes_near) | met) & (span.far > span.near)
+    return hit, met, closest, seen
 
 
 def _trace(

@@ -78,7 +78,12 @@ def starts():
     return [quoted, *random]
 
 
-@pytest.mark.parametrize("start", starts())
+FIRST, *OTHERS = starts()
+
+
+@pytest.mark.parametrize(
+    "start", [FIRST, *(pytest.param(x, marks=pytest.mark.slow) for x in OTHERS)]
+)
 def test_scale_colours_and_lamp_are_found(start):
     truth = sg.render(make(*TRUE), camera())
     scene = fit(make(*start), sg.views(camera(), truth), WANTED, optax.adam(2e-2), 600)
@@ -304,6 +309,7 @@ def panes(count):
     return sg.Scene(sg.Group(**squares), background=[1.0, 1.0, 1.0])
 
 
+@pytest.mark.slow
 def test_layers_without_room_are_counted():
     eye = sg.PerspectiveCamera.look_at([0.0, 0.0, 5.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0], 0.3, 8, 8)
     with pytest.warns(UserWarning, match="64 rays meet more"):
@@ -315,6 +321,7 @@ def test_layers_without_room_are_counted():
     assert_close(image.rgb[4, 4, 0], colors @ weights + 0.5**6, 1e-5)
 
 
+@pytest.mark.slow
 def test_rays_that_miss_layers_do_not_count_in_the_loss():
     eye = sg.PerspectiveCamera.look_at([0.0, 0.0, 5.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0], 0.3, 8, 8)
     views = sg.views(eye, sg.Image(jnp.zeros((8, 8, 3)), space=sg.images.SRGB()))
