@@ -153,7 +153,9 @@ LIT = rays.Illumination(
 )
 LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
 SURFACE = scene.Surface(SHAPES[6], SHADERS[1], 0.9)
-FOGGY = scene.Scene(scene.Group(fog=VOLUMES[1], ball=SURFACE, lamp=LIGHTS[2]))
+FOGGY = scene.Scene(
+    scene.Group(fog=VOLUMES[1], ball=scene.Surface(SHAPES[6], [0.2, 0.3, 0.4], 0.9))
+)
 
 
 def ask_light(light, point, d_point):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
+from .._typing import Array, Bool, Color, Float, Int, Vector
 from ..compositing import composite_layers
 from ..numerics import map_rows
 from ..rays import Hit, Illumination, Layers, Radiance, Ray
@@ -92,10 +92,10 @@ class Surfaces(AbstractIntegrator):
     def _meet(self, group: Placed, ray: Ray) -> "_Met":
         """The nearest surfaces of one group."""
         more = jnp.zeros((), jnp.int32)
-        if group.number.shape[0] > self.layers:
-            chosen, more = _choose(group, ray, self.layers)
-            group = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, group)
         hits = eqx.filter_vmap(lambda placed: placed.pieces(ray))(group)
+        if group.number.shape[0] > self.layers:
+            chosen, more = _choose(hits, self.layers)
+            group, hits = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, (group, hits))
         numbers = jnp.broadcast_to(group.number[:, None], hits.t.shape)
         offers = _Offer(hits, jax.vmap(piece_alphas)(hits), numbers)
         return _Met(group, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), offers), more)
@@ -204,14 +204,10 @@ def _nothing(ray: Ray) -> Layers:
     return Layers(none, none, jnp.zeros((0, 3), none.dtype), jnp.zeros((), jnp.int32))
 
 
-def _choose(group: Placed, ray: Ray, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:
+def _choose(hits: Hit, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:
     """The nearest surfaces of a group that the pixel touches, and how many more there are."""
-
-    def look(placed: Placed) -> tuple[Scalar, Bool[Array, ""]]:
-        hits = placed.pieces(ray)
-        touched = hits.coverage > 0
-        return jnp.min(jnp.where(touched, hits.t, jnp.inf)), jnp.any(touched)
-
-    t, touched = eqx.filter_vmap(look)(group)
+    touched = hits.coverage > 0
+    t = jnp.min(jnp.where(touched, hits.t, jnp.inf), axis=1)
     _, chosen = jax.lax.top_k(-t, count)
-    return chosen, jnp.maximum(jnp.sum(touched, dtype=jnp.int32) - count, 0)
+    seen = jnp.sum(jnp.any(touched, axis=1), dtype=jnp.int32)
+    return chosen, jnp.maximum(seen - count, 0)

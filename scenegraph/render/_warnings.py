@@ -1,5 +1,6 @@
 """What is said about a picture that may not be what was meant."""
 
+import sys
 import warnings
 from typing import Any
 
@@ -12,6 +13,9 @@ from .._typing import Array
 from ..numerics import unfreeze
 from ..scene import is_lit, named_leaves, Scene
 from ..shaders import AbstractShader
+
+
+_INSIDE = ("scenegraph", "jaxtyping", "beartype", "equinox")
 
 
 def check_scene(scene: Scene) -> None:
@@ -37,7 +41,7 @@ def check_scene(scene: Scene) -> None:
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
             f"or a PointLight, or use a plain colour.",
-            stacklevel=4,
+            stacklevel=_depth(),
         )
 
 
@@ -53,8 +57,16 @@ def report_overflow(missed: Array | None) -> None:
     warnings.warn(
         f"{int(missed)} rays meet more half-covering surfaces than they have layers, and miss the "
         f"farther ones; give the integrator more: `Surfaces(layers=...)`.",
-        stacklevel=4,
+        stacklevel=_depth(),
     )
+
+
+def _depth() -> int:
+    """How far up the user's own line is, past the wrappers that check shapes."""
+    depth, frame = 1, sys._getframe(1)
+    while frame and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 def _not_finite(scene: Scene) -> str:

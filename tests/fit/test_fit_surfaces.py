@@ -156,6 +156,7 @@ def test_what_does_not_belong_together_is_refused():
         sg.views(cameras(1), sg.Image(jnp.zeros((3, 4, 3))))
 
 
+@pytest.mark.slow
 def test_pictures_of_files_are_compared_as_light_in_a_scene_with_lights():
     """The picture of a scene, encoded as a file has it, is the scene's own picture."""
     scene = sg.Scene(
@@ -296,8 +297,9 @@ def test_leaves_that_are_not_finite_are_named():
 
 def test_a_scene_without_light_is_not_black_without_a_word():
     scene = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(), sg.Lambert([1.0, 1.0, 1.0]))))
-    with pytest.warns(UserWarning, match="no light in the scene, and a Lambert is black"):
+    with pytest.warns(UserWarning, match="no light in the scene, and a Lambert is black") as said:
         sg.render(scene, camera(8))
+    assert said[0].filename == __file__  # it points at the user's own line
 
 
 def panes(count):
