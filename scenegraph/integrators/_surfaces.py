@@ -182,9 +182,6 @@ _COMPARED = 8
 def _sorted(keys: Float[Array, " n"], *lists: Array) -> tuple[Array, ...]:
     """Lists in the order of ascending keys; equal ones stay as they are."""
     count = keys.shape[0]
-    if count > _COMPARED:
-        order = jnp.argsort(keys)
-        return tuple(x[order] for x in lists)
     if count < 2:
         return lists
     first = jnp.tri(count, k=-1, dtype=bool)

@@ -83,7 +83,10 @@ class _Call(torch.autograd.Function):
     def backward(ctx: Any, *slope: torch.Tensor) -> tuple:
         # Torch's own `once_differentiable` would let most second derivatives be zero.
         if torch.is_grad_enabled():
-            raise NotImplementedError("a JAX function has no second derivatives (`create_graph`).")
+            raise RuntimeError(
+                "torch cannot take second derivatives (`create_graph`) of a JAX function; take them "
+                "in JAX, and make a module of the result."
+            )
         slopes = jax.block_until_ready(pull_back(ctx.pull, to_array(slope[0])))
         each = ctx.structure.flatten_up_to(slopes)
         return None, None, None, *(x if x is None else to_tensor(x, ctx.device) for x in each)
