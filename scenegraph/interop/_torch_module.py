@@ -84,8 +84,8 @@ class _Call(torch.autograd.Function):
         # Torch's own `once_differentiable` would let most second derivatives be zero.
         if torch.is_grad_enabled():
             raise RuntimeError(
-                "torch cannot take second derivatives (`create_graph`) of a JAX function; take them "
-                "in JAX, and make a module of the result."
+                "torch cannot take second derivatives (`create_graph`) of a JAX function; take "
+                "them in JAX, and make a module of the result."
             )
         slopes = jax.block_until_ready(pull_back(ctx.pull, to_array(slope[0])))
         each = ctx.structure.flatten_up_to(slopes)
