@@ -13,8 +13,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 
 
-# Compiling all the scenes of the guide takes a minute.
+# Compiling all the scenes of a page takes a minute.
 MARKS = {
+    "README.md": pytest.mark.slow,
     "getting-started.md": pytest.mark.slow,
     "interop.md": pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch: nox -s torch"),
 }

@@ -1,14 +1,16 @@
-import itertools
-
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import AbstractModule, as_float_leaf, dot, safe_norm
+from ..numerics import AbstractModule, as_float_leaf, safe_norm
 
 
 class SampledDistance(AbstractModule):
-    """A function of space given at the points of a grid, linear between them.
+    """A function of space given at the points of a grid, and smooth between them.
+
+    It goes through the values; its slope is continuous, so that normals are.
 
     **Arguments:**
 
@@ -39,10 +41,30 @@ class SampledDistance(AbstractModule):
         last = jnp.asarray(self.values.shape) - 1
         inside = jnp.clip(point, self.lower, self.upper)
         place = (inside - self.lower) / (self.upper - self.lower) * last
-        cell = jnp.clip(jnp.floor(place).astype(int), 0, last - 1)
-        share = place - cell
-        corners = jnp.asarray(list(itertools.product((0, 1), repeat=3)))
-        weights = jnp.prod(jnp.where(corners == 1, share, 1 - share), axis=1)
-        _, ny, nz = self.values.shape
-        flat = (cell + corners) @ jnp.asarray([ny * nz, nz, 1])
-        return dot(weights, self.values.reshape(-1)[flat]) + safe_norm(point - inside)
+        nearest = jnp.round(place).astype(int)
+        window = jax.lax.dynamic_slice(_coefficients(self.values), nearest, (3, 3, 3))
+        for weights in _weights(place - nearest).T:
+            window = jnp.tensordot(weights, window, 1)
+        return window + safe_norm(point - inside)
+
+
+def _weights(offset: Vector) -> Float[Array, "3 axes"]:
+    """Of the nearest point and its neighbours: the quadratic B-spline."""
+    return jnp.stack([(0.5 - offset) ** 2 / 2, 0.75 - offset**2, (0.5 + offset) ** 2 / 2])
+
+
+def _coefficients(values: Array) -> Array:
+    """Of the splines that go through the values; one more on each side, in line with the last."""
+    for axis, count in enumerate(values.shape):
+        matrix = jnp.asarray(_from_values(count), values.dtype)
+        values = jnp.moveaxis(jnp.tensordot(matrix, values, (1, axis)), 0, axis)
+    return values
+
+
+def _from_values(count: int) -> np.ndarray:
+    """The matrix from values along a line to coefficients."""
+    smooth = 0.75 * np.eye(count) + 0.125 * (np.eye(count, k=1) + np.eye(count, k=-1))
+    smooth[[0, -1]] = np.eye(count)[[0, -1]]
+    inner = np.linalg.inv(smooth)
+    ends = 2 * inner[[0, -1]] - inner[[1, -2]]
+    return np.concatenate([ends[:1], inner, ends[1:]])

@@ -84,7 +84,7 @@ class SignedDistance(AbstractShape):
 
         **Returns:**
 
-        The shape; between the points the function is interpolated linearly.
+        The shape; between the points the function is smooth.
         """
         bounds = Box(lower, upper)
         return SignedDistance(SampledDistance(values, bounds.lower, bounds.upper), bounds, steps)
@@ -101,38 +101,46 @@ class SignedDistance(AbstractShape):
     def _cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         span = self.bounds.span(ray)
         hit, met, closest, seen = _hold(_search(*_hold((self, ray, span))))
-        (middle, least, bend), slopes = by_pixel(lambda *line: self._nearby(closest, *line), ray)
-        outline = Crossing(middle, slopes[0])
-        steep = choose(met, self._where_zero(ray, hit), outline)
-        grazing = _on_parabola(outline, least, slopes[1], bend)
-        near_outline = (-least < jnp.sum(jnp.abs(slopes[1]))) & (bend > 0)
+        spacing = _hold(span.far - span.near) / self.steps
+
+        def nearby(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
+            along = lambda t: self.distance(origin + t * direction)
+            middle = _where_least(along, closest, spacing)
+            return _zero(along, hit, spacing), middle, along(middle), _rate(_rate(along))(middle)
+
+        (first, middle, least, bend), slopes = by_pixel(nearby, ray)
+        steep, outline = Crossing(first, slopes[0]), Crossing(middle, slopes[1])
+        grazing = _on_parabola(outline, least, slopes[2], bend)
+        near_outline = (-least < jnp.sum(jnp.abs(slopes[2]))) & (bend > 0)
         chord = safe_sqrt(-2 * least * safe_divide(jnp.ones_like(bend), bend))
-        agrees = jnp.abs(closest - chord - hit) < 0.3 * (middle - grazing.t)
-        crossing = choose(near_outline & (agrees | ~met), grazing, steep)
-        covered = jnp.where(seen, half_plane_coverage(-least, -slopes[1]), 0)
+        agrees = jnp.abs(middle - chord - first) < 0.3 * (middle - grazing.t)
+        away = choose(near_outline, grazing, outline)
+        crossing = choose(met & ~(near_outline & agrees), steep, away)
+        covered = jnp.where(seen, half_plane_coverage(-least, -slopes[2]), 0)
         return crossing, covered * within_reach(ray, crossing)
 
-    def _nearby(self, t: Scalar, origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
-        """Where the function is least along a line, how small it is, and how it bends there."""
 
-        def rise(t: Scalar) -> Scalar:
-            return jax.grad(lambda t: self.distance(origin + t * direction))(t)
+def _rate(along: Callable[[Scalar], Scalar]) -> Callable[[Scalar], Scalar]:
+    """The derivative of a function of one number."""
+    return lambda t: jax.jvp(along, (t,), (jnp.ones_like(t),))[1]
 
-        bend = _hold(jax.grad(rise)(t))
-        step = jnp.where(bend > 0, safe_divide(rise(t), bend), 0)
-        # Where the function is least, its value does not depend on where exactly that is.
-        least = self.distance(origin + t * direction)
-        moving = t - (step - _hold(step))
-        return moving, least, jax.grad(rise)(moving)
 
-    def _where_zero(self, ray: Ray, t: Scalar) -> Crossing:
-        """The hit, moving with the surface: a Newton step of which the steepness is held."""
+def _zero(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
+    """Where a function is zero, from a place nearby that has no derivatives.
 
-        def look(origin: Vector, direction: Vector) -> Scalar:
-            value, steepness = jax.jvp(self.distance, (origin + t * direction,), (direction,))
-            return t - safe_divide(value, _hold(steepness))
+    Each of Newton's steps doubles the order to which the derivatives are those of the zero: two
+    make the first and the second ones right.
+    """
+    for _ in range(2):
+        step = safe_divide(along(t), _rate(along)(t))
+        t = t - jnp.where(jnp.abs(step) < reach, step, 0)
+    return t
 
-        return Crossing(*by_pixel(look, ray))
+
+def _where_least(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
+    """Where a function is least, unless it has a kink there."""
+    bent = _hold(_rate(_rate(along))(t)) > 0
+    return jnp.where(bent, _zero(_rate(along), t, reach), t)
 
 
 def _on_parabola(

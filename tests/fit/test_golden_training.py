@@ -180,6 +180,7 @@ def test_clipping_by_value_alone():
     assert_close(max(np.abs(g).max() for g in found), data["train_clipped.grad_abs_max"], 1e-5)
 
 
+@pytest.mark.slow
 def test_preset_at_its_full_size():
     data, start = golden("mipnerf_forward_full"), full_start()
     assert count_parameters(start[0]) == 612_740

@@ -110,6 +110,7 @@ def test_chunks_do_not_change_the_gradient(x64):
         assert_close(a, b, 1e-10, 1e-12)
 
 
+@pytest.mark.slow
 def test_every_single_parameter_of_a_field(x64):
     """Two levels as they are trained: differences are taken with the finer samples held."""
     scene = sg.Scene(sg.Group(net=sg.Volume(network())), background=[0.2, 0.5, 0.7])

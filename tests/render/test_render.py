@@ -231,6 +231,7 @@ def test_a_stack_of_cameras():
     assert_close(together, np.stack([sg.render(scene(), c).rgb for c in views]), 1e-6)
 
 
+@pytest.mark.slow
 def test_large_chunks_are_as_good_as_small_ones():
     """Tens of thousands of samples at once, in a loop: some compilers lost a part of them."""
     turn = sg.Similarity([0.1, 0.2, 0.0], [1.0, 0.2, 0.1, 0.0], 1.3)

@@ -44,6 +44,7 @@ def closed(center, radius):
     return scene(sg.Sphere(center, radius))
 
 
+@pytest.mark.slow
 def test_picture_and_gradients_are_those_of_the_sphere():
     """Shadow and outline included; a derivative within 3 per cent of the largest."""
     target = sg.render(closed(CENTER + jnp.array([0.05, 0.03, 0.04]), 0.52), CAMERA).rgb
@@ -64,3 +65,21 @@ def test_samples_on_a_grid_have_right_gradients():
     shape = sg.SignedDistance.from_grid(grid, [-1.0] * 3, [1.0] * 3, steps=32)
     checks = sg.check_gradients(scene(shape), CAMERA, where=["ball.shape.**"], pixels=64)
     assert {check.verdict for check in checks} <= {"right", "zero"}, checks
+
+
+def test_hits_are_those_of_the_sphere():
+    """Coverage everywhere, distance away from the outline; and their derivatives by the radius."""
+    rays = jax.vmap(CAMERA.ray)(jnp.array([[x, 17.3] for x in np.linspace(12.3, 28.9, 30)]))
+    bounds = sg.Box([-1.5] * 3, [1.5] * 3)
+
+    def hits(make):
+        def seen(radius):
+            found = jax.vmap(make(radius).intersect)(rays)
+            return found.coverage, found.t[8:22]
+
+        return jax.jit(lambda r: jax.jvp(seen, (r,), (jnp.ones_like(r),)))(RADIUS)
+
+    ours = hits(lambda r: sg.SignedDistance(Ball(CENTER, r), bounds, steps=32))
+    right = hits(lambda r: sg.Sphere(CENTER, r))
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(right), strict=True):
+        assert_close(one, other, 0.02)
