@@ -29,7 +29,8 @@ from scenegraph import (
     shapes,
     transforms,
 )
-from scenegraph.numerics import AbstractModule, Frozen
+from scenegraph.integrators._occupancy_march import Listed, March
+from scenegraph.numerics import AbstractModule, Frozen, unfreeze
 
 
 @dataclasses.dataclass
@@ -73,11 +74,13 @@ PICTURES = numbers(3, 2, 4, 3)
 NET = fields.MipNerfMLP(
     8, 2, view_width=8, encoding=encodings.IntegratedPositional(0, 4), key=KEYS[0]
 )
+GRID = encodings.Grid((2, 5), 2, 64, key=KEYS[1])
 FIELDS = [
     NET,
     fields.NerfMLP(8, 2, view_width=8, degree=3, key=KEYS[2]),
     fields.ConstantFog(0.7, [0.1, 0.5, 0.9]),
     fields.GaussianBlob([0.2, 0.0, 0.1], 0.5, 2.0, [0.9, 0.2, 0.1]),
+    fields.GridField(GRID, 8, 3, view_degree=3, key=KEYS[0]),
 ]
 BOX = shapes.Box([-0.5, -0.6, -0.7], [0.5, 0.6, 0.8])
 SIMILARITY = transforms.Similarity([0.1, 0.2, 0.3], [0.9, 0.1, -0.2, 0.3], 1.5)
@@ -87,7 +90,12 @@ TRANSFORMS = [
     SIMILARITY,
     transforms.Inverse(SIMILARITY),
 ]
-VOLUMES = [scene.Volume(FIELDS[0], BOX), scene.Volume(FIELDS[2], None)]
+OCCUPANCY = scene.Occupancy(numbers(2, 3, 4), 0.4)
+VOLUMES = [
+    scene.Volume(FIELDS[0], BOX),
+    scene.Volume(FIELDS[2], None),
+    scene.Volume(FIELDS[3], BOX, occupancy=OCCUPANCY),
+]
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
@@ -163,9 +171,12 @@ def ask_light(light, point, d_point):
 
 
 def ask_node(node, ray, section):
-    return node.span(ray), node.medium(section, node.prepare(ray))
+    opened, part = unfreeze(node), rays.Span(section.t0, section.t1)
+    medium = opened.medium(section, opened.prepare(ray))
+    return opened.span(ray), opened.occupied(ray, part), medium
 
 
+MARCH = integrators.OccupancyMarch(9, 5, 0.1)
 JOINT = integrators.Joint(sg.Hierarchical((4, 5)), sg.Surfaces(2))
 HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
 
@@ -212,7 +223,7 @@ TABLE = {
         (PIXELS,),
     ),
     encodings.AbstractEncoding: Contract(
-        [encodings.IntegratedPositional(0, 4), encodings.Positional(1, 4)],
+        [encodings.IntegratedPositional(0, 4), encodings.Positional(1, 4), GRID],
         lambda encoding, gaussian: encoding(gaussian),
         (GAUSSIANS,),
     ),
@@ -239,13 +250,13 @@ TABLE = {
         (numbers(3, 4, 3),),
     ),
     losses.AbstractLoss: Contract(
-        [losses.MultiLevelLoss()],
+        [losses.MultiLevelLoss(), losses.ProposalLoss()],
         ask_loss,
         (RADIANCE, TARGETS, COUNTS),
     ),
     transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
     integrators.AbstractIntegrator: Contract(
-        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD, sg.Surfaces(2), JOINT],
+        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD, sg.Surfaces(2), JOINT, MARCH],
         lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
         (RAYS,),
     ),
@@ -290,6 +301,10 @@ RECORDS = [
     sg.Picture(images.Image(PICTURES[0]), sg.Invert()),
     losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
     fields.Dense(numbers(3, 2), numbers(3)),
+    encodings.SphericalHarmonics(2),
+    OCCUPANCY,
+    March(numbers(3), numbers(3)),
+    Listed(*jnp.zeros((2, 4), int), jnp.ones(4, bool), jnp.ones(3, int), jnp.ones(3, bool)),
     NET.network,
     NET.output,
     Frozen(BOX),
@@ -299,7 +314,11 @@ VARIANTS = [
     fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
     losses.MultiLevelLoss(0.5, sum_channels=True),
     sg.Hierarchical((3,), rays.Cylinder(), samplers.Disparity(), stop_gradient=False),
+    sg.Hierarchical((4, 5), proposals=True),
+    scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),
     images.Image(PICTURES[0], space=images.Linear()),
+    fields.GridField(GRID, 8, precision="bfloat16", density_bias=-1.0, key=KEYS[2]),
+    dataclasses.replace(RADIANCE, overflow=jnp.ones((3, 2), int), asked=jnp.ones((3, 2), int)),
 ]
 INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS + VARIANTS
 

@@ -10,12 +10,14 @@ import tyro
 from ..data import Views
 from ..diagnostics import make_dataset
 from ..fit import (
+    AbstractCallback,
     Console,
     Deadline,
     empty_extra,
     evaluate,
     Every,
     find_box,
+    find_hull,
     fit,
     FitConfig,
     FitError,
@@ -50,17 +52,21 @@ class Fit:
     out: pathlib.Path | None = None
     """The run folder; by default the next free runs/NNN."""
 
-    preset: str = "tiny"
-    """Named settings to start from: tiny (minutes on a CPU) or mipnerf (the paper's)."""
+    preset: str = "fast"
+    """Named settings to start from: fast (a grid, a minute on a CPU), fast-gpu (a larger one), tiny
+    (a small network) or mipnerf (the paper's)."""
 
     max_time: str | None = None
     """Stop after 90s, 5m or 2h, counted from process start, final pictures included."""
+
+    target_psnr: float | None = None
+    """Stop when the held-out pictures that are looked at on the way are as good as this, in dB."""
 
     resume: bool = False
     """Go on with the fit in --out from its last checkpoint."""
 
     config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
-        default_factory=lambda: preset("tiny")
+        default_factory=lambda: preset("fast")
     )
 
     def main(self) -> None:
@@ -94,7 +100,8 @@ class Fit:
         box = find_box(config, views)
         if box is not None:
             say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
-        scene = make_scene(config, box, key=jax.random.fold_in(key, 1))
+        empty = find_hull(config, views, box)
+        scene = make_scene(config, box, empty, key=jax.random.fold_in(key, 1))
         batches, loss = make_batches(config, views, box), make_loss(config)
         optimizer = make_optimizer(config)
         state = None
@@ -112,7 +119,7 @@ class Fit:
                 loss=loss,
                 steps=config.steps,
                 key=key,
-                callbacks=_callbacks(run, config, held_out),
+                callbacks=_callbacks(run, config, held_out, self.target_psnr),
                 state=state,
                 deadline=None if limit is None else _deadline(limit - finale.seconds),
             )
@@ -144,28 +151,31 @@ def _corner(point: np.ndarray) -> str:
     return "(" + ", ".join(f"{x:.3g}" for x in point) + ")"
 
 
-def _callbacks(run: Run, config: FitConfig, held_out: Views) -> list:
+def _callbacks(run: Run, config: FitConfig, held_out: Views, target: float | None) -> list:
     callbacks = [
         Console(config.log_every, config.batch_size),
         JsonLines(run.log, config.log_every, config.batch_size),
     ]
     if config.eval_every > 0:
-        callbacks.append(Every(config.eval_every, _Sample(run, held_out)))
+        callbacks.append(_Sample(config.eval_every, run, held_out, target))
     if config.save_every > 0:
         callbacks.append(Every(config.save_every, lambda progress: run.save(progress.state)))
     return callbacks
 
 
 @dataclasses.dataclass(frozen=True)
-class _Sample:
-    """Logs the PSNR of a few held-out pictures, evenly spread."""
+class _Sample(AbstractCallback):
+    """Logs the PSNR of a few held-out pictures, evenly spread; ends the fit when it is enough."""
 
+    every: int
     run: Run
     views: Views
+    target: float | None
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress) -> bool:
         frames = np.unique(np.linspace(0, self.views.frames - 1, 4).astype(int))
         scores = evaluate(progress.state.model, self.views, frames=[int(x) for x in frames])
         mean = float(np.mean([score.psnr for score in scores]))
         say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
         self.run.append({"step": progress.step, "test_psnr": mean})
+        return self.target is not None and mean >= self.target

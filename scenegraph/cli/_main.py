@@ -77,7 +77,7 @@ def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect | Check:
 
 def _start(arguments: list[str]) -> Fit:
     """The defaults of `fit`: the named preset's, or those of the run to be resumed."""
-    name, out = _option(arguments, "--preset") or "tiny", _option(arguments, "--out")
+    name, out = _option(arguments, "--preset") or "fast", _option(arguments, "--out")
     config: FitConfig = preset(name)
     data = None
     if "--resume" in arguments and out is not None:

@@ -5,6 +5,7 @@ from ._layers import (
     composite_layers as composite_layers,
     layer_weights as layer_weights,
 )
+from ._listed import composite_listed as composite_listed
 from ._volume import (
     composite as composite,
     expected_depth as expected_depth,

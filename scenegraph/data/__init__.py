@@ -16,7 +16,11 @@ from ._batches import (
     SingleImage as SingleImage,
 )
 from ._blender import load_blender as load_blender
-from ._bounds import find_bounds as find_bounds, look_centre as look_centre
+from ._bounds import (
+    find_bounds as find_bounds,
+    find_empty as find_empty,
+    look_centre as look_centre,
+)
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._views import (

@@ -1,5 +1,7 @@
 """Where the scene is, worked out from cameras and opacities alone."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -57,10 +59,48 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = _common_cube(views)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return lower, upper
-    masks = _masks(views)
+    masks = [_grow(mask) for mask in _masks(views, _CELLS)]
     for _ in range(2):
         lower, upper = _hull_box(views, masks, lower, upper)
     return lower, upper
+
+
+def find_empty(views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int) -> np.ndarray:
+    """Which cells of a box are empty in at least one picture: all but the visual hull.
+
+    **Arguments:**
+
+    - `views`: the pictures. Those without opacity empty nothing.
+    - `lower`, `upper`: corners of the box.
+    - `resolution`: cells along each axis.
+
+    **Returns:**
+
+    A boolean a cell, `resolution` to the third.
+    """
+    shape = (resolution,) * 3
+    if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
+        return np.zeros(shape, bool)
+    cell = (upper - lower) / resolution
+    places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
+    empty = np.zeros(len(places), bool)
+    for frame, mask in enumerate(_masks(views, resolution)):
+        camera = views.camera(frame)
+        # A cell is empty if nothing is seen within half of it about its middle.
+        reach = _pixels_across(camera, places[:: max(1, len(places) // 512)], cell / 2)
+        for _ in range(math.ceil(reach * mask.shape[1] / camera.width)):
+            mask = _grow(mask)
+        seen, filled = _look(camera, mask, places)
+        empty |= seen & ~filled
+    return empty.reshape(shape)
+
+
+def _pixels_across(camera: AbstractCamera, places: np.ndarray, half: np.ndarray) -> float:
+    """How far from a box's middle, in pixels, any of its corners may be seen."""
+    moved = [places, *(places + half * axis for axis in np.eye(3))]
+    middle, *others = (_project(camera, jnp.asarray(p, jnp.float32)) for p in moved)
+    away = np.sum([np.abs(np.asarray(other) - np.asarray(middle)) for other in others], axis=0)
+    return float(np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0))
 
 
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
@@ -96,14 +136,14 @@ def _has_empty_pixels(views: Views) -> bool:
     return bool(jnp.any(alpha <= limit))
 
 
-def _masks(views: Views) -> list[np.ndarray]:
-    """For every picture, the cells of a coarse raster near which anything is visible."""
+def _masks(views: Views, cells: int) -> list[np.ndarray]:
+    """For every picture, the cells of a coarse raster in which anything is visible."""
     alpha = np.asarray(views.pixels[:, 3])
     limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
     masks, start = [], 0
     for width, height in zip(np.asarray(views.widths), np.asarray(views.heights), strict=True):
         seen = alpha[start : start + width * height].reshape(height, width) > limit
-        masks.append(_grow(_pool(seen, max(1, width // (2 * _CELLS)))))
+        masks.append(_pool(seen, max(1, width // (2 * cells))))
         start += width * height
     return masks
 

@@ -1,7 +1,9 @@
-"""Positions and Gaussians to features: positional and integrated positional encoding."""
+"""Positions, Gaussians and directions to features: sines, grids, spherical harmonics."""
 
+from ._grid import Grid as Grid
 from ._positional import (
     AbstractEncoding as AbstractEncoding,
     IntegratedPositional as IntegratedPositional,
     Positional as Positional,
 )
+from ._spherical_harmonics import SphericalHarmonics as SphericalHarmonics

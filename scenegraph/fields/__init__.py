@@ -5,6 +5,7 @@ from ._base import (
     AbstractConditionedField as AbstractConditionedField,
     AbstractField as AbstractField,
 )
+from ._grid_field import GridField as GridField
 from ._mip_nerf import MipNerfMLP as MipNerfMLP
 from ._nerf import NerfMLP as NerfMLP
 from ._network import (

@@ -27,6 +27,7 @@ from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as Ren
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._recipe import (
     find_box as find_box,
+    find_hull as find_hull,
     load_views as load_views,
     make_batches as make_batches,
     make_field as make_field,

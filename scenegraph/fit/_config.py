@@ -24,6 +24,15 @@ class FitConfig:
     near: float | None = None  # where rays begin; by default close to the camera
     far: float | None = None  # where rays end; by default behind everything
 
+    field: Literal["mlp", "grid"] = "mlp"  # a network over sines, or a small one over a grid
+    resolutions: tuple[int, ...] = (16, 32, 64, 128)  # cells of the grid's levels
+    features: int = 4  # numbers a point of the grid
+    capacity: int = 2**17  # most points of a level that have numbers of their own
+    occupancy: int = 64  # cells along an axis of where the grid field may be empty
+    candidates: int = 128  # steps along a ray, of which the occupied ones are asked
+
+    precision: Literal["float32", "bfloat16"] = "float32"  # of the grid field's matrix products
+
     width: int = 64  # of the network's trunk
     depth: int = 4  # of the network's trunk
     skip: int = 4  # the encoding enters the trunk again after so many layers
@@ -50,6 +59,8 @@ class FitConfig:
     final_learning_rate: float = 2e-4  # at the end
     delay_steps: int = 100  # soft start: so many steps ...
     delay_multiplier: float = 0.1  # ... from this share of the learning rate
+    adam_b2: float = 0.999  # how slowly Adam forgets squared gradients
+    adam_epsilon: float = 1e-8  # added to their root
     max_gradient_value: float = 0.0  # clip entries of the gradient; 0 for no limit
     max_gradient_norm: float = 0.0  # then clip its length; 0 for no limit
     weight_decay: float = 0.0  # times the mean square of all network weights
@@ -63,6 +74,37 @@ class FitConfig:
 
 
 PRESETS = {
+    "fast": FitConfig(
+        batch_size=2048,
+        field="grid",
+        width=32,
+        learning_rate=2e-2,
+        final_learning_rate=1e-3,
+        delay_steps=20,
+        adam_b2=0.99,
+        adam_epsilon=1e-15,
+        log_every=250,
+        eval_every=2500,
+        save_every=5000,
+    ),
+    "fast-gpu": FitConfig(
+        batch_size=2**16,
+        field="grid",
+        resolutions=(16, 32, 64, 128, 256, 512),
+        capacity=2**19,
+        occupancy=128,
+        candidates=512,
+        width=64,
+        precision="bfloat16",
+        learning_rate=2e-2,
+        final_learning_rate=1e-3,
+        delay_steps=20,
+        adam_b2=0.99,
+        adam_epsilon=1e-15,
+        log_every=250,
+        eval_every=2500,
+        save_every=5000,
+    ),
     "tiny": FitConfig(),
     "mipnerf": FitConfig(
         steps=1_000_000,
@@ -94,7 +136,8 @@ def preset(name: str) -> FitConfig:
 
     **Arguments:**
 
-    - `name`: `tiny` (minutes on a CPU) or `mipnerf` (the paper's).
+    - `name`: `fast` (a grid; a minute on a CPU), `fast-gpu` (larger), `tiny` (a small network;
+      minutes) or `mipnerf` (the paper's).
 
     **Returns:**
 

@@ -16,6 +16,7 @@ from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._loss import empty_extra, RenderLoss
+from ._room import first_room, look_again, next_room, shares_room
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
 
@@ -118,9 +119,9 @@ def fit(
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
-    advance = _Advance(batches, objective, optimizer, chosen)
+    advance = _Advance(batches, first_room(objective, state, batches), optimizer, chosen)
     result = _run(state, advance, steps, callbacks, deadline)
-    if isinstance(result.state.extra, LossTerms):
+    if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
 
@@ -152,13 +153,23 @@ class _Advance(NamedTuple):
     trainable: PyTree
 
     def __call__(self, state: FitState) -> tuple[FitState, StepInfo]:
-        return _advance(self, state)
+        batch = _batch(self.batches, state.key, state.step)
+        return _step(self._replace(batches=None), state, batch)
+
+    def with_room_for(self, before: FitState) -> "_Advance":
+        """The same, or with another budget for the samples, which is compiled once."""
+        return self._replace(loss=next_room(self.loss, before))
+
+
+# Apart, because a step is compiled anew when the room for its samples changes.
+@eqx.filter_jit
+def _batch(batches: Any, key: RandomKey, number: Int[Array, ""]) -> Any:
+    seed = jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
+    return batches.batch(seed, number)
 
 
 @eqx.filter_jit
-def _advance(parts: _Advance, state: FitState) -> tuple[FitState, StepInfo]:
-    seed = jax.random.bits(jax.random.fold_in(state.key, 0), dtype=jnp.uint32)
-    batch = parts.batches.batch(seed, state.step)
+def _step(parts: _Advance, state: FitState, batch: Any) -> tuple[FitState, StepInfo]:
     return step(state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable)
 
 
@@ -174,9 +185,15 @@ def _run(
     stop = number >= steps
     while not stop:
         state = eqx.tree_at(lambda s: s.horizon, state, jnp.asarray(horizon, jnp.float32))
+        before = state
         state, info = advance(state)
         number += 1
+        state = look_again(state, number)
         done = clock.tick(info)
+        roomier = advance.with_room_for(before)
+        if roomier.loss is not advance.loss:
+            clock.forget()
+        advance = roomier
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)
         stop = number >= round(horizon)
@@ -216,6 +233,10 @@ class _Clock:
         self.rate = 0.0
         self._waiting: list[StepInfo] = []
         self._marks: list[float] = []
+
+    def forget(self) -> None:
+        """Leaves out of the rate what went before, and the next step, which is compiled anew."""
+        self._marks = []
 
     def tick(self, info: StepInfo) -> StepInfo | None:
         """Waits for the step before this one, so that at most one is under way; returns it."""

@@ -7,7 +7,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, Int, PyTree, RandomKey, Scalar
 from ..data import Batch, Pixels, stack_cameras
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import AbstractIntegrator, budget_of, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
 from ..rays import Ray, widen
@@ -17,6 +17,9 @@ from ..scene import find_camera, mean_square_weight, Scene
 
 # Measured for networks: with twice or half as many no step is faster, and most are slower.
 _SAMPLES = 2**11
+# Small networks: a block of twice as many no longer fits into the cache, and takes three times as
+# long; in smaller ones, rays share their room less evenly.
+_SAMPLES_IN_A_LIST = 2**13
 
 
 class RenderLoss(AbstractModule):
@@ -51,7 +54,10 @@ class RenderLoss(AbstractModule):
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
             value, said = _compare(self.loss, scene, integrator, batch, keys)
         else:
-            size = choose_chunk(self.chunk, count, integrator, samples_on_cpu=_SAMPLES)
+            samples = _SAMPLES if budget_of(integrator) is None else _SAMPLES_IN_A_LIST
+            most = choose_chunk(self.chunk, count, integrator, samples_on_cpu=samples)
+            # Blocks of like size: in a small last one, few rays would have to share their room.
+            size = -(-count // -(-count // most))
             shared = self.loss, scene, integrator, jnp.sum(batch.lossmult), count
             value, said = sum_over_blocks(_share, shared, (batch, keys), size)
         if self.weight_decay > 0:
@@ -104,7 +110,9 @@ def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     value, terms = _compare(loss, scene, integrator, batch, keys)
     weighted = safe_divide(jnp.sum(batch.lossmult), weight)
     evenly = batch.lossmult.shape[0] / count
-    return weighted * value, LossTerms(weighted * terms.losses, evenly * terms.mse, terms.left_out)
+    return weighted * value, LossTerms(
+        weighted * terms.losses, evenly * terms.mse, terms.left_out, evenly * terms.asked
+    )
 
 
 def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:

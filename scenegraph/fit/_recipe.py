@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -14,6 +15,7 @@ from ..data import (
     AbstractPixelChoice,
     AllImages,
     find_bounds,
+    find_empty,
     load_blender,
     pixels_through,
     Random,
@@ -22,13 +24,13 @@ from ..data import (
     Solid,
     Views,
 )
-from ..encodings import IntegratedPositional, Positional
-from ..fields import MipNerfMLP
-from ..integrators import Hierarchical
+from ..encodings import Grid, IntegratedPositional, Positional
+from ..fields import AbstractField, GridField, MipNerfMLP
+from ..integrators import AbstractMediaIntegrator, Hierarchical, OccupancyMarch
 from ..losses import MultiLevelLoss
 from ..rays import Cone, Cylinder
 from ..samplers import Disparity, Uniform
-from ..scene import freeze, Group, Scene, Transformed, Volume
+from ..scene import freeze, Group, Occupancy, Scene, Transformed, Volume
 from ..shapes import Box
 from ..transforms import Similarity
 from ._config import FitConfig
@@ -81,6 +83,26 @@ def find_box(config: FitConfig, views: Views) -> tuple[np.ndarray, np.ndarray] |
     return find_bounds(views) if config.bounds == "found" else None
 
 
+def find_hull(
+    config: FitConfig, views: Views, box: tuple[np.ndarray, np.ndarray] | None
+) -> np.ndarray | None:
+    """Where in the box the pictures say that nothing is.
+
+    **Arguments:**
+
+    - `config`: whether there is to be an occupancy, and of how many cells.
+    - `views`: the pictures.
+    - `box`: from `find_box`.
+
+    **Returns:**
+
+    A boolean a cell; `None` where nothing is skipped.
+    """
+    if box is None or config.field != "grid" or config.occupancy < 1:
+        return None
+    return find_empty(views, *box, config.occupancy)
+
+
 def make_batches(
     config: FitConfig, views: Views, box: tuple[np.ndarray, np.ndarray] | None
 ) -> RayBatches:
@@ -105,7 +127,11 @@ def make_batches(
 
 
 def make_scene(
-    config: FitConfig, box: tuple[np.ndarray, np.ndarray] | None, *, key: RandomKey
+    config: FitConfig,
+    box: tuple[np.ndarray, np.ndarray] | None,
+    empty: np.ndarray | None = None,
+    *,
+    key: RandomKey,
 ) -> Scene:
     """The scene to be fitted: one field, in the box if there is one, before the background.
 
@@ -113,6 +139,7 @@ def make_scene(
 
     - `config`: field, background and integrator.
     - `box`: from `find_box`; it is mapped to the unit cube of the field.
+    - `empty`: from `find_hull`.
     - `key`: of the weights. Keyword only argument.
 
     **Returns:**
@@ -121,25 +148,30 @@ def make_scene(
     """
     # One compiled program instead of one for each layer.
     field = eqx.filter_jit(make_field)(config, key=key)
-    volume = Volume(field, bounds=None) if box is None else _boxed(field, *box)
+    volume = Volume(field, bounds=None) if box is None else _boxed(field, empty, *box)
     scene = Scene(
         Group(field=volume),
         background=_COLORS[config.background],
-        integrator=make_integrator(config),
+        integrator=make_integrator(config, box),
     )
     still = ["background"] + ([] if box is None else ["field.transform", "field.bounds"])
     return freeze(scene, *still)
 
 
-def _boxed(field: MipNerfMLP, lower: np.ndarray, upper: np.ndarray) -> Transformed:
+def _boxed(
+    field: AbstractField, empty: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
+) -> Transformed:
     half, centre = (upper - lower) / 2, (upper + lower) / 2
     scale = float(half.max())
     box = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
     where = Similarity(translation=centre.astype(np.float32), scale=scale)
-    return Transformed(Volume(field, bounds=box), where)
+    known = None
+    if empty is not None:
+        known = Occupancy.everywhere(empty.shape[0]).without(jnp.asarray(empty))
+    return Transformed(Volume(field, bounds=box, occupancy=known), where)
 
 
-def make_field(config: FitConfig, *, key: RandomKey) -> MipNerfMLP:
+def make_field(config: FitConfig, *, key: RandomKey) -> AbstractField:
     """The radiance field.
 
     **Arguments:**
@@ -151,6 +183,22 @@ def make_field(config: FitConfig, *, key: RandomKey) -> MipNerfMLP:
 
     The field.
     """
+    return _grid_field(config, key) if config.field == "grid" else _network_field(config, key)
+
+
+def _grid_field(config: FitConfig, key: RandomKey) -> GridField:
+    grid_key, weights_key = jax.random.split(key)
+    grid = Grid(config.resolutions, config.features, config.capacity, key=grid_key)
+    return GridField(
+        grid,
+        config.width,
+        view_degree=config.view_degree,
+        precision=config.precision,
+        key=weights_key,
+    )
+
+
+def _network_field(config: FitConfig, key: RandomKey) -> MipNerfMLP:
     degrees = config.min_degree, config.max_degree
     integrated = IntegratedPositional(*degrees)
     encoding = integrated if config.integrated else Positional(*degrees, identity=False, wrap=True)
@@ -171,17 +219,23 @@ def make_field(config: FitConfig, *, key: RandomKey) -> MipNerfMLP:
     )
 
 
-def make_integrator(config: FitConfig) -> Hierarchical:
+def make_integrator(
+    config: FitConfig, box: tuple[np.ndarray, np.ndarray] | None = None
+) -> AbstractMediaIntegrator:
     """How rays are sampled.
 
     **Arguments:**
 
     - `config`: levels, spacing, beam.
+    - `box`: from `find_box`; even steps are a part of its diagonal.
 
     **Returns:**
 
     The integrator.
     """
+    if config.field == "grid":
+        across = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
+        return OccupancyMarch(config.candidates, step=across / config.candidates)
     return Hierarchical(
         samples=tuple(config.samples),
         beam=Cone() if config.ray_shape == "cone" else Cylinder(),
@@ -225,5 +279,9 @@ def make_optimizer(config: FitConfig) -> optax.GradientTransformationExtraArgs:
         config.delay_multiplier,
     )
     return mip_nerf_optimizer(
-        schedule, max_value=config.max_gradient_value, max_norm=config.max_gradient_norm
+        schedule,
+        max_value=config.max_gradient_value,
+        max_norm=config.max_gradient_norm,
+        b2=config.adam_b2,
+        epsilon=config.adam_epsilon,
     )

@@ -94,8 +94,8 @@ class Run:
             raise FileError(f"{self.folder} is not a run folder: it has no config.json.")
         others = read_json(path)
         try:
-            values = others.pop("fit")
-            return FitConfig(**{**values, "samples": tuple(values["samples"])}), others
+            values = {name: _setting(value) for name, value in others.pop("fit").items()}
+            return FitConfig(samples=values.pop("samples"), **values), others
         except (KeyError, TypeError, AttributeError) as error:
             raise FileError(f"{path} does not hold the settings of a fit ({error}).") from error
 
@@ -171,3 +171,8 @@ def open_run(folder: str | os.PathLike) -> Run:
     The run.
     """
     return Run(pathlib.Path(folder))
+
+
+def _setting(value: Any) -> Any:
+    """JSON has lists where settings have tuples."""
+    return tuple(value) if isinstance(value, list) else value

@@ -81,7 +81,12 @@ def scale_by_schedule(schedule: LogLinear) -> optax.GradientTransformationExtraA
 
 
 def mip_nerf_optimizer(
-    schedule: LogLinear, *, max_value: float = 0.0, max_norm: float = 0.0
+    schedule: LogLinear,
+    *,
+    max_value: float = 0.0,
+    max_norm: float = 0.0,
+    b2: float = 0.999,
+    epsilon: float = 1e-8,
 ) -> optax.GradientTransformationExtraArgs:
     """Adam as mip-NeRF uses it: clipped by value, then by norm, then scheduled.
 
@@ -90,6 +95,7 @@ def mip_nerf_optimizer(
     - `schedule`: the learning rate.
     - `max_value`: largest allowed gradient entry; 0 for no limit. Keyword only argument.
     - `max_norm`: largest allowed gradient length; 0 for no limit. Keyword only argument.
+    - `b2`, `epsilon`: of Adam. Keyword only arguments.
 
     **Returns:**
 
@@ -99,4 +105,4 @@ def mip_nerf_optimizer(
     """
     links = [optax.clip(max_value)] if max_value > 0 else []
     links += [optax.clip_by_global_norm(max_norm)] if max_norm > 0 else []
-    return optax.chain(*links, optax.scale_by_adam(), scale_by_schedule(schedule))
+    return optax.chain(*links, optax.scale_by_adam(b2=b2, eps=epsilon), scale_by_schedule(schedule))

@@ -1,5 +1,3 @@
-import dataclasses
-
 import jax
 from jaxtyping import Key
 
@@ -39,15 +37,16 @@ class Held(AbstractMediaIntegrator):
         *,
         keys: Key[Array, " rays"] | None = None,
     ) -> tuple[Radiance, ...]:
-        first = dataclasses.replace(self.integrator, samples=self.integrator.samples[:1])
         prepared, spans = jax.vmap(scene.root.prepare)(rays), jax.vmap(scene.root.span)(rays)
         near, far = spans.near[:, None], spans.far[:, None]
-        levels = list(first.through(scene, rays, layers, keys=keys))
-        for number, share in enumerate(self.shares, 1):
-            edges, noise_keys = near + share * (far - near), fold(keys, 2 * number + 1)
-            level = self.integrator.integrate_at(scene, rays, prepared, edges, noise_keys, layers)
-            levels.append(level)
-        return tuple(levels)
+        finer = [near + share * (far - near) for share in self.shares]
+        levels = [self.integrator.first_edges(spans, keys), *finer]
+        return tuple(
+            self.integrator.integrate_at(
+                scene, rays, prepared, edges, fold(keys, 2 * level + 1), layers, level=level
+            )
+            for level, edges in enumerate(levels)
+        )
 
 
 def hold(integrator: AbstractIntegrator, scene: Scene, rays: Ray) -> AbstractIntegrator:

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,8 +17,22 @@ from ..samplers import (
     sample_edges,
     Uniform,
 )
-from ..scene import Scene
+from ..scene import AbstractNode, Scene
 from ._base import AbstractMediaIntegrator
+
+
+def _medium(
+    node: AbstractNode, section: Section, prepared: PyTree, key: RandomKey | None
+) -> Medium:
+    return node.medium(section, prepared, key=key)
+
+
+def _propose(
+    node: AbstractNode, section: Section, prepared: PyTree, key: RandomKey | None
+) -> Medium:
+    del key
+    density = node.propose(section, prepared)
+    return Medium(density, jnp.zeros((3,), density.dtype))
 
 
 class Hierarchical(AbstractMediaIntegrator):
@@ -33,8 +50,11 @@ class Hierarchical(AbstractMediaIntegrator):
       are taken as constants.
     - `empty_depth_near`: whether a ray that meets nothing has the depth of its near end, as the
       published code computes it, instead of its far end.
+    - `proposals`: whether all levels but the last only ask the volumes' proposals, which have
+      densities and no colours; `ProposalLoss` fits these to what the last level sees.
 
-    **Source:** mip-NeRF (Barron et al. 2021), section 3.
+    **Source:** mip-NeRF (Barron et al. 2021), section 3; for proposals mip-NeRF 360 (Barron et al.
+    2022), section 3.
     """
 
     samples: tuple[int, ...] = eqx.field(static=True, default=(64, 64))
@@ -43,6 +63,7 @@ class Hierarchical(AbstractMediaIntegrator):
     padding: float = eqx.field(static=True, default=0.01)
     stop_gradient: bool = eqx.field(static=True, default=True)
     empty_depth_near: bool = eqx.field(static=True, default=False)
+    proposals: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
         if not self.samples or min(self.samples) < 1:
@@ -62,16 +83,30 @@ class Hierarchical(AbstractMediaIntegrator):
     ) -> tuple[Radiance, ...]:
         prepared = jax.vmap(scene.root.prepare)(rays)
         spans = jax.vmap(scene.root.span)(rays)
-        edges = self._first_edges(spans, keys)
+        edges = self.first_edges(spans, keys)
         levels = []
         for level, count in enumerate(self.samples):
             if level > 0:
                 edges = self._next_edges(levels[-1], spans, count, fold(keys, 2 * level))
             noise_keys = fold(keys, 2 * level + 1)
-            levels.append(self.integrate_at(scene, rays, prepared, edges, noise_keys, layers))
+            levels.append(
+                self.integrate_at(scene, rays, prepared, edges, noise_keys, layers, level=level)
+            )
         return tuple(levels)
 
-    def _first_edges(self, spans: Span, keys: Array | None) -> Array:
+    def first_edges(self, spans: Span, keys: Array | None) -> Float[Array, "rays edges"]:
+        """The fence posts of the first level.
+
+        **Arguments:**
+
+        - `spans`: of the rays.
+        - `keys`: one a ray, for jitter; `None` for none.
+
+        **Returns:**
+
+        Values of `t`.
+        """
+
         def one_ray(span: Span, key: RandomKey | None) -> Float[Array, " edges"]:
             return sample_edges(self.spacing, span.near, span.far, self.samples[0], key=key)
 
@@ -96,6 +131,8 @@ class Hierarchical(AbstractMediaIntegrator):
         edges: Float[Array, "rays edges"],
         keys: Key[Array, " rays"] | None,
         layers: Layers | None = None,
+        *,
+        level: int = -1,
     ) -> Radiance:
         """One level, with its samples where they are given.
 
@@ -106,13 +143,16 @@ class Hierarchical(AbstractMediaIntegrator):
         - `edges`: fence posts of the samples, in `t`.
         - `keys`: one a ray, for noise.
         - `layers`: what the rays see of surfaces.
+        - `level`: its number; the last one if negative. Keyword only argument.
 
         **Returns:**
 
         The radiance, before any background.
         """
         sections = jax.vmap(self._sections)(rays, edges)
-        medium = _ask_everywhere(scene, sections, prepared, keys)
+        proposed = self.proposals and 0 <= level < len(self.samples) - 1
+        ask = partial(_propose if proposed else _medium, scene.root)
+        medium = _ask_everywhere(ask, sections, prepared, keys)
 
         def one_ray(
             medium: Medium, edges: Array, direction: Array, layers: Layers | None
@@ -163,7 +203,7 @@ def positions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges
 
 
 def _ask_everywhere(
-    scene: Scene, sections: Section, prepared: PyTree, keys: Array | None
+    ask: Callable, sections: Section, prepared: PyTree, keys: Array | None
 ) -> Medium:
     """The media at all samples of all rays: one flat axis, so that networks see one product."""
     rays, samples = sections.t0.shape
@@ -173,9 +213,6 @@ def _ask_everywhere(
 
     def repeat(x: Array) -> Array:
         return flatten(jnp.broadcast_to(x[:, None], (rays, samples, *x.shape[1:])))
-
-    def ask(section: Section, prepared: PyTree, key: RandomKey | None) -> Medium:
-        return scene.root.medium(section, prepared, key=key)
 
     arguments = jax.tree.map(flatten, sections), jax.tree.map(repeat, prepared)
     medium = jax.vmap(ask)(*arguments, _sample_keys(keys, samples))

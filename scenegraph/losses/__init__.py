@@ -12,4 +12,5 @@ from ._metrics import (
     psnr_to_mse as psnr_to_mse,
 )
 from ._multi_level import MultiLevelLoss as MultiLevelLoss
+from ._proposal import missed_weight as missed_weight, ProposalLoss as ProposalLoss
 from ._ssim import ssim as ssim, ssim_map as ssim_map

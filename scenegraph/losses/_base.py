@@ -18,12 +18,15 @@ class LossTerms(AbstractModule):
 
     - `losses`: the term of every level, coarse to fine, before weighting.
     - `mse`: of every level on this batch: the mean squared error over rays and channels.
-    - `left_out`: how many rays did not count, because they meet more surfaces than they can see.
+    - `left_out`: how many rays did not count, because they meet more surfaces than they can see, or
+      because there was no room for their samples.
+    - `asked`: how many samples a ray asked for, on average, where rays share their room.
     """
 
     losses: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
     mse: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
     left_out: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
+    asked: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
 
     @property
     def psnr(self) -> Float[Array, "*steps levels"]:
@@ -92,12 +95,15 @@ class AbstractRayLoss(AbstractLoss):
         del scene
         errors = jax.vmap(self.ray)(levels, batch.rgb)
         complete = _complete(levels[-1])
-        sums = (complete * batch.lossmult) @ errors, jnp.sum(batch.lossmult)
+        counted = complete * batch.lossmult
+        sums = counted @ errors, jnp.sum(counted)
         losses = jax.vmap(safe_divide, (0, None))(*sums)
         value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
-        left_out = jnp.sum(1 - complete)
-        return value, LossTerms(losses, jnp.mean(squares, axis=(1, 2)), left_out)
+        mse = complete @ jnp.mean(squares, axis=2).T / jnp.maximum(jnp.sum(complete), 1)
+        last = levels[-1]
+        asked = jnp.zeros(()) if last.asked is None else jnp.mean(last.asked, dtype=losses.dtype)
+        return value, LossTerms(losses, mse, jnp.sum(1 - complete), asked)
 
 
 def _complete(level: Radiance) -> Float[Array, " rays"]:

@@ -25,6 +25,7 @@ from ._rules import (
     require_order as require_order,
     require_positive as require_positive,
 )
+from ._running import sums_before as sums_before
 from ._safe import (
     dot as dot,
     safe_divide as safe_divide,

@@ -56,7 +56,8 @@ class Radiance(AbstractModule):
     - `depth`: weighted mean of `t`.
     - `weights`: each interval's share in the colour.
     - `edges`: the intervals' fence posts, in `t`.
-    - `overflow`: how many surfaces of a ray found no room; `None` where all have room.
+    - `overflow`: how many surfaces, or samples, of a ray found no room; `None` where all have room.
+    - `asked`: how many samples of a ray were worth asking; `None` where all were asked.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -65,6 +66,7 @@ class Radiance(AbstractModule):
     weights: Float[Array, "*rays samples"] = eqx.field(converter=as_float_leaf)
     edges: Float[Array, "*rays edges"] = eqx.field(converter=as_float_leaf)
     overflow: Int[Array, "*rays"] | None = None
+    asked: Int[Array, "*rays"] | None = None
 
 
 def transform_section(transform: AbstractTransform, section: Section) -> Section:

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -5,16 +6,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int, RandomKey
+from .._typing import Array, Float, Int, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
 from ..images import AbstractColorSpace, Image
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import AbstractIntegrator, choose_integrator, with_room
 from ..numerics import map_rows, unfreeze
 from ..scene import color_space, find_camera, Scene
 from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
-from ._warnings import check_scene, report_overflow
+from ._warnings import check_scene, is_traced, report_overflow
 
 
 def render(
@@ -49,12 +50,30 @@ def render(
     """
     camera = find_camera(scene, camera)
     integrator = integrator or choose_integrator(scene)
-    samples = _SAMPLES_BY_RAY if integrator.by_ray else _SAMPLES
-    size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=samples)
     check_scene(scene)
-    image, missed = _render(scene, camera, integrator, key, tuple(filters), size)
+    if is_traced((scene, camera)):
+        return _draw(scene, camera, with_room(integrator, math.inf), key, filters, chunk)[0]
+    image, missed, asked = _draw(scene, camera, integrator, key, filters, chunk)
+    for more in (1.25, math.inf):
+        if asked is None or missed is None or not int(missed):
+            break
+        integrator = with_room(integrator, more * float(asked))
+        image, missed, asked = _draw(scene, camera, integrator, key, filters, chunk)
     report_overflow(missed)
     return image
+
+
+def _draw(
+    scene: Scene,
+    camera: AbstractCamera,
+    integrator: AbstractIntegrator,
+    key: RandomKey | None,
+    filters: Sequence[AbstractFilter],
+    chunk: int | Literal["auto"],
+) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
+    samples = _SAMPLES_BY_RAY if integrator.by_ray else _SAMPLES
+    size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=samples)
+    return _render(scene, camera, integrator, key, tuple(filters), size)
 
 
 # Measured: networks like fewer on a CPU, cheap fields more; this serves both. What is computed by
@@ -71,7 +90,8 @@ def _render(
     key: RandomKey | None,
     filters: tuple[AbstractFilter, ...],
     chunk: int,
-) -> tuple[Image, Int[Array, ""] | None]:
+) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
+    """The picture, how many pixels miss something, and how many samples a pixel asked for."""
     scene, camera, filters = unfreeze((scene, camera, filters))
 
     def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array | None, ...]:
@@ -83,11 +103,12 @@ def _render(
         scene, camera, key = shared
         return jax.tree.map(lambda x: x[0], _look(scene, camera, integrator, key, index[None]))
 
-    *seen, overflow = _in_chunks(some_pixels, camera.width * camera.height, chunk)
+    *seen, overflow, asked = _in_chunks(some_pixels, camera.width * camera.height, chunk)
     image = _assemble(tuple(seen), camera, color_space(scene))
     for one in filters:
         image = one(image)
-    return image, None if overflow is None else jnp.sum(overflow > 0)
+    missed = None if overflow is None else jnp.sum(overflow > 0)
+    return image, missed, None if asked is None else jnp.mean(asked, dtype=jnp.float32)
 
 
 def _look(
@@ -102,17 +123,20 @@ def _look(
     rays = jax.vmap(camera.ray)(pixels)
     keys = None if key is None else fold_keys(key, indices)
     radiance = integrate(scene, rays, integrator, keys, None)[-1]
-    return radiance.rgb, radiance.alpha, radiance.depth, radiance.overflow
+    seen = radiance.rgb, radiance.alpha, radiance.depth
+    return *seen, radiance.overflow, radiance.asked
 
 
 def _in_chunks(function: Any, count: int, chunk: int) -> Any:
     """Maps over pixels chunk by chunk; under `grad`, a chunk is computed again, not remembered."""
     chunks = -(-count // chunk)
-    indices = jnp.minimum(jnp.arange(chunks * chunk), count - 1).reshape(chunks, chunk)
+    # Every chunk has pixels from all over the picture, so that all have about as much to do.
+    indices = jnp.minimum(jnp.arange(chunks * chunk), count - 1).reshape(chunk, chunks).T
     if chunks == 1:
         return function(indices[0])
     results = jax.lax.map(jax.checkpoint(function), indices)
-    return jax.tree.map(lambda x: x.reshape(chunks * chunk, *x.shape[2:])[:count], results)
+    in_order = lambda x: jnp.swapaxes(x, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count]
+    return jax.tree.map(in_order, results)
 
 
 def _assemble(

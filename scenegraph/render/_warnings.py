@@ -9,13 +9,27 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from .._typing import Array
+from .._typing import Array, PyTree
 from ..numerics import unfreeze
 from ..scene import is_lit, named_leaves, Scene
 from ..shaders import AbstractShader
 
 
 _INSIDE = ("scenegraph", "jaxtyping", "beartype", "equinox")
+
+
+def is_traced(tree: PyTree) -> bool:
+    """Whether any leaf is a number that is being traced, and so not known.
+
+    **Arguments:**
+
+    - `tree`: any pytree.
+
+    **Returns:**
+
+    True inside of `jax.jit`, `jax.grad` and the like.
+    """
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def check_scene(scene: Scene) -> None:
@@ -32,9 +46,9 @@ def check_scene(scene: Scene) -> None:
     `ValueError` for leaves that are not finite. Warns of shaders that need light in a scene that
     has none.
     """
-    leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if is_traced(scene):
         return
+    leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
     if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
         raise ValueError(_not_finite(scene))
     if not is_lit(scene.root) and (kind := _needs_light(unfreeze(scene.root))):

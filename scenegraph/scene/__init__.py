@@ -14,6 +14,7 @@ from ._linear import (
     Linearised as Linearised,
 )
 from ._node import AbstractNode as AbstractNode
+from ._occupancy import Occupancy as Occupancy
 from ._paths import (
     freeze as freeze,
     label_leaves as label_leaves,
@@ -24,6 +25,7 @@ from ._paths import (
     thaw as thaw,
     trainable_leaves as trainable_leaves,
 )
+from ._refresh import has_occupancy as has_occupancy, refresh_occupancy as refresh_occupancy
 from ._save import load as load, save as save, SCENE_FILE as SCENE_FILE
 from ._scene import Scene as Scene
 from ._stage import (

@@ -4,7 +4,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._typing import PyTree, RandomKey
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..numerics import is_frozen
 from ..rays import Medium, Ray, Section, Span
 from ._node import AbstractNode, check_node
@@ -40,6 +40,14 @@ class Group(AbstractNode):
 
     def prepare(self, ray: Ray) -> PyTree:
         return {name: child.prepare(ray) for name, child in self._media().items()}
+
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        densities = [c.propose(section, prepared[name]) for name, c in self._media().items()]
+        return sum(densities, start=jnp.zeros_like(section.t0))
+
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        answers = [child.occupied(ray, part) for child in self._media().values()]
+        return jnp.any(jnp.asarray(answers, bool))
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         media = [

@@ -4,7 +4,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from .._typing import PyTree, RandomKey
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..images import AbstractColorSpace, Linear, SRGB
 from ..rays import Medium, Ray, Section, Span
 from ._node import AbstractNode
@@ -28,6 +28,12 @@ class Linearised(AbstractNode):
 
     def prepare(self, ray: Ray) -> PyTree:
         return self.volume.prepare(ray)
+
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        return self.volume.propose(section, prepared)
+
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        return self.volume.occupied(ray, part)
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         medium = self.volume.medium(section, prepared, key=key)

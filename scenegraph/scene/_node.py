@@ -1,7 +1,7 @@
 import abc
 from typing import Any
 
-from .._typing import PyTree, RandomKey
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen
@@ -51,6 +51,34 @@ class AbstractNode(AbstractModule):
         **Returns:**
 
         The medium; its density is per unit length of the frame around the node.
+        """
+
+    @abc.abstractmethod
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        """About how dense one sample is: cheaper to ask than `medium`, to find where to look.
+
+        **Arguments:**
+
+        - `section`: the sample, in the frame around the node.
+        - `prepared`: what `prepare` returned for its ray.
+
+        **Returns:**
+
+        A density, per unit length of the frame around the node.
+        """
+
+    @abc.abstractmethod
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        """Whether there may be anything in a short part of a ray.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the frame around the node.
+        - `part`: of it.
+
+        **Returns:**
+
+        False only where nothing is known to be.
         """
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .._typing import PyTree, RandomKey
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..numerics import safe_norm
 from ..rays import Medium, Ray, Section, Span, transform_ray, transform_section
 from ..transforms import AbstractTransform
@@ -33,8 +33,20 @@ class Transformed(AbstractNode):
     def prepare(self, ray: Ray) -> PyTree:
         return self.child.prepare(transform_ray(self.transform.inverse(), ray))
 
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        local = transform_section(self.transform.inverse(), section)
+        return self.child.propose(local, prepared) * _stretch(local, section)
+
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        return self.child.occupied(transform_ray(self.transform.inverse(), ray), part)
+
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         local = transform_section(self.transform.inverse(), section)
         medium = self.child.medium(local, prepared, key=key)
-        stretch = safe_norm(local.gaussian.direction) / safe_norm(section.gaussian.direction)
-        return Medium(medium.density * jnp.asarray(stretch), medium.rgb)
+        return Medium(medium.density * _stretch(local, section), medium.rgb)
+
+
+def _stretch(local: Section, section: Section) -> Scalar:
+    """How much longer the same part of a ray is in the child's frame."""
+    lengths = safe_norm(local.gaussian.direction), safe_norm(section.gaussian.direction)
+    return jnp.asarray(lengths[0] / lengths[1])

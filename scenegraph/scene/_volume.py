@@ -1,11 +1,19 @@
+from typing import Any
+
 import equinox as eqx
 
-from .._typing import PyTree, RandomKey
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..fields import AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
+from ..numerics import Frozen, unfreeze
 from ..rays import Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
+from ._occupancy import Occupancy
+
+
+def _frozen(occupancy: Any) -> Any:
+    return Frozen(occupancy) if isinstance(occupancy, Occupancy) else occupancy
 
 
 class Volume(AbstractNode):
@@ -17,11 +25,21 @@ class Volume(AbstractNode):
     - `bounds`: where the field is looked at; `None` for all of each ray's `near` to `far`.
     - `space`: which numbers the field's colours are. In a scene with lights they are decoded to
       linear light; in one without, all numbers are taken as they are.
+    - `occupancy`: where in the bounds there is nothing; it is frozen.
+    - `proposal`: a cheaper field that says where to look, for `Hierarchical(proposals=True)`; by
+      default the field itself.
     """
 
     field: AbstractField
     bounds: Box | None = eqx.field(default_factory=Box)
     space: AbstractColorSpace = SRGB()
+    occupancy: Occupancy | Frozen | None = eqx.field(converter=_frozen, default=None)
+
+    proposal: AbstractField | None = None
+
+    def __check_init__(self):
+        if self.bounds is None and self.occupancy is not None:
+            raise ValueError("an `occupancy` is of the cells of `bounds`, which are missing.")
 
     def span(self, ray: Ray) -> Span:
         return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)
@@ -30,6 +48,19 @@ class Volume(AbstractNode):
         if isinstance(self.field, AbstractConditionedField):
             return self.span(ray), self.field.condition(ray.view)
         return self.span(ray), ray.view
+
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        density = (self.proposal or self.field).density(section.gaussian)
+        return density if self.bounds is None else overlap(section, prepared[0]) * density
+
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        span = self.span(ray)
+        met = (part.near < span.far) & (part.far > span.near)
+        if self.bounds is None or self.occupancy is None:
+            return met
+        point = ray.at((part.near + part.far) / 2)
+        place = (point - self.bounds.lower) / (self.bounds.upper - self.bounds.lower)
+        return met & unfreeze(self.occupancy).at(place)
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         span, condition = prepared

@@ -22,7 +22,9 @@ from scenegraph.fit import FitConfig, JsonLines, preset, read_log
 from scenegraph.io import read_json, read_picture
 
 
-SMALL = "--batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4 --log-every 1".split()
+SMALL = (
+    "--preset tiny --batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4 --log-every 1"
+).split()
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +124,9 @@ def test_flags_change_the_preset(parsed):
     assert config == dataclasses.replace(preset("mipnerf"), **changed, samples=(3, 4, 5))
 
 
-def test_tiny_is_where_the_settings_start(parsed, tmp_path):
+def test_fast_is_where_the_settings_start(parsed, tmp_path):
     command = parsed(str(tmp_path), "--max-time", "5m")
-    assert command.config == preset("tiny") and command.data == tmp_path
+    assert command.config == preset("fast") and command.data == tmp_path
     assert command.max_time == "5m" and not command.resume
 
 
@@ -139,6 +141,38 @@ def test_time_limit_ends_the_fit(data, tmp_path):
     arguments = ["fit", data, "--out", tmp_path / "run", "--max-time", "1s", *SMALL]
     assert main([str(argument) for argument in arguments]) == 0
     assert 1 <= log_of(tmp_path / "run")[-1][0] < 20_000
+
+
+@pytest.mark.parametrize("target, last", [("1", 2), ("99", 6)])
+def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
+    """The held-out pictures are looked at every other step."""
+    flags = f"--steps 6 --eval-every 2 --target-psnr {target}".split()
+    assert main(["fit", str(data), "--out", str(tmp_path / "run"), *flags, *SMALL]) == 0
+    assert log_of(tmp_path / "run")[-1][0] == last
+    looks = [x for x in read_log(tmp_path / "run" / "metrics.jsonl") if "test_psnr" in x]
+    assert [x["step"] for x in looks] == list(range(2, last + 1, 2))
+    assert all((x["test_psnr"] >= float(target)) == (target == "1") for x in looks)
+
+
+GRID = "--batch-size 32 --width 8 --resolutions 4 8 --capacity 512 --occupancy 8 --candidates 16"
+
+
+def test_fast_fit_from_the_command_line(data, tmp_path, capsys):
+    """Fitted, saved, loaded, resumed and evaluated like the others."""
+    run, flags = tmp_path / "run", [*GRID.split(), "--log-every", "1", "--save-every", "2"]
+    assert main(["fit", str(data), "--out", str(run), "--steps", "20", *flags]) == 0
+    settings, scene = read_json(run / "config.json"), sg.scene.thaw(sg.load(run))
+    assert settings["preset"] == "fast" and settings["fit"]["resolutions"] == [4, 8]
+    known = scene.root.children["field"].child.occupancy.thickness
+    # The pictures say where the box is empty; the rest has been looked at again.
+    assert known.shape == (8, 8, 8) and np.any(known < 0) and np.any(known > 0)
+    assert len(np.unique(known)) > 2
+    assert main(["fit", "--out", str(run), "--resume", "--steps", "22"]) == 0
+    assert [step for step, _ in log_of(run)] == list(range(1, 23))
+    score = read_json(run / "metrics.json")["per_image"][0]["psnr"]
+    views = sg.load_blender(data, "test")
+    image = sg.render(sg.load(run), views.camera(0))
+    assert float(sg.psnr(image.rgb, views.image(0).rgb)) == pytest.approx(score, 1e-4)
 
 
 # --- fit --resume
@@ -209,13 +243,15 @@ def test_unknown_preset(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     "flags, reason",
     [
-        (["--samples", "0"], "at least one sample"),
+        (["--preset", "tiny", "--samples", "0"], "at least one sample"),
+        (["--capacity", "1000"], "power of two"),
+        (["--candidates", "0"], "between 1 and `candidates`"),
         (["--learning-rate", "0"], "must be positive"),
         (["--downscale", "99"], "cannot shrink"),
     ],
 )
 def test_impossible_settings_leave_nothing_behind(data, tmp_path, capsys, flags, reason):
-    refused(["fit", data, "--out", tmp_path / "run", *flags], capsys, reason)
+    refused(["fit", data, "--out", tmp_path / "run", "--steps", "1", *flags], capsys, reason)
     assert not (tmp_path / "run").exists()
 
 

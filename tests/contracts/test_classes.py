@@ -14,6 +14,7 @@ from jaxtyping import AbstractArray, Float
 import scenegraph as sg
 from contract_table import INSTANCES
 from scenegraph.data import RayBatches, Views
+from scenegraph.integrators._occupancy_march import Listed, March
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import Stage
 
@@ -22,8 +23,9 @@ def names(instances):
     return [f"{type(x).__name__}-{index}" for index, x in enumerate(instances)]
 
 
-# Stacked cameras and surfaces are not kept in scene files.
-SAVED = [x for x in INSTANCES if not isinstance(x, Views | RayBatches | Stage)]
+# Stacked cameras and surfaces, and what integrators work with, are not kept in scene files.
+UNSAVED = Views | RayBatches | Stage | March | Listed
+SAVED = [x for x in INSTANCES if not isinstance(x, UNSAVED)]
 
 
 # --- Saving

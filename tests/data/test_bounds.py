@@ -1,12 +1,13 @@
 """Boxes found from cameras and opacities alone."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scenegraph as sg
 from blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from helpers import assert_close
-from scenegraph.data import find_bounds, look_centre
+from scenegraph.data import find_bounds, find_empty, look_centre
 
 
 @pytest.mark.parametrize("center, radius", [((0, 0, 0), 0.5), ((100, -50, 20), 3.5)])
@@ -84,3 +85,71 @@ def test_parallel_cameras_have_a_centre_nonetheless():
     places = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     axes = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     assert_close(look_centre(places, axes), [0.5, 0.0, 0.5], 1e-5)
+
+
+# --- Cells of a box that are empty
+
+
+def corners_of(lower, upper, resolution):
+    """All eight of every cell, `cells 8 3`, in the cells' order."""
+    cell = (upper - lower) / resolution
+    low = np.indices((resolution,) * 3).reshape(3, -1).T * cell + lower
+    offsets = np.indices((2, 2, 2)).reshape(3, -1).T * cell
+    return low[:, None] + offsets
+
+
+@pytest.mark.parametrize("resolution", [8, 24])
+@pytest.mark.parametrize("center, radius", [((0, 0, 0), 0.5), ((100, -50, 20), 3.5)])
+def test_cells_of_a_ball_are_never_empty_and_most_others_are(tmp_path, center, radius, resolution):
+    write_ball(tmp_path, {"train": 24}, size=48, center=center, radius=radius)
+    center = np.array(center)
+    lower, upper = center - [2 * radius] * 3, center + [2 * radius, 2 * radius, 1.5 * radius]
+    empty = find_empty(sg.load_blender(tmp_path), lower, upper, resolution)
+    assert empty.shape == (resolution,) * 3 and empty.dtype == bool
+    corners = corners_of(lower, upper, resolution)
+    nearest = np.clip(center, corners[:, 0], corners[:, -1])
+    touched = np.linalg.norm(nearest - center, axis=1) < radius
+    assert touched.sum() > 20 and not np.any(empty.reshape(-1)[touched])
+    # Cameras are above: what is far to the sides, or high up, is seen to be empty.
+    above = corners[:, :, 2].min(1) > center[2] - radius
+    away = np.linalg.norm(nearest - center, axis=1) > (1.5 + 6 / resolution) * radius
+    assert np.mean(empty.reshape(-1)[away & above]) > 0.9
+
+
+def test_cells_of_pictures_without_empty_pixels_may_hold_anything(tmp_path):
+    poses = [look_at(eye) for eye in eyes(3)]
+    rgba = np.full((3, 8, 8, 4), 255, np.uint8)
+    write_split(tmp_path, "train", rgba, poses)
+    write_split(tmp_path, "val", rgba[..., :3], poses)
+    for split in ("train", "val"):
+        views = sg.load_blender(tmp_path, split)
+        assert not np.any(find_empty(views, -np.ones(3), np.ones(3), 4))
+
+
+def test_cells_that_no_picture_shows_may_hold_anything(tmp_path):
+    """Behind the cameras, and beside the pictures."""
+    write_ball(tmp_path, {"train": 6}, size=32)
+    views = sg.load_blender(tmp_path)
+    for place in ([0.0, 0.0, 60.0], [50.0, 0.0, 0.0], [0.0, 0.0, -50.0]):
+        lower, upper = np.array(place) - 0.1, np.array(place) + 0.1
+        empty = find_empty(views, lower, upper, 2)
+        seen = np.zeros(8, bool)
+        for frame in range(views.frames):
+            camera = views.camera(frame)
+            for index, corners in enumerate(corners_of(lower, upper, 2)):
+                pixel = np.asarray(camera.project(jnp.asarray(corners.mean(0), jnp.float32)))
+                inside = np.all((pixel >= 0) & (pixel < 32))
+                seen[index] |= bool(inside)
+        assert not np.any(empty.reshape(-1) & ~seen)
+
+
+def test_empty_cells_do_not_depend_on_scale_and_place(tmp_path):
+    found = []
+    for scale, shift in ((1.0, np.zeros(3)), (7.0, np.array([100.0, -50.0, 20.0]))):
+        folder = tmp_path / str(scale)
+        write_ball(folder, {"train": 8}, size=32, center=shift, radius=0.5 * scale)
+        box = shift - 0.9 * scale, shift + 0.9 * scale
+        found.append(find_empty(sg.load_blender(folder), *box, 12))
+    assert 0.2 < np.mean(found[0]) < 0.9
+    # But for middles whose projection falls on the edge of a pixel.
+    assert np.mean(found[0] != found[1]) < 0.01

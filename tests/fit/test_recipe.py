@@ -30,6 +30,7 @@ from scenegraph.scene import named_leaves
 
 KEY = jax.random.key(0)
 SMALL = FitConfig(width=8, depth=2, view_width=4, samples=(4, 4))
+GRID_LAYERS = ("trunk", "geometry", "head", "view", "rgb")
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +45,14 @@ def test_unknown_preset_names_the_nearest():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_only_the_network_of_a_preset_is_trained(name):
-    config = dataclasses.replace(preset(name), width=8, depth=2)
+    config = dataclasses.replace(preset(name), width=8, depth=2, occupancy=4, capacity=2**10)
     box = (np.zeros(3), np.ones(3)) if config.bounds == "found" else None
-    leaves = named_leaves(make_scene(config, box, key=KEY))
-    assert {path.split(".")[1] for path, _, frozen in leaves if not frozen} == {"field"}
-    assert all(".network." in path for path, _, frozen in leaves if not frozen)
+    empty = np.zeros((4, 4, 4), bool) if config.field == "grid" else None
+    leaves = named_leaves(make_scene(config, box, empty, key=KEY))
+    free = {path for path, _, frozen in leaves if not frozen}
+    names = ("network",) if config.field == "mlp" else ("encoding", *GRID_LAYERS)
+    assert {path.split(".")[2] for path in free} == set(names)
+    assert {path for path, _, _ in leaves if ".field." in path} == free
 
 
 def test_published_preset_has_the_published_size():

@@ -205,3 +205,22 @@ def test_the_choice():
 def test_every_level_needs_samples(samples):
     with pytest.raises(ValueError, match="at least one sample"):
         sg.Hierarchical(samples)
+
+
+# --- Proposals
+
+
+def test_proposals_say_where_to_look():
+    """Weights are those of the proposal's density; the last level is asked where they are."""
+    turn = sg.Similarity([0.1, 0.0, 0.0], [1.0, 0.2, 0.1, 0.0], 1.2)
+    there, elsewhere = (sg.fields.GaussianBlob([0, 0, z], 0.2, 3.0, [1, 1, 1]) for z in (0.4, -0.4))
+    box = sg.Box([-1.0] * 3, [1.0] * 3)
+    one = sg.Scene(sg.Group(a=sg.Transformed(sg.Volume(there, box, proposal=elsewhere), turn)))
+    other = sg.Scene(sg.Group(a=sg.Transformed(sg.Volume(elsewhere, box), turn)))
+    view = sg.PerspectiveCamera.look_at([3.0, 1.0, 0.2], [0.0] * 3, [0.0, 0.0, 1.0], 0.5, 6, 6)
+    rays = sg.data.pixel_rays(view)
+    proposed, last = sg.render_rays(one, rays, sg.Hierarchical((32, 16), proposals=True))
+    asked, same_places = sg.render_rays(other, rays, sg.Hierarchical((32, 16)))
+    assert_close(proposed.weights, asked.weights, 1e-6)
+    assert_close(last.edges, same_places.edges, 1e-6)
+    assert np.abs(np.asarray(last.weights) - np.asarray(same_places.weights)).max() > 1e-3

@@ -1,0 +1,63 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Vector
+from ..numerics import AbstractModule, safe_normalise
+
+
+class SphericalHarmonics(AbstractModule):
+    """Real spherical harmonics of a direction: smooth features of where a ray goes.
+
+    **Arguments:**
+
+    - `degree`: how many bands, 1 to 4; `degree ** 2` features.
+
+    **Source:** Sloan 2008, "Stupid spherical harmonics (SH) tricks", appendix A2.
+    """
+
+    degree: int = eqx.field(static=True, default=4)
+
+    def __check_init__(self):
+        if not 1 <= self.degree <= 4:
+            raise ValueError(f"`degree` must be between 1 and 4; got {self.degree}.")
+
+    @property
+    def size(self) -> int:
+        """How many features there are."""
+        return self.degree**2
+
+    def __call__(self, direction: Vector) -> Float[Array, " features"]:
+        """The features of one direction.
+
+        **Arguments:**
+
+        - `direction`: of any length but zero.
+
+        **Returns:**
+
+        Band by band, each from order `-band` to `band`; orthonormal over the sphere.
+        """
+        x, y, z = safe_normalise(direction)
+        xx, yy, zz = x * x, y * y, z * z
+        one = jnp.ones_like(x)
+        bands = [
+            [0.28209479177387814 * one],
+            [-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x],
+            [
+                1.0925484305920792 * x * y,
+                -1.0925484305920792 * y * z,
+                0.31539156525252005 * (2 * zz - xx - yy),
+                -1.0925484305920792 * x * z,
+                0.5462742152960396 * (xx - yy),
+            ],
+            [
+                -0.5900435899266435 * y * (3 * xx - yy),
+                2.890611442640554 * x * y * z,
+                -0.4570457994644658 * y * (4 * zz - xx - yy),
+                0.3731763325901154 * z * (2 * zz - 3 * xx - 3 * yy),
+                -0.4570457994644658 * x * (4 * zz - xx - yy),
+                1.445305721320277 * z * (xx - yy),
+                -0.5900435899266435 * x * (xx - 3 * yy),
+            ],
+        ]
+        return jnp.stack([x for band in bands[: self.degree] for x in band])

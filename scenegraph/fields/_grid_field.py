@@ -1,0 +1,96 @@
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
+from ..encodings import AbstractEncoding, SphericalHarmonics
+from ..rays import AbstractGaussian, Medium
+from ._base import AbstractConditionedField
+from ._network import Dense, dense_layers
+
+
+# Beyond these the exponential is too thin to be seen, or as good as solid.
+_THIN, _SOLID = -15.0, 12.0
+
+
+class GridField(AbstractConditionedField):
+    """Density and colour from features in space and two small networks: fast to fit.
+
+    The first network reads the features and gives density and a few numbers more; the second reads
+    these, and spherical harmonics of the direction, and gives the colour.
+
+    **Arguments:**
+
+    - `encoding`: of the sample, such as `Grid`.
+    - `width`: of both networks' hidden layer.
+    - `geometry`: how many numbers go from the first network to the second.
+    - `view_degree`: bands of the direction's spherical harmonics.
+    - `density_bias`: density is `exp(raw + bias)`.
+    - `precision`: `float32`, or `bfloat16` for the matrix products alone: the weights that are
+      fitted stay as they are.
+    - `key`: for the weights. Keyword only argument.
+
+    **Source:** Müller et al. 2022, "Instant neural graphics primitives", section 5.4.
+    """
+
+    encoding: AbstractEncoding
+    view_encoding: SphericalHarmonics
+    trunk: Dense
+    geometry: Dense
+    head: Dense
+    view: Dense
+    rgb: Dense
+    density_bias: float = eqx.field(static=True)
+    precision: Literal["float32", "bfloat16"] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        encoding: AbstractEncoding,
+        width: int = 32,
+        geometry: int = 15,
+        *,
+        view_degree: int = 4,
+        density_bias: float = 0.0,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        key: RandomKey,
+    ):
+        self.encoding, self.view_encoding = encoding, SphericalHarmonics(view_degree)
+        sizes = (
+            (encoding.size, width),
+            (width, geometry + 1),
+            (geometry, width),
+            (self.view_encoding.size, width),
+            (width, 3),
+        )
+        layers = dense_layers(sizes, key=key)
+        self.trunk, self.geometry, self.head, self.view, self.rgb = layers
+        self.density_bias, self.precision = density_bias, precision
+
+    def condition(self, view: Vector) -> PyTree:
+        return self.view(self.view_encoding(view))
+
+    def medium(
+        self, gaussian: AbstractGaussian, condition: PyTree, *, key: RandomKey | None = None
+    ) -> Medium:
+        del key
+        hidden = self._hidden(gaussian)
+        seen = jax.nn.relu(self._apply(self.head, hidden[1:]) + condition)
+        return Medium(self._density(hidden[0]), jax.nn.sigmoid(self._apply(self.rgb, seen)))
+
+    def density(self, gaussian: AbstractGaussian) -> Scalar:
+        return self._density(self._hidden(gaussian)[0])
+
+    def _hidden(self, gaussian: AbstractGaussian) -> Float[Array, " hidden"]:
+        read = jax.nn.relu(self._apply(self.trunk, self.encoding(gaussian)))
+        return self._apply(self.geometry, read)
+
+    def _apply(self, layer: Dense, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        if self.precision == "float32":
+            return layer(x)
+        weight, rounded = layer.weight.astype(jnp.bfloat16), x.astype(jnp.bfloat16)
+        return jnp.matmul(weight, rounded, preferred_element_type=x.dtype) + layer.bias
+
+    def _density(self, raw: Scalar) -> Scalar:
+        return jnp.exp(jnp.clip(raw + self.density_bias, _THIN, _SOLID))

@@ -1,0 +1,101 @@
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar, Vector
+from ..numerics import compact, is_frozen, unfreeze
+from ..rays import Gaussian
+from ._volume import Volume
+
+
+_DECAY = 0.9
+# Of all cells, one in so many is asked at a time.
+_PART = 8
+
+
+def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
+    """Asks fields again how dense they are, in some of the cells that may hold anything.
+
+    A cell keeps the larger of what is found at a random place in it and of nine tenths of what it
+    had: one thin place does not empty it, and a field may change its mind.
+
+    **Arguments:**
+
+    - `scene`: or any part of one. Volumes that have an occupancy, and are not frozen themselves,
+      are changed.
+    - `key`: for the cells and places. Keyword only argument.
+
+    **Returns:**
+
+    The scene with new occupancies.
+
+    **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix C.
+    """
+
+    def is_node(node: Any) -> bool:
+        return is_frozen(node) or isinstance(node, Volume)
+
+    nodes, structure = jax.tree.flatten(scene, is_leaf=is_node)
+    keys = jax.random.split(key, len(nodes))
+    fresh = [
+        _refreshed(node, k) if has_occupancy(node) else node
+        for node, k in zip(nodes, keys, strict=True)
+    ]
+    return jax.tree.unflatten(structure, fresh)
+
+
+def has_occupancy(node: Any) -> bool:
+    """Whether a node is a volume that knows where it is empty.
+
+    **Arguments:**
+
+    - `node`: anything.
+
+    **Returns:**
+
+    True for a `Volume` with an occupancy.
+    """
+    return isinstance(node, Volume) and node.occupancy is not None
+
+
+def _refreshed(volume: Volume, key: RandomKey) -> Volume:
+    opened = unfreeze(volume)
+    shape = opened.occupancy.thickness.shape
+    old = opened.occupancy.thickness.reshape(-1)
+    pick, place = jax.random.split(key)
+    cells, valid = _some_cells(old >= 0, pick)
+    lower, upper = opened.bounds.lower, opened.bounds.upper
+    edges = (upper - lower) / jnp.asarray(shape)
+    corners = jnp.stack(jnp.unravel_index(cells, shape), axis=-1)
+    points = lower + (corners + jax.random.uniform(place, corners.shape)) * edges
+
+    def thickness(point: Vector) -> Scalar:
+        return opened.field.density(_point(point)) * jnp.max(edges)
+
+    seen = jax.vmap(thickness)(points)
+    new = jnp.where(valid, jnp.maximum(_DECAY * old[cells], seen), old[cells])
+    # Places without a cell repeat one, and must not overwrite what it gets.
+    fresh = old.at[jnp.where(valid, cells, old.size)].set(new, mode="drop").reshape(shape)
+    return eqx.tree_at(_thickness, volume, fresh)
+
+
+def _thickness(volume: Any) -> Array:
+    """Where a volume has it, also one whose wrappers have been opened."""
+    known = volume.occupancy
+    return (known.value if is_frozen(known) else known).thickness
+
+
+def _some_cells(
+    possible: Bool[Array, " cells"], key: RandomKey
+) -> tuple[Int[Array, " some"], Bool[Array, " some"]]:
+    """The next cells that may hold anything, from a random one on."""
+    start = jax.random.randint(key, (), 0, possible.size)
+    found = compact(jnp.roll(possible, -start), max(1, possible.size // _PART))
+    return (found.indices + start) % possible.size, found.valid
+
+
+def _point(place: Float[Array, "3"]) -> Gaussian:
+    nothing = jnp.zeros_like(place[0])
+    return Gaussian(place, jnp.zeros_like(place), nothing, nothing)

@@ -1,0 +1,116 @@
+"""The fast field against the clock: fresh processes, everything counted, views never seen."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from measure import report, timed
+
+import scenegraph as sg
+
+
+RUN = pathlib.Path(__file__).parent / "fast_run.py"
+# Seconds, and the decibels that are due by then: at 200 x 200 and at 100 x 100 pixels.
+GOALS = {4: {40: 30.0, 90: 32.0, 180: 33.5}, 8: {15: 28.0, 30: 28.0}}
+
+
+def main(
+    runs: int = 3,
+    curves: float = 180.0,
+    out: pathlib.Path = pathlib.Path("docs/benchmarks/fast.json"),
+) -> None:
+    """Fits the chair; with `--curves 0` without the slow presets' curves."""
+    figures: dict[str, Any] = {"calibration_seconds": _calibration(), "fits": []}
+    for downscale, goals in GOALS.items():
+        for seconds, due in goals.items():
+            fits = [_run(seconds=seconds, downscale=downscale) for _ in range(runs)]
+            one = {"downscale": downscale, "seconds": seconds, "due": due, "fits": fits}
+            one["median_psnr"] = float(np.median([fit["psnr"] for fit in fits]))
+            figures["fits"].append(one)
+            print(json.dumps({**one, "fits": len(fits)}), flush=True)
+    if curves > 0:
+        figures["curves"] = {name: _curve(name, curves) for name in ("fast", "tiny", "mipnerf")}
+        _plot(figures["curves"], out.parent.parent / "pictures" / "fast-curves.png")
+    figures |= {"step_milliseconds": _costs(), "calibration_seconds_after": _calibration()}
+    report(out, figures)
+
+
+def _run(**options: Any) -> dict[str, Any]:
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    done = subprocess.run(
+        [sys.executable, str(RUN), *flags], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _curve(name: str, seconds: float) -> list[list[float]]:
+    fit = _run(preset_name=name, seconds=seconds, look_every=seconds / 25, views=25)
+    return [*fit["curve"], [fit["seconds"], fit["psnr"]]]
+
+
+def _calibration() -> float:
+    """A fixed job of the kinds that matter here: products, gathers and scattered sums."""
+    table = jax.random.normal(jax.random.key(0), (2**19, 4))
+    rows = jax.random.randint(jax.random.key(1), (2**19,), 0, 2**19)
+    weights = jax.random.normal(jax.random.key(2), (64, 64))
+
+    @jax.jit
+    def job(table: jax.Array) -> jax.Array:
+        read = table[rows].reshape(-1, 64)
+        for _ in range(8):
+            read = jnp.tanh(read @ weights)
+        return table.at[rows].add(read.reshape(-1, 4))
+
+    begin = time.perf_counter()
+    timed(lambda: job(table), 40)
+    return time.perf_counter() - begin
+
+
+def _costs() -> dict[str, dict[int, float]]:
+    """Milliseconds of value and gradient of a batch, by the cells of the occupancy and by the room
+    for samples. The occupancy knows nothing, so that every sample there is room for is asked."""
+    cells = {n: _cost(n, 16) for n in (16, 32, 64, 128)}
+    room = {budget: _cost(64, budget) for budget in (8, 16, 32, 64)}
+    return {"occupancy_cells": cells, "samples_a_ray": room}
+
+
+def _cost(cells: int, budget: int, rays: int = 2048) -> float:
+    key = jax.random.key(0)
+    field = sg.fields.GridField(sg.encodings.Grid(key=key), key=key)
+    box = sg.Box([-1.0] * 3, [1.0] * 3)
+    occupancy = sg.scene.Occupancy.everywhere(cells)
+    scene = sg.Scene(sg.Group(field=sg.Volume(field, box, occupancy=occupancy)))
+    camera = sg.PerspectiveCamera.look_at([0, -3, 1], [0] * 3, [0, 0, 1], 0.5, rays // 32, 32)
+    many = sg.data.pixel_rays(camera)
+    march = sg.integrators.OccupancyMarch(budget, budget)
+
+    batch = sg.data.Batch(many, jnp.zeros((rays, 3)), jnp.ones(rays))
+    loss = sg.fitting.RenderLoss(integrator=march)
+
+    @eqx.filter_jit
+    def step(scene: sg.Scene) -> Any:
+        return eqx.filter_value_and_grad(lambda s: loss(s, None, batch, key), has_aux=True)(scene)
+
+    return 1e3 * timed(lambda: step(scene), 20).median
+
+
+def _plot(curves: dict[str, list[list[float]]], path: pathlib.Path) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for name, points in curves.items():
+        seconds, psnr = np.transpose(points)
+        axes.plot(seconds, psnr, marker=".", label=name)
+    axes.set(xlabel="seconds from the start of the process", ylabel="PSNR of test views in dB")
+    axes.set(xscale="log", title="chair, 200 x 200 pixels, two cores")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,109 @@
+"""One fit in a fresh process: how good it is after so many seconds, all of them counted."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import resource
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import tyro
+
+import scenegraph as sg
+from scenegraph.cli._time import process_age
+from scenegraph.fit import (
+    Deadline,
+    evaluate,
+    Every,
+    find_box,
+    find_hull,
+    fit,
+    load_views,
+    make_batches,
+    make_loss,
+    make_optimizer,
+    make_scene,
+    preset,
+)
+
+
+def main(
+    preset_name: str = "fast",
+    seconds: float = 40.0,
+    downscale: int = 4,
+    scene: str = "chair",
+    look_every: float = 0.0,
+    views: int = 25,
+    set: tuple[str, ...] = (),
+) -> None:
+    """Fits until the process is so old, not counting looks on the way; prints one line of JSON."""
+    folder = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
+    config = dataclasses.replace(preset(preset_name), downscale=downscale, **_changes(set))
+    train, test = (load_views(config, folder, split) for split in ("train", "test"))
+    frames = np.unique(np.linspace(0, test.frames - 1, views).round().astype(int)).tolist()
+    box = find_box(config, train)
+    key = jax.random.key(config.seed)
+    start = make_scene(config, box, find_hull(config, train, box), key=jax.random.fold_in(key, 1))
+    curve = _Curve(test, frames[::5], look_every)
+    deadline = _Paused(time.monotonic() + seconds - process_age(), curve)
+    result = fit(
+        start,
+        make_batches(config, train, box),
+        optimizer=make_optimizer(config),
+        loss=make_loss(config),
+        steps=config.steps,
+        key=key,
+        callbacks=[Every(1, curve)] if look_every else [],
+        deadline=deadline,
+    )
+    jax.block_until_ready(result.scene)
+    age = process_age() - curve.paused
+    scores = evaluate(result.scene, test, frames=frames)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    answer = {
+        "seconds": age,
+        "psnr": float(np.mean([score.psnr for score in scores])),
+        "ssim": float(np.mean([score.ssim for score in scores])),
+        "steps": int(result.state.step),
+        "peak_memory_gib": peak,
+    }
+    print(json.dumps({**answer, "curve": curve.points} if look_every else answer))
+
+
+def _changes(given: tuple[str, ...]) -> dict[str, Any]:
+    pairs = (item.split("=", 1) for item in given)
+    return {name: json.loads(value) for name, value in pairs}
+
+
+class _Curve:
+    """Looks at held-out pictures every so many seconds, off the clock."""
+
+    def __init__(self, views: sg.data.Views, frames: list[int], every: float):
+        self.views, self.frames, self.every = views, frames, every
+        self.paused, self.points = 0.0, []
+
+    def __call__(self, progress: Any) -> None:
+        age = process_age() - self.paused
+        if self.points and age < self.points[-1][0] + self.every:
+            return
+        begin = time.monotonic()
+        scores = evaluate(progress.state.model, self.views, frames=self.frames)
+        self.points.append((age, float(np.mean([score.psnr for score in scores]))))
+        self.paused += time.monotonic() - begin
+
+
+@dataclasses.dataclass(frozen=True)
+class _Paused(Deadline):
+    """A deadline that waits while the curve is looked at."""
+
+    curve: _Curve
+
+    def horizon(self, step: int, steps: int, rate: float) -> float:
+        return Deadline(self.at + self.curve.paused).horizon(step, steps, rate)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
