@@ -39,6 +39,8 @@ from ._schedule import LogLinear, mip_nerf_optimizer
 
 
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
+# Samples a ray to begin with; a fit finds what it needs.
+_BUDGET = 16
 _ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
 
 
@@ -145,7 +147,15 @@ def make_scene(
     **Returns:**
 
     The scene; all but the network is frozen.
+
+    **Errors:**
+
+    `ValueError` for a grid without a box.
     """
+    if config.field == "grid" and box is None:
+        raise ValueError(
+            "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
+        )
     # One compiled program instead of one for each layer.
     field = eqx.filter_jit(make_field)(config, key=key)
     volume = Volume(field, bounds=None) if box is None else _boxed(field, empty, *box)
@@ -235,7 +245,8 @@ def make_integrator(
     """
     if config.field == "grid":
         across = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
-        return OccupancyMarch(config.candidates, step=across / config.candidates)
+        steps = max(1, config.candidates)  # What is less, the integrator refuses.
+        return OccupancyMarch(config.candidates, min(_BUDGET, steps), across / steps)
     return Hierarchical(
         samples=tuple(config.samples),
         beam=Cone() if config.ray_shape == "cone" else Cylinder(),

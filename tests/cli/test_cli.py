@@ -154,7 +154,7 @@ def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
     assert all((x["test_psnr"] >= float(target)) == (target == "1") for x in looks)
 
 
-GRID = "--batch-size 32 --width 8 --resolutions 4 8 --capacity 512 --occupancy 8 --candidates 16"
+GRID = "--batch-size 32 --width 8 --resolutions 4 8 --capacity 512 --occupancy 8 --candidates 12"
 
 
 def test_fast_fit_from_the_command_line(data, tmp_path, capsys):

@@ -64,7 +64,7 @@ def test_a_place_has_the_thickness_of_its_cell():
     thickness = rng.uniform(-1, 1, size=(2, 3, 5))
     known = Occupancy(thickness, 0.1)
     for place in rng.uniform(-0.1, 1.1, size=(60, 3)):
-        x, y, z = (min(max(int(np.floor(p * n)), 0), n - 1) for p, n in zip(place, (2, 3, 5)))
+        x, y, z = np.clip(np.floor(place * (2, 3, 5)).astype(int), 0, (1, 2, 4))
         assert bool(known.at(jnp.asarray(place))) == (thickness[x, y, z] > 0.1)
 
 
