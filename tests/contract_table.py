@@ -102,7 +102,7 @@ NODES = [
     scene.Linearised(VOLUMES[1]),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
-SCENE = scene.Scene(NODES[4], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
+SCENE = scene.Scene(NODES[5], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
 VIEWS = data.Views(
     jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
     data.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
