@@ -94,11 +94,11 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Two minutes of fitting the data set that the library makes for itself."""
+    """A minute of fitting the data set that the library makes for itself."""
     session.install(".")
     out = pathlib.Path(session.create_tmp()) / "demo"
     shutil.rmtree(out, ignore_errors=True)
-    session.run("scenegraph", "fit", "--out", str(out), "--preset", "tiny", "--max-time", "120s")
+    session.run("scenegraph", "fit", "--out", str(out), "--max-time", "60s")
 
 
 @nox.session
