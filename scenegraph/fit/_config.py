@@ -73,37 +73,30 @@ class FitConfig:
     save_every: int = 1000  # steps between checkpoints; 0 for only at the end
 
 
+_FAST = FitConfig(
+    batch_size=2048,
+    field="grid",
+    width=32,
+    learning_rate=2e-2,
+    final_learning_rate=1e-3,
+    delay_steps=20,
+    adam_b2=0.99,
+    adam_epsilon=1e-15,
+    log_every=250,
+    eval_every=2500,
+    save_every=5000,
+)
 PRESETS = {
-    "fast": FitConfig(
-        batch_size=2048,
-        field="grid",
-        width=32,
-        learning_rate=2e-2,
-        final_learning_rate=1e-3,
-        delay_steps=20,
-        adam_b2=0.99,
-        adam_epsilon=1e-15,
-        log_every=250,
-        eval_every=2500,
-        save_every=5000,
-    ),
-    "fast-gpu": FitConfig(
+    "fast": _FAST,
+    "fast-gpu": dataclasses.replace(
+        _FAST,
         batch_size=2**16,
-        field="grid",
         resolutions=(16, 32, 64, 128, 256, 512),
         capacity=2**19,
         occupancy=128,
         candidates=512,
         width=64,
         precision="bfloat16",
-        learning_rate=2e-2,
-        final_learning_rate=1e-3,
-        delay_steps=20,
-        adam_b2=0.99,
-        adam_epsilon=1e-15,
-        log_every=250,
-        eval_every=2500,
-        save_every=5000,
     ),
     "tiny": FitConfig(),
     "mipnerf": FitConfig(

@@ -86,22 +86,21 @@ def next_room(loss: Any, state: FitState) -> Any:
 
     **Arguments:**
 
-    - `loss`: as for `step`.
+    - `loss`: from `first_room`, which has decided on an integrator where samples share a budget.
     - `state`: after a step that is done.
 
     **Returns:**
 
     The loss, which changes seldom: every budget is compiled once.
     """
-    terms = state.extra
-    if not isinstance(terms, LossTerms) or not shares_room(loss, state.model):
-        return loss
-    if not int(state.step):
+    # Called at every step: nothing here may look through the scene.
+    terms, integrator = state.extra, getattr(loss, "integrator", None)
+    now = None if integrator is None else budget_of(integrator)
+    if now is None or not isinstance(terms, LossTerms) or not int(state.step):
         return loss
     short = float(terms.left_out) > 0
     if not short and int(state.step) % _PATIENCE:
         return loss
-    now = budget_of(_integrator(loss, state.model)) or 0
     other = _with_room(loss, state.model, max(float(terms.asked), now * short))
     budget = budget_of(_integrator(other, state.model)) or 0
     return other if budget > now or budget <= _WORTH * now else loss

@@ -34,7 +34,6 @@ class Volume(AbstractNode):
     bounds: Box | None = eqx.field(default_factory=Box)
     space: AbstractColorSpace = SRGB()
     occupancy: Occupancy | Frozen | None = eqx.field(converter=_frozen, default=None)
-
     proposal: AbstractField | None = None
 
     def __check_init__(self):
