@@ -23,7 +23,7 @@ _EVERY = 16
 # More room than the last batch needed, because the next may need more.
 _SPARE = 1.2
 # A smaller budget is worth its compilation from this part of the present one on.
-_WORTH = 0.5
+_WORTH = 0.7
 # Steps between two looks at whether less room would do.
 _PATIENCE = 256
 

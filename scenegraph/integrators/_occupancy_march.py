@@ -68,7 +68,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
     **Arguments:**
 
-    - `candidates`: most steps of a ray.
+    - `candidates`: most steps of a ray; at least 2.
     - `budget`: for how many samples a ray there is room, on average; with as many as `candidates`
       there always is.
     - `step`: their length in space; 0 for what makes `candidates` steps of what a ray sees, which
@@ -84,6 +84,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
     beam: AbstractBeam = Cone()
 
     def __check_init__(self):
+        if self.candidates < 2:  # Jitter takes one away.
+            raise ValueError(f"`candidates` must be at least 2; got {self.candidates}.")
         if not 1 <= self.budget <= self.candidates:
             raise ValueError(
                 f"`budget` must be between 1 and `candidates`, which is {self.candidates}; got "
