@@ -1,6 +1,7 @@
 """The picture record, colour spaces and resizing."""
 
 from ._color import linear_to_srgb as linear_to_srgb, srgb_to_linear as srgb_to_linear
+from ._color_maps import color_map as color_map
 from ._image import (
     AbstractColorSpace as AbstractColorSpace,
     as_bytes as as_bytes,
