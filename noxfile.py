@@ -21,6 +21,10 @@ CACHE = {
 }
 
 
+# The tools, and the small extras that have tests; a test whose extra is not there is skipped.
+WITH_EXTRAS = ".[dev,metrics,tensorboard]"
+
+
 def pinned(name: str) -> str:
     """The requirement of one development tool, so that its version stands in pyproject only."""
     return next(line for line in EXTRAS["dev"] if line.split("==")[0] == name)
@@ -29,14 +33,14 @@ def pinned(name: str) -> str:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones."""
-    session.install("-e", ".[dev]")
+    session.install("-e", WITH_EXTRAS)
     session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=CACHE)
 
 
 @nox.session
 def slow(session: nox.Session) -> None:
     """The slow tests, one at a time."""
-    session.install("-e", ".[dev]")
+    session.install("-e", WITH_EXTRAS)
     session.run("pytest", "-m", "slow", *session.posargs, env=CACHE)
 
 
@@ -47,6 +51,13 @@ def torch(session: nox.Session) -> None:
     session.install("-e", ".[dev]", "torch==2.13.0")
     page = "tests/test_docs.py::test_code_blocks_run[interop.md]"
     session.run("pytest", "tests/interop", page, *session.posargs, env=CACHE)
+
+
+@nox.session
+def lpips(session: nox.Session) -> None:
+    """LPIPS, beside PyPI's PyTorch and torchvision, which take gigabytes."""
+    session.install("-e", ".[dev,lpips]")
+    session.run("pytest", "tests/losses/test_lpips.py", *session.posargs, env=CACHE)
 
 
 @nox.session
