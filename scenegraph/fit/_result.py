@@ -94,7 +94,7 @@ def _missing(results: Sequence[Result]) -> Iterator[str]:
     names: dict[tuple[str, str], list[str]] = {}
     for result in results:
         for metric, reason in result.metrics.get("missing", {}).items():
-            names.setdefault((metric, reason), []).append(result.name)
+            if metric != "average":  # It is missing where another is.
+                names.setdefault((metric, reason), []).append(result.name)
     for (metric, reason), runs in names.items():
-        shown = metric if metric == "average" else metric.upper()
-        yield f"{', '.join(runs)}: no {shown} ({reason})"
+        yield f"{', '.join(runs)}: no {metric.upper()} ({reason})"

@@ -68,7 +68,7 @@ def summary(
     picture's own scores, and the protocol. `None` stands for what was not measured in every
     picture.
     """
-    sizes = sorted({score.size for score in scores}, key=lambda size: -max(size))
+    sizes = sorted({score.size for score in scores}, key=lambda size: (-max(size), -size[0]))
     groups = [[score for score in scores if score.size == size] for size in sizes]
     scales = [
         {"scale": label, "size": list(size), "pictures": len(group), **_statistics(group)}
