@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import sys
 
 import equinox as eqx
 import imageio.v3 as iio
@@ -152,6 +153,25 @@ def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
     looks = [x for x in read_log(tmp_path / "run" / "metrics.jsonl") if "test_psnr" in x]
     assert [x["step"] for x in looks] == list(range(2, last + 1, 2))
     assert all((x["test_psnr"] >= float(target)) == (target == "1") for x in looks)
+
+
+def test_tensorboard_gets_numbers_and_pictures(data, tmp_path):
+    pytest.importorskip("tensorboardX", reason="needs tensorboardX: scenegraph[tensorboard]")
+    run = tmp_path / "run"
+    flags = ["--steps", "3", "--eval-every", "2", "--tensorboard", *SMALL]
+    assert main(["fit", str(data), "--out", str(run), *flags]) == 0
+    (events,) = (run / "tensorboard").iterdir()
+    told = events.read_bytes()
+    # Two levels at three steps; one picture.
+    assert told.count(b"train_losses_1") == told.count(b"learning_rate") == 3
+    assert told.count(b"test_pred_color") == told.count(b"test_target") == 1
+
+
+def test_tensorboard_that_is_not_there(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    arguments = ["fit", data, "--out", tmp_path / "run", "--tensorboard", *SMALL]
+    refused(arguments, capsys, "--tensorboard needs `pip install scenegraph[tensorboard]`")
+    assert not (tmp_path / "run").exists()
 
 
 GRID = "--batch-size 32 --width 8 --resolutions 4 8 --capacity 512 --occupancy 8 --candidates 12"
