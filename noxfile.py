@@ -25,6 +25,10 @@ HASTY = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 OPTIMISED = "golden or compiler"
 
 
+# The tools, and the small extras that have tests; a test whose extra is not there is skipped.
+WITH_EXTRAS = ".[dev,metrics,tensorboard]"
+
+
 def pinned(name: str) -> str:
     """The requirement of one development tool, so that its version stands in pyproject only."""
     return next(line for line in EXTRAS["dev"] if line.split("==")[0] == name)
@@ -33,7 +37,7 @@ def pinned(name: str) -> str:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones; or those that the arguments after `--` name."""
-    session.install("-e", ".[dev]")
+    session.install("-e", WITH_EXTRAS)
     pytest = "pytest", "-n", "2", "--dist", "worksteal"
     if session.posargs:
         session.run(*pytest, *session.posargs, env=CACHE)
@@ -45,7 +49,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def slow(session: nox.Session) -> None:
     """The slow tests."""
-    session.install("-e", ".[dev]")
+    session.install("-e", WITH_EXTRAS)
     pytest = "pytest", "-n", "2", "--dist", "worksteal"
     session.run(*pytest, "-m", "slow", *session.posargs, env=CACHE)
 
@@ -57,6 +61,13 @@ def torch(session: nox.Session) -> None:
     session.install("-e", ".[dev]", "torch==2.13.0")
     page = "tests/test_docs.py::test_code_blocks_run[interop.md]"
     session.run("pytest", "tests/interop", page, *session.posargs, env=CACHE)
+
+
+@nox.session
+def lpips(session: nox.Session) -> None:
+    """LPIPS, beside PyPI's PyTorch and torchvision, which take gigabytes."""
+    session.install("-e", ".[dev,lpips]")
+    session.run("pytest", "tests/losses/test_lpips.py", *session.posargs, env=CACHE)
 
 
 @nox.session

@@ -20,7 +20,17 @@ import architecture_classes as arch_classes
 
 ROOT = pathlib.Path(__file__).parent.parent
 FLOORS = tomllib.loads((ROOT / "tests" / "floors.toml").read_text())["floors"]
-OPTIONAL = ["imageio_ffmpeg", "matplotlib", "tensorboardX", "torch", "trimesh", "tyro", "viser"]
+OPTIONAL = [
+    "flip_evaluator",
+    "imageio_ffmpeg",
+    "lpips",
+    "matplotlib",
+    "tensorboardX",
+    "torch",
+    "trimesh",
+    "tyro",
+    "viser",
+]
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,29 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..fit import evaluate, load_views, open_run, Run, summary
-from ..io import FileError, write_json
+from ..fit import (
+    evaluate,
+    find_measures,
+    load_views,
+    markdown,
+    Measures,
+    metric_table,
+    open_run,
+    protocol_of,
+    report,
+    Run,
+    summary,
+)
+from ..images import Image
+from ..io import FileError
 from ..scene import load, Scene
 from ._console import say
+from ._pace import Pace
 
 
 @dataclasses.dataclass(frozen=True)
 class Eval:
-    """Score a fitted scene on held-out pictures; writes RUN/metrics.json and pictures."""
+    """Score a fitted scene on held-out pictures; writes RUN/metrics.json, metrics.md, pictures."""
 
     run: Annotated[pathlib.Path, tyro.conf.Positional]
     """A run folder."""
@@ -23,15 +37,30 @@ class Eval:
     data: pathlib.Path | None = None
     """The data folder; by default the one that was fitted."""
 
+    lpips: bool = True
+    """Measure LPIPS too, if its extra and its weights are there; a CPU takes seconds a picture."""
+
+    lpips_weights: pathlib.Path | None = None
+    """A file with torchvision's weights of VGG16, for LPIPS; by default the one that
+    SCENEGRAPH_LPIPS_WEIGHTS names, or the one that PyTorch has. Nothing is ever downloaded."""
+
     def main(self) -> None:
-        """Evaluates and prints the means."""
+        """Evaluates and prints means and standard deviations."""
         run = open_run(self.run)
         _, others = run.load_config()
         folder = self.data or remembered_data(run, others)
-        metrics = evaluate_run(run, load(run.folder), folder, self.split)
-        for name in ("psnr", "ssim", "psnr_8bit", "ssim_8bit"):
-            say(f"{name:>10}  {metrics[name]:.4f}")
-        say(f"wrote {run.metrics}")
+        measures = find_measures(lpips=self.lpips, lpips_weights=self.lpips_weights)
+        for reason in measures.missing.values():
+            say(f"left out: {reason}")
+        metrics = evaluate_run(run, load(run.folder), folder, self.split, measures=measures)
+        print(markdown(metric_table(metrics)))
+        say(f"wrote {run.metrics}, {run.report} and {run.pictures}")
+
+
+# What a fit ends with is a glance.
+_QUICK = Measures(
+    missing={name: "`scenegraph eval` measures it" for name in ("flip", "lpips", "average")}
+)
 
 
 def evaluate_run(
@@ -40,8 +69,9 @@ def evaluate_run(
     folder: pathlib.Path,
     split: str | None,
     frames: list[int] | None = None,
+    measures: Measures = _QUICK,
 ) -> dict[str, Any]:
-    """Scores a run on a split, and writes metrics and pictures beside the truth.
+    """Scores a run on a split, and writes metrics, and pictures beside the truth.
 
     **Arguments:**
 
@@ -50,6 +80,7 @@ def evaluate_run(
     - `folder`: the data folder.
     - `split`: which pictures; `None` for the best held-out split there is.
     - `frames`: numbers of the pictures to score; `None` for all.
+    - `measures`: what to compare by, beside PSNR and SSIM.
 
     **Returns:**
 
@@ -58,26 +89,17 @@ def evaluate_run(
     config, _ = run.load_config()
     split = split or held_out_split(folder)
     views = load_views(config, folder, split)
-    scores = evaluate(
-        scene,
-        views,
-        frames=frames,
-        seen=lambda frame, image, truth: run.save_pair(f"{split}_{frame:03d}", image, truth),
-    )
-    protocol = {
-        "split": split,
-        "pictures": len(scores),
-        "of": views.frames,
-        "size": [int(views.widths[0]), int(views.heights[0])],
-        "downscale": config.downscale,
-        "background": config.background,
-        "samples": "deterministic",
-        "psnr": "mean over pictures, float, not clipped",
-        "ssim": "11x11 Gaussian window, sigma 1.5, valid pixels",
-        "8bit": "clipped and rounded to 8 bits",
-    }
-    metrics = summary(scores, protocol)
-    write_json(run.metrics, metrics)
+    pace = Pace(views.frames if frames is None else len(frames))
+
+    def seen(frame: int, image: Image, truth: Image) -> None:
+        run.save_pair(f"{split}_{frame:03d}", image, truth)
+        run.save_errors(f"{split}_{frame:03d}_error", image, truth)
+        pace.tick()
+
+    scores = evaluate(scene, views, frames=frames, seen=seen, measures=measures)
+    protocol = {"data": str(folder), **protocol_of(config, views, split, len(scores), measures)}
+    metrics = summary(scores, protocol, measures.missing)
+    run.save_metrics(metrics, report(metrics))
     return metrics
 
 

@@ -1,6 +1,8 @@
+import contextlib
 import dataclasses
 import pathlib
 import time
+from collections.abc import Iterator
 from typing import Annotated
 
 import jax
@@ -28,12 +30,15 @@ from ..fit import (
     make_loss,
     make_optimizer,
     make_scene,
+    make_schedule,
     open_run,
     preset,
     Progress,
     Run,
     start_state,
+    TensorBoard,
 )
+from ..io import import_extra
 from ..scene import save
 from ._console import say
 from ._eval import held_out_split
@@ -62,6 +67,10 @@ class Fit:
     target_psnr: float | None = None
     """Stop when the held-out pictures that are looked at on the way are as good as this, in dB."""
 
+    tensorboard: bool = False
+    """Write curves and held-out pictures for TensorBoard, into RUN/tensorboard (with the extra
+    `tensorboard`)."""
+
     resume: bool = False
     """Go on with the fit in --out from its last checkpoint."""
 
@@ -72,6 +81,8 @@ class Fit:
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
         limit = None if self.max_time is None else seconds_of(self.max_time)
+        if self.tensorboard:
+            import_extra("tensorboardX", "tensorboard", "--tensorboard")
         run = open_run(self.out or _next_free())
         run.check(resume=self.resume)
         folder = self._data_folder(run)
@@ -112,17 +123,18 @@ class Fit:
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
         try:
-            result = fit(
-                scene,
-                batches,
-                optimizer=optimizer,
-                loss=loss,
-                steps=config.steps,
-                key=key,
-                callbacks=_callbacks(run, config, held_out, self.target_psnr),
-                state=state,
-                deadline=None if limit is None else _deadline(limit - finale.seconds),
-            )
+            with _board(self.tensorboard, run, config, held_out) as board:
+                result = fit(
+                    scene,
+                    batches,
+                    optimizer=optimizer,
+                    loss=loss,
+                    steps=config.steps,
+                    key=key,
+                    callbacks=[*_callbacks(run, config, held_out, self.target_psnr), *board],
+                    state=state,
+                    deadline=None if limit is None else _deadline(limit - finale.seconds),
+                )
         except FitError as error:
             run.save(error.state)
             where = f"The last finite scene is saved in {run.folder}."
@@ -161,6 +173,25 @@ def _callbacks(run: Run, config: FitConfig, held_out: Views, target: float | Non
     if config.save_every > 0:
         callbacks.append(Every(config.save_every, lambda progress: run.save(progress.state)))
     return callbacks
+
+
+@contextlib.contextmanager
+def _board(
+    wanted: bool, run: Run, config: FitConfig, held_out: Views
+) -> Iterator[list[AbstractCallback]]:
+    if not wanted:
+        yield []
+        return
+    board = TensorBoard(
+        run.tensorboard,
+        config.log_every,
+        config.batch_size,
+        make_schedule(config),
+        held_out if config.eval_every > 0 else None,
+        max(1, config.eval_every),
+    )
+    with contextlib.closing(board):
+        yield [board]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,17 +6,30 @@ import tyro
 from jax.errors import JaxRuntimeError
 
 from ..fit import FitConfig, FitError, open_run, preset
-from ..io import FileError
+from ..io import FileError, MissingExtra
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
 from ._render import Render
+from ._table import Table
+
+
+# What the user can do something about.
+_TO_MEND = (
+    FileError,
+    FitError,
+    MissingExtra,
+    ValueError,
+    OSError,
+    MemoryError,
+    JaxRuntimeError,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit | eval | render | inspect | check`.
+    """The command line: `scenegraph fit | eval | table | render | inspect | check`.
 
     **Arguments:**
 
@@ -30,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     remember_compiled_programs()
     try:
         _parse(arguments or ["--help"]).main()
-    except (FileError, FitError, ValueError, OSError, MemoryError, JaxRuntimeError) as error:
+    except _TO_MEND as error:
         sys.stderr.write(f"scenegraph: {_explain(error)}\n")
         return 2
     except WrongGradients as error:
@@ -57,12 +70,13 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect | Check:
+def _parse(arguments: list[str]) -> Fit | Eval | Table | Render | Inspect | Check:
     start = _start(arguments)
     fit_command = tyro.conf.subcommand("fit", default=start)
     commands = (
         Annotated[Fit, fit_command]
         | Annotated[Eval, tyro.conf.subcommand("eval")]
+        | Annotated[Table, tyro.conf.subcommand("table")]
         | Annotated[Render, tyro.conf.subcommand("render")]
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
         | Annotated[Check, tyro.conf.subcommand("check")]

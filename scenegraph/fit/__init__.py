@@ -11,12 +11,7 @@ from ._callbacks import (
 from ._checkpoint import load_state as load_state, save_state as save_state
 from ._config import FitConfig as FitConfig, preset as preset, PRESETS as PRESETS
 from ._console import Console as Console, progress_line as progress_line
-from ._evaluate import (
-    compare as compare,
-    evaluate as evaluate,
-    Scores as Scores,
-    summary as summary,
-)
+from ._evaluate import compare as compare, evaluate as evaluate
 from ._fit import (
     fit as fit,
     FitError as FitError,
@@ -24,7 +19,10 @@ from ._fit import (
     History as History,
 )
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
+from ._markup import latex as latex, markdown as markdown, Table as Table
+from ._measures import find_measures as find_measures, Measures as Measures
 from ._plot import plot_log as plot_log, read_log as read_log
+from ._protocol import protocol_of as protocol_of
 from ._recipe import (
     find_box as find_box,
     find_hull as find_hull,
@@ -35,12 +33,26 @@ from ._recipe import (
     make_loss as make_loss,
     make_optimizer as make_optimizer,
     make_scene as make_scene,
+    make_schedule as make_schedule,
 )
+from ._report import report as report
+from ._result import cautions as cautions, read_result as read_result, Result as Result
 from ._run import open_run as open_run, Run as Run
 from ._schedule import (
     LogLinear as LogLinear,
     mip_nerf_optimizer as mip_nerf_optimizer,
     scale_by_schedule as scale_by_schedule,
 )
+from ._scores import (
+    mean_of_means as mean_of_means,
+    METRICS as METRICS,
+    Scores as Scores,
+    summary as summary,
+)
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
+from ._tables import (
+    metric_table as metric_table,
+    paper_tables as paper_tables,
+)
+from ._tensorboard import TensorBoard as TensorBoard

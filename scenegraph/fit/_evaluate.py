@@ -1,4 +1,3 @@
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -8,28 +7,16 @@ import numpy as np
 
 from .._typing import Array
 from ..data import Views
-from ..images import as_bytes, Image
+from ..images import as_bytes, Image, srgb_numbers
 from ..losses import psnr, ssim
 from ..render import render
 from ..scene import Scene
+from ._measures import Measures
+from ._scores import Scores
 
 
-@dataclasses.dataclass(frozen=True)
-class Scores:
-    """How near one picture comes to the truth.
-
-    **Arguments:**
-
-    - `name`: of the picture.
-    - `psnr`, `ssim`: of the floating picture, not clipped.
-    - `psnr_8bit`, `ssim_8bit`: after clipping and rounding to 8 bits, as a file holds it.
-    """
-
-    name: str
-    psnr: float
-    ssim: float
-    psnr_8bit: float
-    ssim_8bit: float
+# The sides of the smallest pictures that SSIM and LPIPS can compare.
+_SSIM_SIDE, _LPIPS_SIDE = 11, 16
 
 
 def evaluate(
@@ -38,6 +25,7 @@ def evaluate(
     *,
     frames: Iterable[int] | None = None,
     seen: Callable[[int, Image, Image], Any] | None = None,
+    measures: Measures = Measures(),
 ) -> list[Scores]:
     """Renders pictures from their cameras, deterministically, and compares.
 
@@ -47,6 +35,8 @@ def evaluate(
     - `views`: held-out pictures.
     - `frames`: which of them; by default all. Keyword only argument.
     - `seen`: called with number, rendered picture and truth. Keyword only argument.
+    - `measures`: what else to compare by than PSNR and SSIM; `find_measures` finds all that is
+      there. Keyword only argument.
 
     **Returns:**
 
@@ -55,13 +45,13 @@ def evaluate(
     scores = []
     for frame in range(views.frames) if frames is None else frames:
         image, truth = render(scene, views.camera(frame)), views.image(frame)
-        scores.append(compare(views.names[frame], image, truth))
+        scores.append(compare(views.names[frame], image, truth, measures))
         if seen is not None:
             seen(frame, image, truth)
     return scores
 
 
-def compare(name: str, image: Image, truth: Image) -> Scores:
+def compare(name: str, image: Image, truth: Image, measures: Measures = Measures()) -> Scores:
     """Scores one picture.
 
     **Arguments:**
@@ -69,39 +59,32 @@ def compare(name: str, image: Image, truth: Image) -> Scores:
     - `name`: of the picture.
     - `image`: rendered.
     - `truth`: what it should be.
+    - `measures`: what else to compare by than PSNR and SSIM.
 
     **Returns:**
 
-    The scores. SSIM is not a number for pictures under 11 pixels.
+    The scores. SSIM is not a number for pictures under 11 pixels, nor LPIPS for those under 16.
     """
-    rounded = jnp.asarray(as_bytes(image) / np.float32(255))
-    exact = _scores(image.rgb, truth.rgb)
-    coarse = _scores(rounded, jnp.asarray(as_bytes(truth) / np.float32(255)))
-    return Scores(name, *(float(x) for x in (*exact, *coarse)))
+    rounded = [jnp.asarray(as_bytes(x) / np.float32(255)) for x in (image, truth)]
+    numbers = [float(x) for x in (*_plain(image.rgb, truth.rgb), *_plain(*rounded))]
+    exact = _perceived(measures, srgb_numbers(image), srgb_numbers(truth))
+    coarse = _perceived(measures, *rounded)
+    return Scores(name, *numbers, **exact, **_end(coarse), size=(image.width, image.height))
 
 
 @eqx.filter_jit
-def _scores(image: Array, truth: Array) -> tuple[Array, Array]:
-    large = min(image.shape[:2]) >= 11
+def _plain(image: Array, truth: Array) -> tuple[Array, Array]:
+    large = min(image.shape[:2]) >= _SSIM_SIDE
     return psnr(image, truth), ssim(image, truth) if large else jnp.asarray(jnp.nan)
 
 
-def summary(scores: list[Scores], protocol: dict[str, Any]) -> dict[str, Any]:
-    """What `metrics.json` holds.
+def _perceived(measures: Measures, image: Array, truth: Array) -> dict[str, Any]:
+    large = min(image.shape[:2]) >= _LPIPS_SIDE
+    flip = None if measures.flip is None else measures.flip(image, truth)
+    if measures.lpips is None:
+        return {"flip": flip}
+    return {"flip": flip, "lpips": measures.lpips(image, truth) if large else float("nan")}
 
-    **Arguments:**
 
-    - `scores`: of every picture.
-    - `protocol`: how they were made, for the reader.
-
-    **Returns:**
-
-    Means over pictures, every picture's own, and the protocol.
-    """
-    names = ["psnr", "ssim", "psnr_8bit", "ssim_8bit"]
-    means = {name: float(np.mean([getattr(score, name) for score in scores])) for name in names}
-    return {
-        **means,
-        "per_image": [dataclasses.asdict(score) for score in scores],
-        "protocol": protocol,
-    }
+def _end(values: dict[str, Any]) -> dict[str, Any]:
+    return {name + "_8bit": value for name, value in values.items()}

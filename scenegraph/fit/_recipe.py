@@ -272,6 +272,25 @@ def make_loss(config: FitConfig) -> RenderLoss:
     return RenderLoss(loss, weight_decay=config.weight_decay, jitter=config.jitter)
 
 
+def make_schedule(config: FitConfig) -> LogLinear:
+    """The learning rate of every step.
+
+    **Arguments:**
+
+    - `config`: rates and delay.
+
+    **Returns:**
+
+    The schedule.
+    """
+    return LogLinear(
+        config.learning_rate,
+        config.final_learning_rate,
+        config.delay_steps,
+        config.delay_multiplier,
+    )
+
+
 def make_optimizer(config: FitConfig) -> optax.GradientTransformationExtraArgs:
     """Adam with clipping and the scheduled learning rate.
 
@@ -283,14 +302,8 @@ def make_optimizer(config: FitConfig) -> optax.GradientTransformationExtraArgs:
 
     The optax transformation.
     """
-    schedule = LogLinear(
-        config.learning_rate,
-        config.final_learning_rate,
-        config.delay_steps,
-        config.delay_multiplier,
-    )
     return mip_nerf_optimizer(
-        schedule,
+        make_schedule(config),
         max_value=config.max_gradient_value,
         max_norm=config.max_gradient_norm,
         b2=config.adam_b2,

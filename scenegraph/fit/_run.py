@@ -6,8 +6,10 @@ import os
 import pathlib
 from typing import Any
 
+import numpy as np
+
 from .._typing import PyTree
-from ..images import Image, side_by_side
+from ..images import error_panels, Image, side_by_side
 from ..io import FileError, read_json, write_json, write_picture
 from ..scene import save, SCENE_FILE
 from ._checkpoint import load_state, save_state
@@ -38,6 +40,34 @@ class Run:
         return self.folder / "metrics.json"
 
     @property
+    def report(self) -> pathlib.Path:
+        """`metrics.md`: the same to be read."""
+        return self.folder / "metrics.md"
+
+    @property
+    def pictures(self) -> pathlib.Path:
+        """`pictures/`: rendered, true, and where they differ."""
+        return self.folder / "pictures"
+
+    def metrics_of(self, split: str) -> pathlib.Path:
+        """`metrics_SPLIT.json`: what `eval` last found on one split.
+
+        **Arguments:**
+
+        - `split`: its name.
+
+        **Returns:**
+
+        The path.
+        """
+        return self.folder / f"metrics_{split}.json"
+
+    @property
+    def tensorboard(self) -> pathlib.Path:
+        """`tensorboard/`: event files, if they were asked for."""
+        return self.folder / "tensorboard"
+
+    @property
     def checkpoint(self) -> pathlib.Path:
         """`checkpoint.sg`: all that is needed to go on."""
         return self.folder / "checkpoint.sg"
@@ -65,7 +95,8 @@ class Run:
     def _in_use(self) -> bool:
         """Whether there is more in the folder than a fit leaves that never came to a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
-        return bool(there - {"config.json", "cameras.sg", self.log.name, "data"})
+        left = {"config.json", "cameras.sg", self.log.name, self.tensorboard.name, "data"}
+        return bool(there - left)
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json`, making the folder.
@@ -154,9 +185,34 @@ class Run:
         - `image`: rendered, left.
         - `truth`: right.
         """
-        folder = self.folder / "pictures"
-        folder.mkdir(exist_ok=True)
-        write_picture(folder / f"{name}.png", side_by_side([image, truth]))
+        self._write_picture(name, side_by_side([image, truth]))
+
+    def save_errors(self, name: str, image: Image, truth: Image) -> None:
+        """Writes a picture, its truth and where they differ.
+
+        **Arguments:**
+
+        - `name`: of the file in `pictures/`, without ending.
+        - `image`: rendered.
+        - `truth`: of the same size.
+        """
+        self._write_picture(name, error_panels(image, truth))
+
+    def _write_picture(self, name: str, pixels: np.ndarray) -> None:
+        self.pictures.mkdir(exist_ok=True)
+        write_picture(self.pictures / f"{name}.png", pixels)
+
+    def save_metrics(self, metrics: dict[str, Any], report: str) -> None:
+        """Writes what an evaluation found: the latest, and the latest of its split.
+
+        **Arguments:**
+
+        - `metrics`: from `summary`.
+        - `report`: the same to be read.
+        """
+        write_json(self.metrics_of(metrics["protocol"]["split"]), metrics)
+        write_json(self.metrics, metrics)
+        self.report.write_text(report, encoding="utf-8")
 
 
 def open_run(folder: str | os.PathLike) -> Run:

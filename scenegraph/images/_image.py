@@ -115,6 +115,20 @@ def as_bytes(image: Image) -> np.ndarray:
 
     A numpy array `height width 3` of uint8.
     """
-    light = image.space.to_linear(image.rgb)
-    srgb = image.rgb if isinstance(image.space, SRGB) else SRGB().from_linear(light)
-    return np.asarray(jnp.round(255 * jnp.clip(srgb, 0, 1))).astype(np.uint8)
+    return np.asarray(jnp.round(255 * jnp.clip(srgb_numbers(image), 0, 1))).astype(np.uint8)
+
+
+def srgb_numbers(image: Image) -> Float[Array, "height width 3"]:
+    """A picture's colours as sRGB numbers, neither clipped nor rounded.
+
+    **Arguments:**
+
+    - `image`: in any colour space.
+
+    **Returns:**
+
+    The numbers: 0 is black, 1 is white.
+    """
+    if isinstance(image.space, SRGB):
+        return image.rgb
+    return SRGB().from_linear(image.space.to_linear(image.rgb))

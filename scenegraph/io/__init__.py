@@ -2,6 +2,7 @@
 
 from ._archive import read_archive as read_archive, write_archive as write_archive
 from ._errors import FileError as FileError
+from ._extras import import_extra as import_extra, MissingExtra as MissingExtra
 from ._json import read_json as read_json, write_json as write_json
 from ._pictures import (
     read_picture as read_picture,

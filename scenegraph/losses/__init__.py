@@ -5,6 +5,8 @@ from ._base import (
     AbstractRayLoss as AbstractRayLoss,
     LossTerms as LossTerms,
 )
+from ._flip import flip as flip, flip_map as flip_map, PIXELS_PER_DEGREE as PIXELS_PER_DEGREE
+from ._lpips import load_lpips as load_lpips, Lpips as Lpips
 from ._metrics import (
     average_error as average_error,
     mse_to_psnr as mse_to_psnr,

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import sys
 
 import equinox as eqx
 import imageio.v3 as iio
@@ -77,7 +78,7 @@ def test_run_folder_holds_what_it_should(fitted):
 
 def test_metrics(fitted):
     metrics = read_json(fitted / "metrics.json")
-    assert metrics.keys() == {"psnr", "ssim", "psnr_8bit", "ssim_8bit", "per_image", "protocol"}
+    assert metrics.keys() >= {"psnr", "ssim", "psnr_8bit", "ssim_8bit", "per_image", "protocol"}
     assert [image["name"] for image in metrics["per_image"]] == ["./test/r_0", "./test/r_1"]
     for name in ("psnr", "ssim", "psnr_8bit", "ssim_8bit"):
         assert np.isfinite(metrics[name])
@@ -152,6 +153,25 @@ def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
     looks = [x for x in read_log(tmp_path / "run" / "metrics.jsonl") if "test_psnr" in x]
     assert [x["step"] for x in looks] == list(range(2, last + 1, 2))
     assert all((x["test_psnr"] >= float(target)) == (target == "1") for x in looks)
+
+
+def test_tensorboard_gets_numbers_and_pictures(data, tmp_path):
+    pytest.importorskip("tensorboardX", reason="needs tensorboardX: scenegraph[tensorboard]")
+    run = tmp_path / "run"
+    flags = ["--steps", "3", "--eval-every", "2", "--tensorboard", *SMALL]
+    assert main(["fit", str(data), "--out", str(run), *flags]) == 0
+    (events,) = (run / "tensorboard").iterdir()
+    told = events.read_bytes()
+    # Two levels at three steps; one picture.
+    assert told.count(b"train_losses_1") == told.count(b"learning_rate") == 3
+    assert told.count(b"test_pred_color") == told.count(b"test_target") == 1
+
+
+def test_tensorboard_that_is_not_there(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    arguments = ["fit", data, "--out", tmp_path / "run", "--tensorboard", *SMALL]
+    refused(arguments, capsys, "--tensorboard needs `pip install scenegraph[tensorboard]`")
+    assert not (tmp_path / "run").exists()
 
 
 GRID = "--batch-size 32 --width 8 --resolutions 4 8 --capacity 512 --occupancy 8 --candidates 12"
@@ -315,7 +335,7 @@ def test_eval_of_another_split_and_folder(copy, data, tmp_path, capsys):
     moved = shutil.copytree(data, tmp_path / "elsewhere")
     assert main(["eval", str(copy), "--split", "val", "--data", str(moved)]) == 0
     assert read_json(copy / "metrics.json")["protocol"]["split"] == "val"
-    assert (copy / "pictures" / "val_000.png").exists() and "psnr" in capsys.readouterr().err
+    assert (copy / "pictures" / "val_000.png").exists() and "PSNR" in capsys.readouterr().out
 
 
 def test_eval_of_a_split_that_is_not_there(copy, capsys):
@@ -343,7 +363,7 @@ def test_inspect_prints_the_tree(fitted, capsys):
     assert out.startswith("Scene") and "field" in out and "network weights" in out
 
 
-@pytest.mark.parametrize("command", ["eval", "render", "inspect"])
+@pytest.mark.parametrize("command", ["eval", "render", "inspect", "table"])
 def test_folder_that_is_no_run(tmp_path, capsys, command):
     refused([command, tmp_path / "none"], capsys, "none")
 

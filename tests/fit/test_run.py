@@ -1,8 +1,5 @@
 """Run folders, scores and plots."""
 
-import dataclasses
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,8 +13,6 @@ from scenegraph.fit import (
     open_run,
     plot_log,
     read_log,
-    Scores,
-    summary,
 )
 from scenegraph.io import FileError, read_picture
 from toy_fits import cloud, cloud_views
@@ -110,12 +105,3 @@ def test_chosen_frames_and_what_is_seen():
     assert len(scores) == len(seen) == 2
     number, image, truth = seen[1]
     assert number == 0 and image.rgb.shape == truth.rgb.shape == (8, 8, 3)
-
-
-def test_summary_has_means_and_every_picture():
-    scores = [Scores("a", 20.0, 0.5, 19.0, 0.4), Scores("b", 30.0, 0.7, 29.0, 0.6)]
-    metrics = summary(scores, {"split": "test"})
-    means = {"psnr": 25.0, "ssim": 0.6, "psnr_8bit": 24.0, "ssim_8bit": 0.5}
-    assert {name: pytest.approx(metrics[name]) for name in means} == means
-    assert metrics["per_image"] == [dataclasses.asdict(score) for score in scores]
-    assert json.loads(json.dumps(metrics))["protocol"] == {"split": "test"}

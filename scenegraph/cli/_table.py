@@ -1,0 +1,49 @@
+import dataclasses
+import pathlib
+from typing import Annotated, Literal
+
+import tyro
+
+from ..fit import cautions, latex, markdown, open_run, paper_tables, read_result
+from ._console import say
+
+
+_WRITERS = {"markdown": markdown, "latex": latex}
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Put the scores of evaluated runs into a table, as papers print them."""
+
+    runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
+    """Run folders. Those with pictures of several sizes get a row for every size."""
+
+    format: Literal["markdown", "latex"] = "markdown"
+    """How the table is written."""
+
+    out: pathlib.Path | None = None
+    """A file to write it to, instead of showing it."""
+
+    split: str | None = None
+    """On which pictures: test, val or train; by default those that were evaluated last."""
+
+    eight_bit: bool = False
+    """Numbers of pictures rounded to 8 bits, instead of those in floating point."""
+
+    bold: bool = False
+    """Mark the best of several runs on the same scene."""
+
+    def main(self) -> None:
+        """Writes the tables; what to know before comparing numbers is said."""
+        if not self.runs:
+            raise ValueError("name at least one run folder, as in `scenegraph table runs/chair`.")
+        results = [read_result(open_run(folder), self.split) for folder in self.runs]
+        tables = paper_tables(results, eight_bit=self.eight_bit, bold=self.bold)
+        text = "\n\n".join(map(_WRITERS[self.format], tables))
+        for sentence in cautions(results):
+            say(sentence)
+        if self.out is None:
+            print(text)
+            return
+        self.out.write_text(text + "\n", encoding="utf-8")
+        say(f"wrote {self.out}")

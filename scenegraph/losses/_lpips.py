@@ -1,0 +1,121 @@
+import dataclasses
+import os
+import pathlib
+import pickle
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._typing import Array, Float
+from ..io import FileError, import_extra
+
+
+WEIGHTS_VARIABLE = "SCENEGRAPH_LPIPS_WEIGHTS"
+# What torchvision calls the weights of VGG16 when it keeps them.
+_FILE = "vgg16-397923af.pth"
+# Four times halved, this is one pixel.
+_SMALLEST = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Lpips:
+    """LPIPS: how far apart two pictures are in the features of a network trained on photographs.
+
+    **Arguments:**
+
+    - `network`: from `load_lpips`.
+    - `device`: where PyTorch computes.
+
+    **Source:** Zhang et al. 2018, version 0.1 over VGG16, as computed by the authors' package
+    `lpips`.
+    """
+
+    network: Any
+    device: str = "cpu"
+
+    def __call__(
+        self, image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]
+    ) -> float:
+        """The distance of two pictures.
+
+        **Arguments:**
+
+        - `image`, `target`: of one shape, at least 16 pixels either way; 0 is black, 1 is white,
+          and nothing is clipped.
+
+        **Returns:**
+
+        A number from 0, which equal pictures reach; it has no gradient.
+
+        **Errors:**
+
+        `ValueError` for smaller pictures.
+        """
+        if min(image.shape[:2]) < _SMALLEST:
+            size = f"{image.shape[1]}x{image.shape[0]}"
+            raise ValueError(f"LPIPS needs pictures of at least 16x16 pixels; got {size}.")
+        torch = import_extra("torch", "lpips", "LPIPS")
+        pictures = [np.array(x, np.float32).transpose(2, 0, 1)[None] for x in (image, target)]
+        with torch.no_grad():
+            tensors = [torch.from_numpy(x).to(self.device) for x in pictures]
+            return float(self.network(*tensors, normalize=True))
+
+
+def load_lpips(weights: str | os.PathLike | None = None) -> Lpips:
+    """Makes LPIPS ready, if what it needs is there; nothing is ever downloaded.
+
+    **Arguments:**
+
+    - `weights`: torchvision's file of VGG16; by default the one that the environment variable
+      `SCENEGRAPH_LPIPS_WEIGHTS` names, or `vgg16-397923af.pth` where PyTorch keeps such files.
+
+    **Returns:**
+
+    The metric, on a GPU if PyTorch has one.
+
+    **Errors:**
+
+    `MissingExtra` without the extra `lpips`; `FileError` if the file is not there, or holds
+    something else.
+    """
+    package = import_extra("lpips", "lpips", "LPIPS")
+    torch = import_extra("torch", "lpips", "LPIPS")
+    path = _place(torch, weights)
+    # About how `lpips` calls torchvision, and about files that are refused anyway.
+    with warnings.catch_warnings(action="ignore"):
+        known = _read(torch, path)
+        network = package.LPIPS(net="vgg", pnet_rand=True, verbose=False)
+    names = network.net.state_dict()
+    try:
+        network.net.load_state_dict({name: known[_original(name)] for name in names})
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise FileError(f"{path} does not hold the weights of torchvision's VGG16.") from error
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Lpips(network.to(device), device)
+
+
+def _place(torch: types.ModuleType, weights: str | os.PathLike | None) -> pathlib.Path:
+    given = weights or os.environ.get(WEIGHTS_VARIABLE)
+    path = pathlib.Path(given or pathlib.Path(torch.hub.get_dir()) / "checkpoints" / _FILE)
+    if not path.is_file():
+        raise FileError(
+            f"LPIPS needs the weights of VGG16, which are never downloaded, and there is no file "
+            f"{path}. Name torchvision's {_FILE} by {WEIGHTS_VARIABLE}."
+        )
+    return path
+
+
+def _read(torch: types.ModuleType, path: pathlib.Path) -> Any:
+    """What a file holds, if that is arrays alone: nothing that it says is executed."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        reason = (str(error) or "it is empty").splitlines()[0]
+        raise FileError(f"{path} does not hold the weights of a network ({reason}).") from error
+
+
+def _original(key: str) -> str:
+    """What torchvision calls a weight that `lpips` calls `slice2.5.weight`: by its number alone."""
+    return "features." + key.split(".", 1)[1]
