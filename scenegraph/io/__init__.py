@@ -8,3 +8,4 @@ from ._pictures import (
     write_animation as write_animation,
     write_picture as write_picture,
 )
+from ._poses import as_number as as_number, as_pose as as_pose
