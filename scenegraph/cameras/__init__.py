@@ -15,4 +15,5 @@ from ._perspective import (
     focal_from_fov as focal_from_fov,
     PerspectiveCamera as PerspectiveCamera,
 )
+from ._poses import cameras_at as cameras_at, pose_matrix as pose_matrix
 from ._scaled import scale_resolution as scale_resolution

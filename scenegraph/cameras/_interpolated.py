@@ -2,14 +2,13 @@
 
 from typing import Literal
 
-import equinox as eqx
 import jax.numpy as jnp
 import jaxlie
 import numpy as np
 
-from ..transforms import Pose
 from ._base import AbstractCamera
 from ._paths import count_frames
+from ._poses import cameras_at
 
 
 _FRAMES_BETWEEN = 10
@@ -58,7 +57,7 @@ def interpolate(
     closed = order == "nearest"
     chosen = _nearest_tour(points, reach, wanted) if closed else _evenly(len(points), wanted)
     path = _at_constant_speed(_extended(points[chosen], closed), reach, frames, closed)
-    return [eqx.tree_at(lambda c: c.pose, camera, Pose(base)) for base in _matrices(path)]
+    return cameras_at(camera, _matrices(path))
 
 
 def _distinct(poses: np.ndarray) -> np.ndarray:

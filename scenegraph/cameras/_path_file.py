@@ -5,7 +5,6 @@ import math
 import os
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,6 +12,7 @@ from ..io import as_number, as_pose, FileError, read_json
 from ..transforms import Pose
 from ._base import AbstractCamera
 from ._perspective import PerspectiveCamera
+from ._poses import cameras_at
 
 
 _LARGEST = 2**14
@@ -61,6 +61,7 @@ def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraP
     **Errors:**
 
     `FileError` for a file that is missing or says something impossible; it names file and entry.
+    So does one that sets sizes or focal lengths for rays that are not those of a pinhole.
     """
     content = read_json(path)
     content = {"cameras": content} if isinstance(content, list) else content
@@ -158,21 +159,25 @@ def _kind(value: Any) -> str:
 def _cameras(
     path: str, camera: AbstractCamera, size: _Size, entries: list[_Entry]
 ) -> list[AbstractCamera]:
-    poses = [Pose(jnp.asarray(entry.pose, jnp.float32)) for entry in entries]
     if size is None:
-        return [eqx.tree_at(lambda c: c.pose, camera, pose) for pose in poses]
-    known = _focal_of(camera) * size[0] / camera.width
+        return cameras_at(camera, np.stack([entry.pose for entry in entries]))
+    known = _focal_of(path, camera) * size[0] / camera.width
     focals = [known if entry.focal is None else entry.focal for entry in entries]
-    if not all(map(math.isfinite, focals)):
-        raise FileError(f"{path}: every camera needs a focal length; the scene's own has none.")
     return [
-        PerspectiveCamera(pose, focal, *size, near=camera.near, far=camera.far)
-        for pose, focal in zip(poses, focals, strict=True)
+        PerspectiveCamera(
+            Pose(entry.pose.astype(np.float32)), focal, *size, near=camera.near, far=camera.far
+        )
+        for entry, focal in zip(entries, focals, strict=True)
     ]
 
 
-def _focal_of(camera: AbstractCamera) -> float:
-    """In pixels, from how directions change in the middle; infinite where they do not."""
+def _focal_of(path: str, camera: Any) -> float:
+    """In pixels, from how directions change in the middle of the picture."""
     ray = camera.ray(jnp.asarray([camera.width / 2, camera.height / 2]))
     step = float(jnp.linalg.norm(ray.d_direction[0]))
-    return float(jnp.linalg.norm(ray.direction)) / step if step else math.inf
+    if not step or not np.allclose(ray.origin, camera.pose.offset(), atol=1e-4):
+        raise FileError(
+            f"{path} says how large pictures are, which the rays of this scene's "
+            f"{type(camera).__name__} do not allow; let it hold poses alone."
+        )
+    return float(jnp.linalg.norm(ray.direction)) / step

@@ -1,6 +1,7 @@
 """The picture record, colour spaces and resizing."""
 
 from ._color import linear_to_srgb as linear_to_srgb, srgb_to_linear as srgb_to_linear
+from ._color_maps import color_map as color_map
 from ._image import (
     AbstractColorSpace as AbstractColorSpace,
     as_bytes as as_bytes,
@@ -9,4 +10,6 @@ from ._image import (
     side_by_side as side_by_side,
     SRGB as SRGB,
 )
+from ._published import published_suite as published_suite
 from ._resize import shrink as shrink
+from ._shown import depth_limits as depth_limits, Shown as Shown, shown_as as shown_as

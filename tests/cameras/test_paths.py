@@ -300,10 +300,10 @@ def test_both_fov_and_focal(tmp_path):
         read_camera_path(written(tmp_path, content), CAMERA)
 
 
-def test_orthographic_scene_needs_focal_lengths(tmp_path):
+def test_orthographic_scenes_take_poses_alone(tmp_path):
     camera = sg.OrthographicCamera(CAMERA.pose, 8.0, 16, 12)
     content = {"width": 4, "height": 4, "cameras": POSES}
-    with pytest.raises(FileError, match="focal length"):
+    with pytest.raises(FileError, match="OrthographicCamera do not allow"):
         read_camera_path(written(tmp_path, content), camera)
     plain = read_camera_path(written(tmp_path, POSES), camera).cameras
     assert all(isinstance(x, sg.OrthographicCamera) for x in plain)

@@ -1,0 +1,30 @@
+import difflib
+
+import numpy as np
+
+
+def color_map(values: np.ndarray, name: str) -> np.ndarray:
+    """Numbers as colours of one of matplotlib's colour maps.
+
+    **Arguments:**
+
+    - `values`: any shape; 0 gets the map's first colour, 1 and more its last.
+    - `name`: of the map; `magma`, `viridis` and `cividis` are perceptual: equal steps look equal.
+
+    **Returns:**
+
+    A uint8 array with one more axis, of red, green and blue; what is not a number is grey.
+
+    **Errors:**
+
+    `ValueError` for an unknown name, with the nearest.
+    """
+    # Here and not above: a plain import of the library does not load it.
+    from matplotlib import colormaps
+
+    if name not in colormaps:
+        near = difflib.get_close_matches(name, colormaps, n=1, cutoff=0.0)
+        raise ValueError(f"there is no colour map {name!r}; did you mean {near[0]!r}?")
+    numbers = np.ma.masked_invalid(np.clip(np.asarray(values, np.float64), 0.0, 1.0))
+    colors = colormaps[name].with_extremes(bad="grey")(numbers)[..., :3]
+    return np.round(255 * colors).astype(np.uint8)
