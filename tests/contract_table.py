@@ -100,9 +100,10 @@ NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
     scene.Linearised(VOLUMES[1]),
+    scene.Detailed(VOLUMES[2]),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
-SCENE = scene.Scene(NODES[5], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
+SCENE = scene.Scene(NODES[-1], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
 VIEWS = data.Views(
     jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
     data.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
@@ -318,6 +319,10 @@ VARIANTS = [
     scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),
     images.Image(PICTURES[0], space=images.Linear()),
     fields.GridField(GRID, 8, precision="bfloat16", density_bias=-1.0, key=KEYS[2]),
+    images.Image(PICTURES[0], normal=PICTURES[1], median_depth=PICTURES[0, ..., 1]),
+    rays.Medium(1.0, [0.1, 0.2, 0.3], jnp.array([0.0, 0.6, 0.8])),
+    dataclasses.replace(jax.tree.map(lambda x: x[0], LAYERS), normal=numbers(2, 3)),
+    dataclasses.replace(RADIANCE, normal=numbers(3, 2, 3), median_depth=numbers(3, 2)),
     dataclasses.replace(RADIANCE, overflow=jnp.ones((3, 2), int), asked=jnp.ones((3, 2), int)),
 ]
 INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS + VARIANTS

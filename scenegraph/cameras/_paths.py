@@ -1,6 +1,7 @@
 """Camera paths: lists of cameras of one kind and size, so that rendering them compiles once."""
 
 import math
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -30,10 +31,10 @@ def orbit(
 
     `ValueError` for fewer than one frame.
     """
-    angles = np.linspace(0, 2 * math.pi, _count(frames), endpoint=False)
-    target, axis, arm = _frame(camera, target, up)
+    angles = np.linspace(0, 2 * math.pi, count_frames(frames), endpoint=False)
+    target, axis, arm = frame_about(camera, target, up)
     eyes = [target + _turn(arm, axis, angle) for angle in angles]
-    return [_look(camera, eye, target, axis) for eye in eyes]
+    return [look_from(camera, eye, target, axis) for eye in eyes]
 
 
 def spiral(
@@ -61,22 +62,49 @@ def spiral(
 
     `ValueError` for fewer than one frame.
     """
-    phases = np.linspace(0, 2 * math.pi, _count(frames), endpoint=False)
-    target, axis, arm = _frame(camera, target, up)
+    phases = np.linspace(0, 2 * math.pi, count_frames(frames), endpoint=False)
+    target, axis, arm = frame_about(camera, target, up)
     eyes = [
         target + _turn(_tilt(arm, axis, rise * math.sin(phase)), axis, turns * phase)
         for phase in phases
     ]
-    return [_look(camera, eye, target, axis) for eye in eyes]
+    return [look_from(camera, eye, target, axis) for eye in eyes]
 
 
-def _count(frames: int) -> int:
+def count_frames(frames: int) -> int:
+    """How many frames there are, if there is any.
+
+    **Arguments:**
+
+    - `frames`: how many are wanted.
+
+    **Returns:**
+
+    The same number.
+
+    **Errors:**
+
+    `ValueError` for fewer than one.
+    """
     if frames < 1:
         raise ValueError(f"a path needs at least one frame; got {frames}.")
     return frames
 
 
-def _frame(camera, target, up) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def frame_about(
+    camera: Any, target: VectorLike, up: VectorLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a turn about a point begins with.
+
+    **Arguments:**
+
+    - `camera`: has a leaf `pose`.
+    - `target`, `up`: the point, and the axis, of any length.
+
+    **Returns:**
+
+    The point, the axis with length one, and the way from the point to the camera.
+    """
     target, axis = np.asarray(target, float), np.asarray(up, float)
     return target, axis / np.linalg.norm(axis), np.asarray(camera.pose.offset(), float) - target
 
@@ -101,6 +129,19 @@ def _tilt(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     return distance * (math.cos(elevation) * outward + math.sin(elevation) * axis)
 
 
-def _look(camera: AbstractCamera, eye, target, up) -> AbstractCamera:
+def look_from(
+    camera: AbstractCamera, eye: np.ndarray, target: np.ndarray, up: np.ndarray
+) -> AbstractCamera:
+    """A camera, moved to look at a point.
+
+    **Arguments:**
+
+    - `camera`: gives the intrinsics; it has a leaf `pose`.
+    - `eye`, `target`, `up`: as in `Pose.look_at`.
+
+    **Returns:**
+
+    The camera.
+    """
     pose = Pose.look_at(eye.tolist(), target.tolist(), up.tolist())
     return eqx.tree_at(lambda c: c.pose, camera, pose)

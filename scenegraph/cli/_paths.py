@@ -1,20 +1,24 @@
-"""The cameras that a run remembers for its films."""
+"""Where the camera of a film goes, and what a run remembers for it."""
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..cameras import AbstractCamera, orbit, spiral
+from ..cameras import AbstractCamera, ellipse, interpolate, orbit, pose_matrix, spiral
 from ..data import look_centre, Views
+from ..fit import load_views, Run
+from ..scene import load
+from ._eval import remembered_data
 
 
 CAMERAS_FILE = "cameras.sg"
-PATHS = {"orbit": orbit, "spiral": spiral}
 
 
 def turntable(views: Views) -> dict[str, Any]:
-    """What a film of a scene needs: a typical camera, and what to turn about.
+    """What a film of a scene needs: a typical camera, all poses, and what to turn about.
 
     **Arguments:**
 
@@ -22,7 +26,8 @@ def turntable(views: Views) -> dict[str, Any]:
 
     **Returns:**
 
-    The camera of middle height above the horizon, the point that all cameras look at, and up.
+    The camera of middle height above the horizon, the point that all cameras look at, up, and the
+    poses of all cameras.
     """
     corners = jnp.asarray([views.widths[0] / 2, views.heights[0] / 2])
     lines = [views.camera(frame).line(corners) for frame in range(min(views.frames, 50))]
@@ -31,20 +36,105 @@ def turntable(views: Views) -> dict[str, Any]:
     target = look_centre(positions, directions)
     order = np.argsort(positions[:, 2] - target[2])
     camera = views.camera(int(order[len(order) // 2]))
-    return {"camera": camera, "target": jnp.asarray(target), "up": jnp.asarray([0.0, 0.0, 1.0])}
+    return {
+        "camera": camera,
+        "target": jnp.asarray(target),
+        "up": jnp.asarray([0.0, 0.0, 1.0]),
+        "poses": poses_of(views),
+    }
 
 
-def path_cameras(name: str, memory: dict[str, Any], frames: int) -> list[AbstractCamera]:
-    """The cameras of a path.
+def poses_of(views: Views) -> np.ndarray:
+    """Where all cameras are.
 
     **Arguments:**
 
-    - `name`: one of `PATHS`.
-    - `memory`: from `turntable`.
-    - `frames`: how many.
+    - `views`: the pictures of a scene.
 
     **Returns:**
 
-    The cameras.
+    World from camera, `frames 4 4`.
     """
-    return PATHS[name](memory["camera"], memory["target"], memory["up"], frames)
+    return np.stack([np.asarray(pose_matrix(views.camera(i))) for i in range(views.frames)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What a run knows of the cameras of its data.
+
+    **Arguments:**
+
+    - `run`: the run.
+    - `memory`: what `turntable` found when it began.
+    """
+
+    run: Run
+    memory: dict[str, Any]
+
+    @property
+    def camera(self) -> AbstractCamera:
+        """A typical one."""
+        return self.memory["camera"]
+
+    @property
+    def place(self) -> tuple[Any, Any]:
+        """The point that all cameras look at, and up."""
+        return self.memory["target"], self.memory["up"]
+
+    def poses(self) -> np.ndarray:
+        """Of all cameras; runs of earlier versions remember none, and look at their data again.
+
+        **Returns:**
+
+        World from camera, `frames 4 4`.
+
+        **Errors:**
+
+        `FileError` if an earlier version's data folder is gone.
+        """
+        if "poses" in self.memory:
+            return np.asarray(self.memory["poses"])
+        config, others = self.run.load_config()
+        return poses_of(load_views(config, remembered_data(self.run, others), "train"))
+
+
+def known_cameras(run: Run) -> Known:
+    """What a run remembers of its cameras.
+
+    **Arguments:**
+
+    - `run`: with a file of cameras.
+
+    **Returns:**
+
+    What it knows.
+    """
+    return Known(run, load(run.folder / CAMERAS_FILE))
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """How a path is to be followed.
+
+    **Arguments:**
+
+    - `frames`: how many.
+    - `order`, `keyframes`: as in `interpolate`.
+    """
+
+    frames: int
+    order: Literal["nearest", "index"] = "nearest"
+    keyframes: int | None = None
+
+
+# A path is a function of what is known and what is wanted; a new one is a line here.
+PATHS: dict[str, Callable[[Known, Wanted], list[AbstractCamera]]] = {
+    "orbit": lambda known, wanted: orbit(known.camera, *known.place, wanted.frames),
+    "spiral": lambda known, wanted: spiral(known.camera, *known.place, wanted.frames),
+    "ellipse": lambda known, wanted: ellipse(
+        known.camera, known.poses(), *known.place, wanted.frames
+    ),
+    "interpolate": lambda known, wanted: interpolate(
+        known.camera, known.poses(), wanted.frames, order=wanted.order, keyframes=wanted.keyframes
+    ),
+}

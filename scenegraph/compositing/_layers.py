@@ -2,9 +2,10 @@
 
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Vector
+from .._typing import Array, Float, Scalar, Vector
 from ..numerics import midpoints, safe_divide
 from ..rays import Layers, Medium, Radiance, Ray
+from ._details import mean_normal, median_between, median_layer
 from ._volume import interval_weights, optical_depths, transmittance
 
 
@@ -34,7 +35,7 @@ def composite_layers(layers: Layers, ray: Ray) -> Radiance:
     **Returns:**
 
     The radiance; its colour is premultiplied by opacity, its `weights` are those of the layers, and
-    its `edges` where they lie.
+    its `edges` where they lie. It has normal and median depth if the layers have normals.
     """
     weights = layer_weights(layers.alpha)
     opacity = jnp.sum(weights)
@@ -46,6 +47,8 @@ def composite_layers(layers: Layers, ray: Ray) -> Radiance:
         weights=weights,
         edges=layers.t,
         overflow=layers.overflow,
+        normal=None if layers.normal is None else mean_normal(weights, layers.normal),
+        median_depth=None if layers.normal is None else median_layer(weights, layers.t, ray.far),
     )
 
 
@@ -67,6 +70,7 @@ def composite_among(
     **Returns:**
 
     The radiance; its colour is premultiplied by opacity, its `weights` are those of the intervals.
+    It has normal and median depth if both medium and layers have normals.
     """
     depths = optical_depths(medium.density, edges, direction)
     passed = _share_before(edges, layers.t)
@@ -77,6 +81,11 @@ def composite_among(
     surfaces = stops * jnp.exp(-passed @ depths)
     opacity = jnp.sum(media) + jnp.sum(surfaces)
     total_t = jnp.sum(media * midpoints(edges)) + jnp.sum(surfaces * layers.t)
+    normal = median = None
+    if medium.normal is not None and layers.normal is not None:
+        both = jnp.concatenate([medium.normal, layers.normal])
+        normal = mean_normal(jnp.concatenate([media, surfaces]), both)
+        median = _median_among(depths, edges, layers)
     return Radiance(
         rgb=media @ medium.rgb + surfaces @ layers.rgb,
         alpha=opacity,
@@ -84,7 +93,27 @@ def composite_among(
         weights=media,
         edges=edges,
         overflow=layers.overflow,
+        normal=normal,
+        median_depth=median,
     )
+
+
+def _median_among(
+    depths: Float[Array, " samples"], edges: Float[Array, " edges"], layers: Layers
+) -> Scalar:
+    """Where half of the opacity of intervals and layers together has been met."""
+    touched = layers.alpha > 0
+    # Layers that are not there count as behind everything.
+    last = jnp.max(jnp.where(touched, layers.t, edges[-1]), initial=edges[-1])
+    t = jnp.where(touched, layers.t, last)
+    left = jnp.concatenate([jnp.ones_like(t, shape=1), jnp.cumprod(1 - layers.alpha)])
+    through = jnp.exp(-_share_before(edges, t) @ depths)
+    passed = jnp.prod(jnp.where(t <= edges[:, None], 1 - layers.alpha, 1), axis=1)
+    at_edges = passed * transmittance(jnp.concatenate([depths, jnp.zeros_like(depths, shape=1)]))
+    # The light that is left only falls: sorted apart, places and values still belong together.
+    still = jnp.sort(jnp.concatenate([at_edges, left[:-1] * through, left[1:] * through]))[::-1]
+    places = jnp.sort(jnp.concatenate([edges, t, t]))
+    return median_between(1 - still, places, edges[-1])
 
 
 def _share_before(

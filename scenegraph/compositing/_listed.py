@@ -1,10 +1,12 @@
 """Compositing of samples in one list, ray after ray, instead of a row for every ray."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int
-from ..numerics import safe_divide, sums_before
+from ..numerics import safe_divide, safe_normalise, sums_before
 from ..rays import Medium, Radiance, Span
 
 
@@ -46,6 +48,40 @@ def composite_listed(
         weights=alpha[:, None],
         edges=jnp.stack([spans.near, spans.far], axis=1),
     )
+
+
+def listed_details(
+    seen: Radiance,
+    normals: Float[Array, "listed 3"],
+    optical_depth: Float[Array, " listed"],
+    parts: Span,
+    ray: Int[Array, " listed"],
+    *,
+    most: int,
+) -> Radiance:
+    """Adds normal and median depth to what `composite_listed` found.
+
+    **Arguments:**
+
+    - `seen`: of all rays.
+    - `normals`: of all samples.
+    - `optical_depth`, `ray`, `most`: as there.
+    - `parts`: the samples' ends, in `t`.
+
+    **Returns:**
+
+    The radiance.
+    """
+    weights, rays = listed_weights(optical_depth, ray, most), seen.alpha.shape[0]
+    mean = jax.ops.segment_sum(weights[:, None] * normals, ray, rays, indices_are_sorted=True)
+    missing = seen.alpha[ray] / 2 - sums_before(weights, ray, most)
+    share = jnp.clip(jax.vmap(safe_divide)(missing, weights), 0, 1)
+    reached = parts.near + share * (parts.far - parts.near)
+    # The last place that a sample before the half comes to.
+    reached = jnp.where((weights > 0) & (missing > 0), reached, -jnp.inf)
+    median = jax.ops.segment_max(reached, ray, rays, indices_are_sorted=True)
+    median = jnp.where(seen.alpha > 0, median, seen.edges[:, 1])
+    return dataclasses.replace(seen, normal=safe_normalise(mean), median_depth=median)
 
 
 def listed_weights(

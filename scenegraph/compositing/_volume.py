@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import midpoints, safe_divide, safe_norm
 from ..rays import Medium, Radiance
+from ._details import mean_normal, median_depth
 
 
 def optical_depths(
@@ -95,7 +96,8 @@ def composite(
 
     **Returns:**
 
-    The radiance; its colour is premultiplied by opacity.
+    The radiance; its colour is premultiplied by opacity. It has normal and median depth if the
+    medium has normals.
     """
     weights = interval_weights(optical_depths(medium.density, edges, direction))
     empty = edges[0] if empty_depth_near else edges[-1]
@@ -105,6 +107,8 @@ def composite(
         depth=expected_depth(weights, edges, empty),
         weights=weights,
         edges=edges,
+        normal=None if medium.normal is None else mean_normal(weights, medium.normal),
+        median_depth=None if medium.normal is None else median_depth(weights, edges, empty),
     )
 
 

@@ -16,4 +16,6 @@ from ._image import (
     SRGB as SRGB,
     srgb_numbers as srgb_numbers,
 )
+from ._published import published_suite as published_suite
 from ._resize import shrink as shrink
+from ._shown import depth_limits as depth_limits, Shown as Shown, shown_as as shown_as

@@ -70,12 +70,17 @@ class Image(AbstractModule):
     - `depth`: `t` along each pixel's ray (for a perspective camera: distance along its axis);
       `None` if not known.
     - `space`: which numbers `rgb` holds.
+    - `normal`: the direction in which what is seen is turned, of length one, in the world; zero
+      where nothing is; `None` if not asked for.
+    - `median_depth`: the `t` at which half of the opacity has been met; `None` if not asked for.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
     alpha: Float[Array, "height width"] | None = None
     depth: Float[Array, "height width"] | None = None
     space: AbstractColorSpace = SRGB()
+    normal: Float[Array, "height width 3"] | None = None
+    median_depth: Float[Array, "height width"] | None = None
 
     @property
     def height(self) -> int:

@@ -4,7 +4,7 @@ from jaxtyping import Key
 
 from .._typing import Array
 from ..rays import Radiance, Ray
-from ..scene import fills_space, has_surfaces, Scene
+from ..scene import Detailed, fills_space, has_surfaces, Scene
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import Hierarchical
 from ._joint import Joint
@@ -21,12 +21,14 @@ class Nothing(AbstractIntegrator):
     def __call__(
         self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
     ) -> tuple[Radiance, ...]:
-        del scene, keys
+        del keys
+        detailed = isinstance(scene.root, Detailed)
 
         def one_ray(ray: Ray) -> Radiance:
-            zero = jnp.zeros_like(ray.far)
+            zero, black = jnp.zeros_like(ray.far), jnp.zeros_like(ray.view)
             edges = jnp.stack([ray.near, ray.far])
-            return Radiance(jnp.zeros_like(ray.view), zero, ray.far, zero[None], edges)
+            details = {"normal": black, "median_depth": ray.far} if detailed else {}
+            return Radiance(black, zero, ray.far, zero[None], edges, **details)
 
         return (jax.vmap(one_ray)(rays),)
 

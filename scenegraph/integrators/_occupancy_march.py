@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
-from ..compositing import composite_among, composite_listed
+from ..compositing import composite_among, composite_listed, listed_details
 from ..numerics import AbstractModule, compact, safe_norm
 from ..rays import AbstractBeam, Cone, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Scene
@@ -216,7 +216,11 @@ def _composite(
     depth = medium.density * (sections.t1 - sections.t0) * lengths
     middles = (sections.t0 + sections.t1) / 2
     depth = jnp.where(listed.valid, depth, 0)
-    return composite_listed(medium, depth, middles, listed.ray, spans, most=most)
+    seen = composite_listed(medium, depth, middles, listed.ray, spans, most=most)
+    if medium.normal is None:
+        return seen
+    parts = Span(sections.t0, sections.t1)
+    return listed_details(seen, medium.normal, depth, parts, listed.ray, most=most)
 
 
 def _rows(tree: Any, listed: Listed) -> Any:

@@ -10,7 +10,7 @@ from .._typing import Array, Bool, Color, Float, Int, Vector
 from ..compositing import composite_layers
 from ..numerics import map_rows
 from ..rays import Hit, Illumination, Layers, Radiance, Ray
-from ..scene import Placed, Scene, set_stage, Stage
+from ..scene import Detailed, Placed, Scene, set_stage, Stage
 from ._base import AbstractIntegrator
 from ._lighting import illuminate
 
@@ -59,35 +59,39 @@ class Surfaces(AbstractIntegrator):
 
         **Returns:**
 
-        The layers, with a leading axis over rays.
+        The layers, with a leading axis over rays; they have normals if the scene is `Detailed`.
         """
-        stage = set_stage(scene.root)
-        return map_rows(self._see_one, stage, rays)
+        see = partial(self._see_one, detailed=isinstance(scene.root, Detailed))
+        return map_rows(see, set_stage(scene.root), rays)
 
-    def _see_one(self, stage: Stage, ray: Ray) -> Layers:
+    def _see_one(self, stage: Stage, ray: Ray, *, detailed: bool) -> Layers:
         met = [self._meet(group, ray) for group in stage.groups]
         if not met:
-            return _nothing(ray)
+            return _nothing(ray, detailed)
         offers = _joined([group.offers for group in met])
         if offers.alpha.shape[0] <= min(self.layers, _COMPARED):
-            return self._see_all(stage, met, offers, ray)
+            return self._see_all(stage, met, offers, ray, detailed)
         order, overflow = _nearest(offers, self.layers)
         chosen = jax.tree.map(lambda x: x[order], offers)
         lit = jax.vmap(partial(illuminate, stage, shadows=self.shadows))(chosen.hit, chosen.number)
         rgb = _shade(met, _spread(lit, order, offers.alpha.shape[0]), ray.view)[order]
         missed = sum((group.more for group in met), overflow)
         visible = jnp.prod(1 - chosen.alpha) > _INVISIBLE
-        return Layers(chosen.hit.t, chosen.alpha, rgb, jnp.where(visible, missed, 0))
+        normal = chosen.hit.normal if detailed else None
+        return Layers(chosen.hit.t, chosen.alpha, rgb, jnp.where(visible, missed, 0), normal)
 
-    def _see_all(self, stage: Stage, met: list["_Met"], offers: "_Offer", ray: Ray) -> Layers:
+    def _see_all(
+        self, stage: Stage, met: list["_Met"], offers: "_Offer", ray: Ray, detailed: bool
+    ) -> Layers:
         """Where there is room for all, nothing is chosen, only put in order."""
         light = partial(illuminate, stage, shadows=self.shadows)
         rgb = _shade(met, jax.vmap(light)(offers.hit, offers.number), ray.view)
         missed = sum((group.more for group in met), jnp.zeros((), jnp.int32))
         visible = jnp.prod(1 - offers.alpha) > _INVISIBLE
         keys = jnp.where(offers.alpha > 0, offers.hit.t, jnp.inf)
-        t, alpha, rgb = _sorted(keys, offers.hit.t, offers.alpha, rgb)
-        return Layers(t, alpha, rgb, jnp.where(visible, missed, 0))
+        normals = (offers.hit.normal,) if detailed else ()
+        t, alpha, rgb, *normals = _sorted(keys, offers.hit.t, offers.alpha, rgb, *normals)
+        return Layers(t, alpha, rgb, jnp.where(visible, missed, 0), *normals)
 
     def _meet(self, group: Placed, ray: Ray) -> "_Met":
         """The nearest surfaces of one group."""
@@ -196,9 +200,10 @@ def _picked(chosen: Bool[Array, "n n"], x: Float[Array, "n *rest"]) -> Float[Arr
     return jnp.sum(jnp.where(wide, x[None], 0), axis=1)
 
 
-def _nothing(ray: Ray) -> Layers:
-    none = jnp.zeros(0, ray.direction.dtype)
-    return Layers(none, none, jnp.zeros((0, 3), none.dtype), jnp.zeros((), jnp.int32))
+def _nothing(ray: Ray, detailed: bool) -> Layers:
+    none, nowhere = jnp.zeros(0, ray.direction.dtype), jnp.zeros((0, 3), ray.direction.dtype)
+    normal = nowhere if detailed else None
+    return Layers(none, none, nowhere, jnp.zeros((), jnp.int32), normal)
 
 
 def _choose(hits: Hit, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:

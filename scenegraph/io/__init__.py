@@ -3,9 +3,16 @@
 from ._archive import read_archive as read_archive, write_archive as write_archive
 from ._errors import FileError as FileError
 from ._extras import import_extra as import_extra, MissingExtra as MissingExtra
+from ._float_pictures import (
+    require_exr as require_exr,
+    write_exr as write_exr,
+    write_float_picture as write_float_picture,
+)
 from ._json import read_json as read_json, write_json as write_json
 from ._pictures import (
     read_picture as read_picture,
+    require_video as require_video,
     write_animation as write_animation,
     write_picture as write_picture,
 )
+from ._poses import as_number as as_number, as_pose as as_pose

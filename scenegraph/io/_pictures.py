@@ -1,4 +1,6 @@
+import importlib
 import os
+import pathlib
 import warnings
 from collections.abc import Sequence
 
@@ -7,6 +9,7 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from ._errors import FileError
+from ._whole import written_whole
 
 
 def read_picture(path: str | os.PathLike) -> np.ndarray:
@@ -61,7 +64,8 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
     - `path`: of the file; its folder exists.
     - `picture`: uint8, `height width channels`, row 0 at the top.
     """
-    iio.imwrite(os.fspath(path), picture)
+    with written_whole(path) as beside:
+        iio.imwrite(beside, picture)
 
 
 def write_animation(
@@ -72,20 +76,40 @@ def write_animation(
     **Arguments:**
 
     - `path`: of the file, ending in `.gif` or `.mp4`.
-    - `frames`: uint8 pictures of one size.
+    - `frames`: uint8 pictures of one size. In an MP4, the last column and row are repeated where
+      their number is odd.
     - `frames_per_second`: speed. Keyword only argument.
 
     **Errors:**
 
     `FileError` for an MP4 without the extra `video`.
     """
-    if str(path).endswith(".gif"):
-        duration = 1000 / frames_per_second
-        iio.imwrite(os.fspath(path), np.stack(frames), duration=duration, loop=0)
-        return
+    with written_whole(path) as beside:
+        if beside.suffix == ".gif":
+            duration = 1000 / frames_per_second
+            iio.imwrite(beside, np.stack(frames), duration=duration, loop=0)
+        else:
+            _write_video(beside, np.stack(frames), frames_per_second)
+
+
+def require_video() -> None:
+    """Makes sure that MP4 files can be written, before work begins on what goes into them.
+
+    **Errors:**
+
+    `FileError` without the extra `video`.
+    """
     try:
-        iio.imwrite(os.fspath(path), np.stack(frames), fps=frames_per_second)
-    except (ImportError, OSError) as error:
-        raise FileError(
-            f"cannot write {path}: films other than GIF need `pip install scenegraph[video]`."
-        ) from error
+        importlib.import_module("imageio_ffmpeg")
+    except ImportError as error:
+        raise FileError("films other than GIF need `pip install scenegraph[video]`.") from error
+
+
+def _write_video(path: pathlib.Path, frames: np.ndarray, speed: float) -> None:
+    require_video()
+    even = np.pad(frames, [(0, 0), *((0, size % 2) for size in frames.shape[1:3]), (0, 0)], "edge")
+    try:
+        # Blocks of two: players want even sizes, and imageio would stretch to multiples of 16.
+        iio.imwrite(path, even, plugin="FFMPEG", fps=speed, macro_block_size=2, codec="libx264")
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot write {path}: {error}") from error

@@ -40,10 +40,13 @@ class Medium(AbstractModule):
 
     - `density`: extinction per unit length, in the frame in which it was asked; at least zero.
     - `rgb`: the colour it shines with.
+    - `normal`: where the density falls off fastest, of length one, in the world; zero where it does
+      not change. `None` where nobody asked (see `Detailed`).
     """
 
     density: Float[Array, "*samples"] = eqx.field(converter=as_float_leaf)
     rgb: Float[Array, "*samples 3"] = eqx.field(converter=as_float_leaf)
+    normal: Float[Array, "*samples 3"] | None = None
 
 
 class Radiance(AbstractModule):
@@ -58,6 +61,9 @@ class Radiance(AbstractModule):
     - `edges`: the intervals' fence posts, in `t`.
     - `overflow`: how many surfaces, or samples, of a ray found no room; `None` where all have room.
     - `asked`: how many samples of a ray were worth asking; `None` where all were asked.
+    - `normal`: the mean direction in which what the ray sees is turned, of length one, in the
+      world; zero where nothing is. `None` where nobody asked, as is what follows.
+    - `median_depth`: the `t` at which half of the opacity has been met.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -67,6 +73,8 @@ class Radiance(AbstractModule):
     edges: Float[Array, "*rays edges"] = eqx.field(converter=as_float_leaf)
     overflow: Int[Array, "*rays"] | None = None
     asked: Int[Array, "*rays"] | None = None
+    normal: Float[Array, "*rays 3"] | None = None
+    median_depth: Float[Array, "*rays"] | None = None
 
 
 def transform_section(transform: AbstractTransform, section: Section) -> Section:

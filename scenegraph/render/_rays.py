@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ from ..compositing import over
 from ..integrators import AbstractIntegrator, choose_integrator, complete
 from ..numerics import unfreeze
 from ..rays import Radiance, Ray
-from ..scene import linearise, Scene
+from ..scene import Detailed, linearise, Scene
 
 
 def render_rays(
@@ -60,12 +62,15 @@ def integrate(
     integrator: AbstractIntegrator | None,
     keys: Key[Array, " rays"] | None,
     background: Float[Array, "rays 3"] | None,
+    *,
+    detailed: bool = False,
 ) -> tuple[Radiance, ...]:
     """`render_rays` with a key for every ray.
 
     **Arguments:**
 
     - all: as in `render_rays`, but `keys` holds one a ray.
+    - `detailed`: whether normals and median depths are asked for too. Keyword only argument.
 
     **Returns:**
 
@@ -73,7 +78,10 @@ def integrate(
     """
     scene = unfreeze(scene)
     integrator = complete(integrator, scene) if integrator else choose_integrator(scene)
-    levels = integrator(linearise(scene), rays, keys=keys)
+    shown = linearise(scene)
+    if detailed:
+        shown = dataclasses.replace(shown, root=Detailed(shown.root))
+    levels = integrator(shown, rays, keys=keys)
     behind = jax.vmap(scene.background)(rays) if background is None else background
     return tuple(_over(level, behind) for level in levels)
 

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
@@ -26,6 +27,8 @@ def render(
     key: RandomKey | None = None,
     filters: Sequence[AbstractFilter] = (),
     chunk: int | Literal["auto"] = "auto",
+    normals: bool = False,
+    median_depth: bool = False,
 ) -> Image:
     """Renders a picture: one compiled, differentiable function of the scene.
 
@@ -38,27 +41,33 @@ def render(
     - `filters`: applied to the picture, in order. Keyword only argument.
     - `chunk`: how many rays are worked on at a time; the memory that a picture and its gradient
       take grows with it, the picture does not change. Keyword only argument.
+    - `normals`: whether the picture has them: of surfaces their own, turned to the eye; of media
+      minus the gradient of the density. This takes about twice as long. Keyword only argument.
+    - `median_depth`: whether the picture has it. Keyword only argument.
 
     **Returns:**
 
-    The picture, with `rgb`, `alpha` and `depth`.
+    The picture, with `rgb`, `alpha` and `depth`, and what else was asked for.
 
     **Errors:**
 
-    `ValueError` for a path at which there is no camera, a chunk below one, or a leaf that is not
-    finite. Warns if rays meet more surfaces than they can see, or shaders have no light.
+    `ValueError` for a path at which there is no camera, a chunk below one, a leaf that is not
+    finite, or an integrator that cannot tell what is asked for. Warns if rays meet more surfaces
+    than they can see, or shaders have no light.
     """
     camera = find_camera(scene, camera)
     integrator = integrator or choose_integrator(scene)
     check_scene(scene)
+    asked_for = ("normal",) * normals + ("median_depth",) * median_depth
+    draw = partial(_draw, scene, camera, key, filters, chunk, asked_for)
     if is_traced((scene, camera)):
-        return _draw(scene, camera, with_room(integrator, math.inf), key, filters, chunk)[0]
-    image, missed, asked = _draw(scene, camera, integrator, key, filters, chunk)
+        return draw(with_room(integrator, math.inf))[0]
+    image, missed, asked = draw(integrator)
     for more in (1.25, math.inf):
         if asked is None or missed is None or not int(missed):
             break
         integrator = with_room(integrator, more * float(asked))
-        image, missed, asked = _draw(scene, camera, integrator, key, filters, chunk)
+        image, missed, asked = draw(integrator)
     report_overflow(missed)
     return image
 
@@ -66,20 +75,25 @@ def render(
 def _draw(
     scene: Scene,
     camera: AbstractCamera,
-    integrator: AbstractIntegrator,
     key: RandomKey | None,
     filters: Sequence[AbstractFilter],
     chunk: int | Literal["auto"],
+    extras: tuple[str, ...],
+    integrator: AbstractIntegrator,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     samples = _SAMPLES_BY_RAY if integrator.by_ray else _SAMPLES
     size = choose_chunk(chunk, camera.width * camera.height, integrator, samples_on_cpu=samples)
-    return _render(scene, camera, integrator, key, tuple(filters), size)
+    return _render(scene, camera, integrator, key, tuple(filters), size, extras)
 
 
 # Measured: networks like fewer on a CPU, cheap fields more; this serves both. What is computed by
 # ray has no vectors of features, and likes many.
 _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**16
+
+
+# Of some pixels: what the picture is made of, what found no room, and how much was asked.
+_Seen = tuple[dict[str, Array], Array | None, Array | None]
 
 
 @eqx.filter_jit
@@ -90,21 +104,23 @@ def _render(
     key: RandomKey | None,
     filters: tuple[AbstractFilter, ...],
     chunk: int,
+    extras: tuple[str, ...],
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """The picture, how many pixels miss something, and how many samples a pixel asked for."""
     scene, camera, filters = unfreeze((scene, camera, filters))
 
-    def some_pixels(indices: Int[Array, " chunk"]) -> tuple[Array | None, ...]:
+    def some_pixels(indices: Int[Array, " chunk"]) -> _Seen:
         if not integrator.by_ray:
-            return _look(scene, camera, integrator, key, indices)
+            return _look(scene, camera, integrator, key, extras, indices)
         return map_rows(one_pixel, (scene, camera, key), indices)
 
-    def one_pixel(shared: Any, index: Int[Array, ""]) -> tuple[Array | None, ...]:
+    def one_pixel(shared: Any, index: Int[Array, ""]) -> _Seen:
         scene, camera, key = shared
-        return jax.tree.map(lambda x: x[0], _look(scene, camera, integrator, key, index[None]))
+        seen = _look(scene, camera, integrator, key, extras, index[None])
+        return jax.tree.map(lambda x: x[0], seen)
 
-    *seen, overflow, asked = _in_chunks(some_pixels, camera.width * camera.height, chunk)
-    image = _assemble(tuple(seen), camera, color_space(scene))
+    seen, overflow, asked = _in_chunks(some_pixels, camera.width * camera.height, chunk)
+    image = _assemble(seen, camera, color_space(scene))
     for one in filters:
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
@@ -116,15 +132,18 @@ def _look(
     camera: AbstractCamera,
     integrator: AbstractIntegrator,
     key: RandomKey | None,
+    extras: tuple[str, ...],
     indices: Int[Array, " chunk"],
-) -> tuple[Array | None, ...]:
+) -> _Seen:
     rows, columns = jnp.divmod(indices, camera.width)
     pixels: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
     rays = jax.vmap(camera.ray)(pixels)
     keys = None if key is None else fold_keys(key, indices)
-    radiance = integrate(scene, rays, integrator, keys, None)[-1]
-    seen = radiance.rgb, radiance.alpha, radiance.depth
-    return *seen, radiance.overflow, radiance.asked
+    radiance = integrate(scene, rays, integrator, keys, None, detailed=bool(extras))[-1]
+    seen = {name: getattr(radiance, name) for name in ("rgb", "alpha", "depth", *extras)}
+    if missing := [name for name, value in seen.items() if value is None]:
+        raise ValueError(f"a {type(integrator).__name__} does not tell {' and '.join(missing)}.")
+    return seen, radiance.overflow, radiance.asked
 
 
 def _in_chunks(function: Any, count: int, chunk: int) -> Any:
@@ -139,11 +158,8 @@ def _in_chunks(function: Any, count: int, chunk: int) -> Any:
     return jax.tree.map(in_order, results)
 
 
-def _assemble(
-    pixels: tuple[Array, Array, Array], camera: AbstractCamera, space: AbstractColorSpace
-) -> Image:
+def _assemble(pixels: dict[str, Array], camera: AbstractCamera, space: AbstractColorSpace) -> Image:
     def shape(x: Array) -> Array:
         return x.reshape(camera.height, camera.width, *x.shape[1:])
 
-    rgb, alpha, depth = (shape(x) for x in pixels)
-    return Image(rgb, alpha=alpha, depth=depth, space=space)
+    return Image(**jax.tree.map(shape, pixels), space=space)

@@ -7,6 +7,7 @@ from ._background import (
 )
 from ._cameras import camera_paths as camera_paths, find_camera as find_camera
 from ._describe import describe as describe
+from ._detailed import Detailed as Detailed
 from ._group import fills_space as fills_space, Group as Group, sum_media as sum_media
 from ._linear import (
     color_space as color_space,

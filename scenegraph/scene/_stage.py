@@ -11,6 +11,7 @@ from ..numerics import AbstractModule, dot, is_frozen, safe_normalise, unfreeze
 from ..rays import Hit, Ray, transform_ray
 from ..shapes import AbstractShape
 from ..transforms import AbstractTransform, inverse_matrix, rotate
+from ._detailed import Detailed
 from ._group import Group
 from ._surface import Surface
 from ._transformed import Transformed
@@ -188,6 +189,7 @@ def _gather(
     surfaces: list[Placed],
     lights: list[AbstractLight],
 ) -> None:
+    node = node.child if isinstance(node, Detailed) else node
     if isinstance(node, Transformed):
         _gather(node.child, (*frames, node.transform), surfaces, lights)
     elif isinstance(node, Group):

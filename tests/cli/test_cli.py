@@ -265,7 +265,7 @@ def test_unknown_preset(data, tmp_path, capsys):
     [
         (["--preset", "tiny", "--samples", "0"], "at least one sample"),
         (["--capacity", "1000"], "power of two"),
-        (["--candidates", "0"], "between 1 and `candidates`"),
+        (["--candidates", "0"], "`candidates` must be at least 2"),
         (["--learning-rate", "0"], "must be positive"),
         (["--downscale", "99"], "cannot shrink"),
     ],

@@ -1,0 +1,42 @@
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Matrix4
+from ..numerics import unfreeze
+from ..transforms import Pose
+from ._base import AbstractCamera
+
+
+def pose_matrix(camera: Any) -> Matrix4:
+    """Where a camera is and how it is turned.
+
+    **Arguments:**
+
+    - `camera`: has a leaf `pose`.
+
+    **Returns:**
+
+    World from camera, 4x4.
+    """
+    pose = unfreeze(camera).pose
+    top = jnp.concatenate([pose.linear(), pose.offset()[:, None]], axis=1)
+    return jnp.concatenate([top, jnp.asarray([[0.0, 0.0, 0.0, 1.0]], top.dtype)])
+
+
+def cameras_at(camera: AbstractCamera, poses: np.ndarray) -> list[AbstractCamera]:
+    """A camera, put to other places.
+
+    **Arguments:**
+
+    - `camera`: gives the intrinsics; it has a leaf `pose`.
+    - `poses`: world from camera, `cameras 4 4`.
+
+    **Returns:**
+
+    A camera a pose.
+    """
+    bases = np.asarray(poses, np.float32)
+    return [eqx.tree_at(lambda c: c.pose, camera, Pose(base)) for base in bases]
