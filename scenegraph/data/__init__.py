@@ -24,6 +24,7 @@ from ._bounds import (
 from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
+from ._llff import llff_path as llff_path, load_llff as load_llff
 from ._multiscale import load_multiscale as load_multiscale
 from ._views import (
     pixel_rays as pixel_rays,
