@@ -221,7 +221,7 @@ TABLE = {
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
         [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
-        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(2.0))),
+        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
         (PIXELS,),
     ),
     encodings.AbstractEncoding: Contract(
