@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float
-from ..cameras import AbstractCamera
+from ..cameras import AbstractCamera, NDCCamera
 from ._views import Views
 
 
@@ -46,7 +46,7 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
     on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole.
+    sees whole. In NDC: all that the cameras see between near and far.
 
     **Arguments:**
 
@@ -57,6 +57,8 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     `(lower, upper)`, two corners in world units.
     """
     lower, upper = _common_cube(views)
+    if isinstance(views.cameras, NDCCamera):
+        lower, upper = _frusta(views, views.cameras)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return lower, upper
     masks = [_grow(mask) for mask in _masks(views, _CELLS)]
@@ -101,6 +103,18 @@ def _pixels_across(camera: AbstractCamera, places: np.ndarray, half: np.ndarray)
     middle, *others = (_project(camera, jnp.asarray(p, jnp.float32)) for p in moved)
     away = np.sum([np.abs(np.asarray(other) - np.asarray(middle)) for other in others], axis=0)
     return float(np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0))
+
+
+def _frusta(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
+    """The box about all that the cameras see, whose lines in NDC are straight and end."""
+    sizes = jnp.stack([views.widths, views.heights], axis=-1)
+    ends = []
+    for corner in ([0, 0], [1, 0], [0, 1], [1, 1]):
+        origins, directions = _all_lines(views, sizes * jnp.asarray(corner, jnp.float32))
+        ends += [origins + t[:, None] * directions for t in (cameras.near, cameras.far)]
+    points = np.concatenate([np.asarray(end, np.float64) for end in ends])
+    spare = 1e-4 * (points.max(axis=0) - points.min(axis=0))
+    return points.min(axis=0) - spare, points.max(axis=0) + spare
 
 
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
