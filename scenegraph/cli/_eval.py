@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..data import Views
+from ..data import find_splits, Views
 from ..fit import evaluate, load_views, open_run, Run, summary
 from ..io import FileError, write_json
 from ..scene import load, Scene
@@ -121,5 +121,5 @@ def held_out_split(folder: pathlib.Path) -> str:
 
     `test` if it is there, else `val`, else `train`.
     """
-    there = [s for s in ("test", "val") if (folder / f"transforms_{s}.json").exists()]
-    return there[0] if there else "train"
+    splits = find_splits(folder)
+    return next((split for split in ("test", "val") if split in splits), "train")

@@ -11,6 +11,7 @@ from ..fit import evaluate, plot_log, read_log, Run
 from ..scene import Scene
 from ._console import say
 from ._eval import evaluate_run
+from ._paths import has_own_path, OWN_PATH
 from ._render import render_path
 
 
@@ -48,7 +49,8 @@ class Finale:
             plot_log(read_log(run.log), run.folder / "curve.png")
         metrics = evaluate_run(run, scene, folder, None, self.frames)
         film = run.folder / "turntable.gif"
-        render_path(run, "orbit", _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
+        path = OWN_PATH if has_own_path(run) else "orbit"
+        render_path(run, path, _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
         say(
             f"test psnr {metrics['psnr']:.2f} dB, ssim {metrics['ssim']:.3f} on "
             f"{len(metrics['per_image'])} pictures; see {run.folder}"

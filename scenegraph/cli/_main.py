@@ -13,11 +13,12 @@ from ._convert import Convert
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
+from ._presets import Presets
 from ._render import Render
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit | eval | render | convert | inspect | check`.
+    """The command line: `scenegraph fit | eval | render | convert | presets | inspect | check`.
 
     **Arguments:**
 
@@ -58,7 +59,7 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _parse(arguments: list[str]) -> Fit | Eval | Render | Convert | Inspect | Check:
+def _parse(arguments: list[str]) -> Fit | Eval | Render | Convert | Presets | Inspect | Check:
     start = _start(arguments)
     fit_command = tyro.conf.subcommand("fit", default=start)
     commands = (
@@ -66,6 +67,7 @@ def _parse(arguments: list[str]) -> Fit | Eval | Render | Convert | Inspect | Ch
         | Annotated[Eval, tyro.conf.subcommand("eval")]
         | Annotated[Render, tyro.conf.subcommand("render")]
         | Annotated[Convert, tyro.conf.subcommand("convert")]
+        | Annotated[Presets, tyro.conf.subcommand("presets")]
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
         | Annotated[Check, tyro.conf.subcommand("check")]
     )

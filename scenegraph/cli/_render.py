@@ -21,8 +21,8 @@ class Render:
     run: Annotated[pathlib.Path, tyro.conf.Positional]
     """A run folder."""
 
-    path: Literal["orbit", "spiral"] = "orbit"
-    """How the camera moves."""
+    path: Literal["orbit", "spiral", "data"] = "orbit"
+    """How the camera moves; data is the path that LLFF data bring along."""
 
     frames: int = 60
     """How many pictures; one that ends in .png holds the first."""
@@ -47,16 +47,16 @@ def render_path(
     **Arguments:**
 
     - `run`: with a scene and remembered cameras.
-    - `path`: `orbit` or `spiral`.
+    - `path`: `orbit`, `spiral` or `data`.
     - `frames`: how many.
     - `out`: the file; a `.png` gets the first frame alone.
     - `most_pixels`: frames are made smaller if they are wider than this. Keyword only argument.
     """
     scene, memory = load(run.folder), load(run.folder / CAMERAS_FILE)
-    camera = memory["camera"]
-    if most_pixels is not None and camera.width > most_pixels:
-        memory["camera"] = scale_resolution(camera, most_pixels / camera.width)
     cameras = path_cameras(path, memory, frames)
+    width = cameras[0].width
+    if most_pixels is not None and width > most_pixels:
+        cameras = [scale_resolution(camera, most_pixels / width) for camera in cameras]
     if out.suffix == ".png":
         write_picture(out, as_bytes(render(scene, cameras[0])))
         return

@@ -9,7 +9,7 @@ from ._callbacks import (
     Progress as Progress,
 )
 from ._checkpoint import load_state as load_state, save_state as save_state
-from ._config import FitConfig as FitConfig, preset as preset, PRESETS as PRESETS
+from ._config import FitConfig as FitConfig
 from ._console import Console as Console, progress_line as progress_line
 from ._evaluate import (
     compare as compare,
@@ -25,9 +25,17 @@ from ._fit import (
 )
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._plot import plot_log as plot_log, read_log as read_log
+from ._presets import (
+    BASES as BASES,
+    differences as differences,
+    preset as preset,
+    PRESETS as PRESETS,
+    PURPOSES as PURPOSES,
+)
 from ._recipe import (
     find_box as find_box,
     find_hull as find_hull,
+    format_options as format_options,
     load_views as load_views,
     make_batches as make_batches,
     make_field as make_field,
