@@ -37,7 +37,14 @@ from .cameras import (
     OrthographicCamera as OrthographicCamera,
     PerspectiveCamera as PerspectiveCamera,
 )
-from .data import load_blender as load_blender, Views as Views, views as views
+from .data import (
+    load_blender as load_blender,
+    load_data as load_data,
+    load_llff as load_llff,
+    load_multiscale as load_multiscale,
+    Views as Views,
+    views as views,
+)
 from .diagnostics import check_gradients as check_gradients
 from .filters import (
     Blur as Blur,

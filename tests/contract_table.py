@@ -58,6 +58,8 @@ AXES = [[0.0, -4.0, 0.3], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]]
 POSE = transforms.Pose.look_at(*AXES)
 PERSPECTIVE = sg.PerspectiveCamera.look_at(*AXES, 0.7, 3, 2, near=1.0, far=6.0)
 ORTHOGRAPHIC = sg.OrthographicCamera.look_at(*AXES, 2.0, 3, 2, near=1.0, far=6.0)
+FORWARD = sg.PerspectiveCamera(transforms.Pose(jnp.eye(4)), 4.0, 3, 2)
+NDC = cameras.NDCCamera(FORWARD, [8 / 3, 8 / 2])
 PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
 RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
 NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
@@ -219,8 +221,8 @@ TABLE = {
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
-        [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE)],
-        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(2.0))),
+        [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
+        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
         (PIXELS,),
     ),
     encodings.AbstractEncoding: Contract(
@@ -316,6 +318,7 @@ VARIANTS = [
     losses.MultiLevelLoss(0.5, sum_channels=True),
     sg.Hierarchical((3,), rays.Cylinder(), samplers.Disparity(), stop_gradient=False),
     sg.Hierarchical((4, 5), proposals=True),
+    dataclasses.replace(NDC, published=True),
     scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),
     images.Image(PICTURES[0], space=images.Linear()),
     fields.GridField(GRID, 8, precision="bfloat16", density_bias=-1.0, key=KEYS[2]),

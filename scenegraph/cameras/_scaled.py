@@ -1,4 +1,7 @@
+import equinox as eqx
+
 from ._base import AbstractCamera
+from ._ndc import NDCCamera
 from ._orthographic import OrthographicCamera
 from ._perspective import PerspectiveCamera
 
@@ -8,7 +11,7 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
     **Arguments:**
 
-    - `camera`: perspective or orthographic.
+    - `camera`: perspective or orthographic, or such a one in NDC.
     - `factor`: of width and height, which are rounded to at least one pixel.
 
     **Returns:**
@@ -19,6 +22,9 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
     `TypeError` for a camera of another kind.
     """
+    if isinstance(camera, NDCCamera):
+        inner = scale_resolution(camera.camera, factor)
+        return eqx.tree_at(lambda c: c.camera, camera, inner)
     if not isinstance(camera, PerspectiveCamera | OrthographicCamera):
         raise TypeError(f"cannot change the resolution of a {type(camera).__name__}.")
     return type(camera)(

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from ..data import find_splits
 from ..fit import (
     evaluate,
     find_measures,
@@ -135,5 +136,5 @@ def held_out_split(folder: pathlib.Path) -> str:
 
     `test` if it is there, else `val`, else `train`.
     """
-    there = [s for s in ("test", "val") if (folder / f"transforms_{s}.json").exists()]
-    return there[0] if there else "train"
+    splits = find_splits(folder)
+    return next((split for split in ("test", "val") if split in splits), "train")

@@ -43,23 +43,24 @@ from ..scene import save
 from ._console import say
 from ._eval import held_out_split
 from ._finale import Finale, plan_finale
-from ._paths import CAMERAS_FILE, turntable
+from ._paths import CAMERAS_FILE, film_memory
 from ._time import process_age, seconds_of
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Fit a radiance field to a folder of Blender data, or to a data set made on the spot."""
+    """Fit a radiance field to a folder of pictures, or to a data set made on the spot."""
 
     data: Annotated[pathlib.Path | None, tyro.conf.Positional] = None
-    """Folder with transforms_train.json and pictures; without it, a small data set is made."""
+    """Folder with pictures and transforms_train.json (Blender), metadata.json (multiscale) or
+    poses_bounds.npy (LLFF); without it, a small data set is made."""
 
     out: pathlib.Path | None = None
     """The run folder; by default the next free runs/NNN."""
 
     preset: str = "fast"
     """Named settings to start from: fast (a grid, a minute on a CPU), fast-gpu (a larger one), tiny
-    (a small network) or mipnerf (the paper's)."""
+    (a small network), mipnerf (the paper's) or others; `scenegraph presets` lists all."""
 
     max_time: str | None = None
     """Stop after 90s, 5m or 2h, counted from process start, final pictures included."""
@@ -145,7 +146,7 @@ class Fit:
         """Writes what a run begins with: not before everything is known to fit together."""
         run.save_config(self.config, data=str(folder), preset=self.preset)
         run.cut_log(step)
-        save(turntable(views), run.folder / CAMERAS_FILE)
+        save(film_memory(views, folder, self.config), run.folder / CAMERAS_FILE)
 
 
 def _deadline(limit: float) -> Deadline:

@@ -9,9 +9,11 @@ from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError, MissingExtra
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
+from ._convert import Convert
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
+from ._presets import Presets
 from ._render import Render
 from ._table import Table
 
@@ -29,7 +31,7 @@ _TO_MEND = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit | eval | table | render | inspect | check`.
+    """The command line: `scenegraph fit`, `eval`, `table`, `render`, `convert`, ...
 
     **Arguments:**
 
@@ -70,7 +72,10 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _parse(arguments: list[str]) -> Fit | Eval | Table | Render | Inspect | Check:
+_Command = Fit | Eval | Table | Render | Convert | Presets | Inspect | Check
+
+
+def _parse(arguments: list[str]) -> _Command:
     start = _start(arguments)
     fit_command = tyro.conf.subcommand("fit", default=start)
     commands = (
@@ -78,6 +83,8 @@ def _parse(arguments: list[str]) -> Fit | Eval | Table | Render | Inspect | Chec
         | Annotated[Eval, tyro.conf.subcommand("eval")]
         | Annotated[Table, tyro.conf.subcommand("table")]
         | Annotated[Render, tyro.conf.subcommand("render")]
+        | Annotated[Convert, tyro.conf.subcommand("convert")]
+        | Annotated[Presets, tyro.conf.subcommand("presets")]
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
         | Annotated[Check, tyro.conf.subcommand("check")]
     )

@@ -1,20 +1,31 @@
 """Where the camera of a film goes, and what a run remembers for it."""
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..cameras import AbstractCamera, ellipse, interpolate, orbit, pose_matrix, spiral
-from ..data import look_centre, Views
-from ..fit import load_views, Run
+from ..cameras import (
+    AbstractCamera,
+    ellipse,
+    interpolate,
+    NDCCamera,
+    orbit,
+    pose_matrix,
+    spiral,
+)
+from ..data import llff_path, look_centre, Views
+from ..fit import FitConfig, format_options, load_views, Run
 from ..scene import load
 from ._eval import remembered_data
 
 
 CAMERAS_FILE = "cameras.sg"
+# The name of the path that a data set brings along, if it does.
+OWN_PATH = "data"
 
 
 def turntable(views: Views) -> dict[str, Any]:
@@ -26,26 +37,58 @@ def turntable(views: Views) -> dict[str, Any]:
 
     **Returns:**
 
-    The camera of middle height above the horizon, the point that all cameras look at, up, and the
-    poses of all cameras.
+    The camera of middle height above the horizon among those of the largest pictures, the point
+    that all cameras look at, up, and the poses of all cameras.
     """
-    corners = jnp.asarray([views.widths[0] / 2, views.heights[0] / 2])
-    lines = [views.camera(frame).line(corners) for frame in range(min(views.frames, 50))]
+    cameras = [views.camera(frame) for frame in _largest(views)[:50]]
+    lines = [_world(c).line(jnp.asarray([c.width, c.height]) / 2) for c in cameras]
     positions, directions = (np.stack(part).astype(np.float64) for part in zip(*lines, strict=True))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     target = look_centre(positions, directions)
     order = np.argsort(positions[:, 2] - target[2])
-    camera = views.camera(int(order[len(order) // 2]))
+    camera = cameras[order[len(order) // 2]]
+    up = [0.0, 1.0, 0.0] if isinstance(camera, NDCCamera) else [0.0, 0.0, 1.0]
     return {
         "camera": camera,
         "target": jnp.asarray(target),
-        "up": jnp.asarray([0.0, 0.0, 1.0]),
+        "up": jnp.asarray(up),
         "poses": poses_of(views),
     }
 
 
+def _largest(views: Views) -> list[int]:
+    """The pictures of the largest size; smaller ones may be the same seen from the same places."""
+    sizes = np.asarray(views.widths * views.heights)
+    return np.flatnonzero(sizes == sizes.max()).tolist()
+
+
+def _world(camera: AbstractCamera) -> AbstractCamera:
+    return camera.camera if isinstance(camera, NDCCamera) else camera
+
+
+def film_memory(views: Views, folder: pathlib.Path, config: FitConfig) -> dict[str, Any]:
+    """What a run remembers for its films.
+
+    **Arguments:**
+
+    - `views`: the pictures of the scene.
+    - `folder`: where they are from.
+    - `config`: how they were loaded.
+
+    **Returns:**
+
+    What `turntable` gives, and the data set's own path if it has one.
+    """
+    options = format_options(config, folder)
+    if "hold_every" not in options:
+        return turntable(views)
+    del options["hold_every"]
+    limits = {"downscale": config.downscale, "near": config.near, "far": config.far}
+    return {**turntable(views), OWN_PATH: llff_path(folder, **limits, **options)}
+
+
 def poses_of(views: Views) -> np.ndarray:
-    """Where all cameras are.
+    """Where all cameras of the largest pictures are.
 
     **Arguments:**
 
@@ -53,9 +96,9 @@ def poses_of(views: Views) -> np.ndarray:
 
     **Returns:**
 
-    World from camera, `frames 4 4`.
+    World from camera, `cameras 4 4`.
     """
-    return np.stack([np.asarray(pose_matrix(views.camera(i))) for i in range(views.frames)])
+    return np.stack([np.asarray(pose_matrix(views.camera(i))) for i in _largest(views)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +129,7 @@ class Known:
 
         **Returns:**
 
-        World from camera, `frames 4 4`.
+        World from camera, `cameras 4 4`.
 
         **Errors:**
 
@@ -96,6 +139,35 @@ class Known:
             return np.asarray(self.memory["poses"])
         config, others = self.run.load_config()
         return poses_of(load_views(config, remembered_data(self.run, others), "train"))
+
+    def own_path(self, frames: int) -> list[AbstractCamera]:
+        """Cameras of the path that the data set brought along.
+
+        **Arguments:**
+
+        - `frames`: how many.
+
+        **Returns:**
+
+        Some of its cameras, or some of them twice.
+
+        **Errors:**
+
+        `ValueError` if there is no such path.
+        """
+        own = self.memory.get(OWN_PATH)
+        if own is None:
+            raise ValueError("this run's data set has no path of its own; pass --path orbit.")
+        return [own[int(index)] for index in np.linspace(0, len(own), frames, endpoint=False)]
+
+    def usual_path(self) -> str:
+        """The name of the path to take if nobody says.
+
+        **Returns:**
+
+        The data set's own if it has one, else an orbit.
+        """
+        return OWN_PATH if OWN_PATH in self.memory else "orbit"
 
 
 def known_cameras(run: Run) -> Known:
@@ -137,4 +209,5 @@ PATHS: dict[str, Callable[[Known, Wanted], list[AbstractCamera]]] = {
     "interpolate": lambda known, wanted: interpolate(
         known.camera, known.poses(), wanted.frames, order=wanted.order, keyframes=wanted.keyframes
     ),
+    OWN_PATH: lambda known, wanted: known.own_path(wanted.frames),
 }

@@ -32,8 +32,8 @@ class Render:
     """A run folder, or a saved scene with a camera in it."""
 
     path: str | None = None
-    """How the camera moves: orbit (the default), spiral, ellipse, interpolate, views (the cameras
-    of --split), or a JSON file of cameras."""
+    """How the camera moves: orbit, spiral, ellipse, interpolate, data (what LLFF data bring along),
+    views (the cameras of --split), or a JSON file of cameras. By default data, or else orbit."""
 
     show: tuple[Shown, ...] = ("rgb",)
     """What each frame shows, side by side."""
@@ -139,7 +139,7 @@ class Render:
     def _along(self, known: Known) -> list[AbstractCamera]:
         frames = _FRAMES if self.frames is None else self.frames
         wanted = Wanted(frames, self.order, self.keyframes)
-        return PATHS[self.path or "orbit"](known, wanted)
+        return PATHS[self.path or known.usual_path()](known, wanted)
 
     def _from_file(self, camera: AbstractCamera) -> tuple[list[AbstractCamera], float | None]:
         path = self.path or ""
@@ -166,7 +166,8 @@ class Render:
             return self.run / "test_preds"
         if self.camera is not None and self.path is None:
             return self.run / f"{self.camera}.png"
-        return self.run / f"{pathlib.Path(self.path or 'orbit').stem}.gif"
+        path = self.path or known_cameras(open_run(self.run)).usual_path()
+        return self.run / f"{pathlib.Path(path).stem}.gif"
 
     def _write(self, film: Film, out: pathlib.Path, speed: float) -> list[pathlib.Path]:
         if self.suite or out.is_dir() or out.suffix == "":
@@ -195,19 +196,19 @@ def _spread(cameras: list[AbstractCamera], frames: int | None) -> list[AbstractC
 
 
 def render_path(
-    run: Run, path: str, frames: int, out: pathlib.Path, *, most_pixels: int | None = None
+    run: Run, frames: int, out: pathlib.Path, *, most_pixels: int | None = None
 ) -> None:
-    """Renders a run's scene along a path into a film.
+    """Renders a run's scene along its usual path into a film.
 
     **Arguments:**
 
     - `run`: with a scene and remembered cameras.
-    - `path`: one of `PATHS`.
     - `frames`: how many.
     - `out`: the file, `.gif` or `.mp4`.
     - `most_pixels`: frames are made smaller if they are wider than this. Keyword only argument.
     """
-    cameras = PATHS[path](known_cameras(run), Wanted(frames))
+    known = known_cameras(run)
+    cameras = PATHS[known.usual_path()](known, Wanted(frames))
     if most_pixels is not None and cameras[0].width > most_pixels:
         cameras = [scale_resolution(x, most_pixels / x.width) for x in cameras]
     write_film(Film(load(run.folder), cameras), out, frames_per_second=_SPEED, separate=False)

@@ -21,8 +21,17 @@ from ._bounds import (
     find_empty as find_empty,
     look_centre as look_centre,
 )
+from ._convert_multiscale import convert_multiscale as convert_multiscale
+from ._formats import (
+    find_format as find_format,
+    find_splits as find_splits,
+    Format as Format,
+    load_data as load_data,
+)
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
+from ._llff import llff_path as llff_path, load_llff as load_llff
+from ._multiscale import load_multiscale as load_multiscale
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float
-from ..cameras import AbstractCamera
+from ..cameras import AbstractCamera, NDCCamera
 from ._views import Views
 
 
@@ -46,7 +46,7 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
     on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole.
+    sees whole. In NDC: all that the cameras see between near and far.
 
     **Arguments:**
 
@@ -57,6 +57,8 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     `(lower, upper)`, two corners in world units.
     """
     lower, upper = _common_cube(views)
+    if isinstance(views.cameras, NDCCamera):
+        lower, upper = _frusta(views, views.cameras)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return lower, upper
     masks = [_grow(mask) for mask in _masks(views, _CELLS)]
@@ -103,13 +105,23 @@ def _pixels_across(camera: AbstractCamera, places: np.ndarray, half: np.ndarray)
     return float(np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0))
 
 
+def _frusta(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
+    """The box about all that the cameras see, whose lines in NDC are straight and end."""
+    sizes = jnp.stack([views.widths, views.heights], axis=-1)
+    ends = []
+    for corner in ([0, 0], [1, 0], [0, 1], [1, 1]):
+        origins, directions = _all_lines(views, sizes * jnp.asarray(corner, jnp.float32))
+        ends += [origins + t[:, None] * directions for t in (cameras.near, cameras.far)]
+    points = np.concatenate([np.asarray(end, np.float64) for end in ends])
+    spare = 1e-4 * (points.max(axis=0) - points.min(axis=0))
+    return points.min(axis=0) - spare, points.max(axis=0) + spare
+
+
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """A cube about the point that all cameras look at, as large as any camera's picture there."""
-    first = views.camera(0)
-    middle = jnp.asarray([first.width / 2, first.height / 2])
-    corner = jnp.zeros(2)
-    positions, axes = _lines(views, middle)
-    _, edges = _lines(views, corner)
+    middles = jnp.stack([views.widths, views.heights], axis=-1) / 2
+    positions, axes = _lines(views, middles)
+    _, edges = _lines(views, jnp.zeros_like(middles))
     centre = look_centre(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
     cosine = np.sum(axes * edges, axis=1)
@@ -119,15 +131,16 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
-def _lines(views: Views, pixel) -> tuple[np.ndarray, np.ndarray]:
-    lines = _all_lines(views, pixel)
+def _lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:
+    lines = _all_lines(views, pixels)
     origins, directions = (np.asarray(array, np.float64) for array in lines)
     return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @eqx.filter_jit
-def _all_lines(views: Views, pixel: Array) -> tuple[Array, Array]:
-    return jax.vmap(lambda frame: views.camera(frame).line(pixel))(jnp.arange(views.frames))
+def _all_lines(views: Views, pixels: Float[Array, "frames 2"]) -> tuple[Array, Array]:
+    one = lambda frame, pixel: views.camera(frame).line(pixel)
+    return jax.vmap(one)(jnp.arange(views.frames), pixels)
 
 
 def _has_empty_pixels(views: Views) -> bool:

@@ -9,7 +9,7 @@ from ._callbacks import (
     Progress as Progress,
 )
 from ._checkpoint import load_state as load_state, save_state as save_state
-from ._config import FitConfig as FitConfig, preset as preset, PRESETS as PRESETS
+from ._config import FitConfig as FitConfig
 from ._console import Console as Console, progress_line as progress_line
 from ._evaluate import compare as compare, evaluate as evaluate
 from ._fit import (
@@ -22,10 +22,18 @@ from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as Ren
 from ._markup import latex as latex, markdown as markdown, Table as Table
 from ._measures import find_measures as find_measures, Measures as Measures
 from ._plot import plot_log as plot_log, read_log as read_log
+from ._presets import (
+    BASES as BASES,
+    differences as differences,
+    preset as preset,
+    PRESETS as PRESETS,
+    PURPOSES as PURPOSES,
+)
 from ._protocol import protocol_of as protocol_of
 from ._recipe import (
     find_box as find_box,
     find_hull as find_hull,
+    format_options as format_options,
     load_views as load_views,
     make_batches as make_batches,
     make_field as make_field,

@@ -1,5 +1,4 @@
 import dataclasses
-import difflib
 from typing import Literal
 
 
@@ -19,6 +18,12 @@ class FitConfig:
     batching: Literal["all_images", "single_image"] = "all_images"  # where a batch is drawn from
     background: Literal["white", "black", "random"] = "white"  # what RGBA pictures are put on
     straight_alpha: bool = False  # downscale colours without weighting them by opacity
+
+    area_weights: bool = True  # pixels of small pictures count for all that they stand for
+    hold_every: int = 8  # LLFF: every so many pictures are held out
+    ndc: bool = True  # LLFF: bend space so that all in front of the cameras fits into a cube
+    spherify: bool = False  # LLFF: cameras look inwards; their unit sphere instead of a cube
+    published_radii: bool = False  # LLFF: radii and views of rays in NDC as published, or exact
 
     bounds: Literal["found", "none"] = "found"  # box from cameras and opacities, or near to far
     near: float | None = None  # where rays begin; by default close to the camera
@@ -71,78 +76,3 @@ class FitConfig:
     log_every: int = 50  # steps between lines of the log
     eval_every: int = 500  # steps between PSNRs on a few held-out pictures; 0 for never
     save_every: int = 1000  # steps between checkpoints; 0 for only at the end
-
-
-_FAST = FitConfig(
-    batch_size=2048,
-    field="grid",
-    width=32,
-    learning_rate=2e-2,
-    final_learning_rate=1e-3,
-    delay_steps=20,
-    adam_b2=0.99,
-    adam_epsilon=1e-15,
-    log_every=250,
-    eval_every=2500,
-    save_every=5000,
-)
-PRESETS = {
-    "fast": _FAST,
-    "fast-gpu": dataclasses.replace(
-        _FAST,
-        batch_size=2**16,
-        resolutions=(16, 32, 64, 128, 256, 512),
-        capacity=2**19,
-        occupancy=128,
-        candidates=512,
-        width=64,
-        precision="bfloat16",
-    ),
-    "tiny": FitConfig(),
-    "mipnerf": FitConfig(
-        steps=1_000_000,
-        batch_size=4096,
-        batching="single_image",
-        straight_alpha=True,
-        bounds="none",
-        near=2.0,
-        far=6.0,
-        width=256,
-        depth=8,
-        view_width=128,
-        max_degree=16,
-        samples=(128, 128),
-        empty_depth_near=True,
-        learning_rate=5e-4,
-        final_learning_rate=5e-6,
-        delay_steps=2500,
-        delay_multiplier=0.01,
-        sum_channels=True,
-        eval_every=5000,
-        save_every=5000,
-    ),
-}
-
-
-def preset(name: str) -> FitConfig:
-    """The settings of a named method.
-
-    **Arguments:**
-
-    - `name`: `fast` (a grid; a minute on a CPU), `fast-gpu` (larger), `tiny` (a small network;
-      minutes) or `mipnerf` (the paper's).
-
-    **Returns:**
-
-    The settings; change some with `dataclasses.replace`.
-
-    **Errors:**
-
-    `ValueError` for an unknown name, with the nearest.
-    """
-    if name not in PRESETS:
-        near = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.0)
-        raise ValueError(
-            f"there is no preset {name!r}; did you mean {near[0]!r}? Known: {', '.join(PRESETS)}."
-        )
-    return PRESETS[name]

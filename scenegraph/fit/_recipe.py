@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,7 +18,8 @@ from ..data import (
     AllImages,
     find_bounds,
     find_empty,
-    load_blender,
+    find_format,
+    load_data,
     pixels_through,
     Random,
     RayBatches,
@@ -49,25 +52,54 @@ def load_views(config: FitConfig, folder: str | os.PathLike, split: str) -> View
 
     **Arguments:**
 
-    - `config`: downscaling, backdrop, near and far.
-    - `folder`: a Blender data folder.
-    - `split`: `train`, `val` or `test`.
+    - `config`: downscaling, backdrop, near and far, and what concerns the folder's format.
+    - `folder`: a data folder of any format.
+    - `split`: `train`, `test`, or another that the folder has.
 
     **Returns:**
 
     The pictures with their cameras. Held-out pictures are never put on random colours.
+
+    **Errors:**
+
+    `FileError` for a bad folder; `ValueError` if `config` wants what the folder's format lacks.
     """
     random = config.background == "random" and split == "train"
     backdrop: AbstractBackdrop = Random() if random else Solid(_COLORS[config.background])
-    return load_blender(
+    views = load_data(
         folder,
         split,
+        **format_options(config, folder),
         downscale=config.downscale,
         near=config.near,
         far=config.far,
         backdrop=backdrop,
         straight_alpha=config.straight_alpha,
     )
+    return views if config.area_weights else replace(views, lossmult=jnp.ones(views.frames))
+
+
+def format_options(config: FitConfig, folder: str | os.PathLike) -> dict[str, Any]:
+    """The settings that only the loader of a folder's format knows.
+
+    **Arguments:**
+
+    - `config`: with settings for all formats.
+    - `folder`: the data folder.
+
+    **Returns:**
+
+    Keywords for the loader.
+
+    **Errors:**
+
+    `ValueError` if `config` wants what the format lacks.
+    """
+    form = find_format(folder)
+    for name in ("spherify", "ndc"):
+        if name not in form.options and getattr(config, name) != getattr(FitConfig, name):
+            raise ValueError(f"`{name}` is for LLFF data; {folder} is {form.name} data.")
+    return {name: getattr(config, name) for name in form.options}
 
 
 def find_box(config: FitConfig, views: Views) -> tuple[np.ndarray, np.ndarray] | None:

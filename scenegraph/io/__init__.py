@@ -1,6 +1,7 @@
 """Bytes to numpy and back; everything that reads an untrusted file."""
 
 from ._archive import read_archive as read_archive, write_archive as write_archive
+from ._arrays import read_array as read_array
 from ._errors import FileError as FileError
 from ._extras import import_extra as import_extra, MissingExtra as MissingExtra
 from ._float_pictures import (

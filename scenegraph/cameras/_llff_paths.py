@@ -1,0 +1,142 @@
+"""Poses as the LLFF data sets use them: means, and the paths that films of them take."""
+
+import numpy as np
+
+
+def average_pose(poses: np.ndarray) -> np.ndarray:
+    """The pose in the middle of others that look roughly the same way.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`.
+
+    **Returns:**
+
+    Their mean position, looking along their mean axis, upright by their mean up; 4x4.
+    """
+    back, up = poses[:, :3, 2].sum(axis=0), poses[:, :3, 1].sum(axis=0)
+    return _look(back, up, poses[:, :3, 3].mean(axis=0))
+
+
+def recentre_poses(poses: np.ndarray) -> np.ndarray:
+    """Moves the world so that the average pose is at its origin, looking along -z.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`.
+
+    **Returns:**
+
+    The poses in the new world.
+    """
+    return np.linalg.inv(average_pose(poses)) @ poses
+
+
+def spherify_poses(poses: np.ndarray) -> tuple[np.ndarray, float]:
+    """Moves and scales the world so that cameras that look inwards stand about the unit sphere.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`.
+
+    **Returns:**
+
+    The poses in the new world, whose origin is the point nearest to all axes and whose z points to
+    the cameras; and the factor by which lengths were multiplied.
+    """
+    axes, places = poses[:, :3, 2], poses[:, :3, 3]
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    squares = (across.transpose(0, 2, 1) @ across).mean(axis=0)
+    centre = np.linalg.solve(squares, (across @ places[:, :, None]).mean(axis=0)[:, 0])
+    up = _unit((places - centre).mean(axis=0))
+    first = _unit(np.cross([0.1, 0.2, 0.3], up))
+    frame = np.eye(4)
+    frame[:3] = np.stack([first, _unit(np.cross(up, first)), up, centre], axis=1)
+    moved = np.linalg.inv(frame) @ poses
+    scale = 1 / np.sqrt(np.mean(np.sum(moved[:, :3, 3] ** 2, axis=1)))
+    moved[:, :3, 3] *= scale
+    return moved, float(scale)
+
+
+def llff_spiral(
+    poses: np.ndarray,
+    bounds: np.ndarray,
+    frames: int = 120,
+    *,
+    turns: float = 2.0,
+    rise: float = 0.5,
+) -> np.ndarray:
+    """A spiral about the average of forward-facing poses, looking at one point before them.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`; `recentre_poses` makes their average the origin.
+    - `bounds`: the nearest and the farthest depth that each camera sees, `frames 2`.
+    - `frames`: how many poses; the last stands one step before the first.
+    - `turns`: how many turns. Keyword only argument.
+    - `rise`: how many times it goes forth and back for each turn. Keyword only argument.
+
+    **Returns:**
+
+    World from camera, `frames 4 4`. Sideways it is as wide as nine tenths of the positions.
+
+    **Errors:**
+
+    `ValueError` for fewer than one frame.
+
+    **Source:** `_generate_spiral_poses` of the published mip-NeRF code.
+    """
+    if frames < 1:
+        raise ValueError(f"a path needs at least one frame; got {frames}.")
+    middle, up = average_pose(poses), poses[:, :3, 1].sum(axis=0)
+    near, far = 0.9 * bounds.min(), 5.0 * bounds.max()
+    focus = 1 / (0.25 / near + 0.75 / far)
+    target = middle[:3] @ [0, 0, -focus, 1]
+    reach = np.percentile(np.abs(poses[:, :3, 3]), 90, axis=0)
+    angles = np.linspace(0, 2 * np.pi * turns, frames, endpoint=False)
+    swing = np.stack([np.cos(angles), -np.sin(angles), -np.sin(angles * rise)], axis=1) * reach
+    places = swing @ middle[:3, :3].T + middle[:3, 3]
+    return np.stack([_look(place - target, up, place) for place in places])
+
+
+def spherified_circle(poses: np.ndarray, frames: int = 120, *, closed: bool = False) -> np.ndarray:
+    """A level circle about the z axis, at the cameras' mean height and distance, looking inwards.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`, from `spherify_poses`.
+    - `frames`: how many poses.
+    - `closed`: whether the last pose is the first again, as in the published code. Keyword only
+      argument.
+
+    **Returns:**
+
+    World from camera, `frames 4 4`.
+
+    **Errors:**
+
+    `ValueError` for fewer than one frame.
+
+    **Source:** `_generate_spherical_poses` of the published mip-NeRF code.
+    """
+    if frames < 1:
+        raise ValueError(f"a path needs at least one frame; got {frames}.")
+    places = poses[:, :3, 3]
+    height = places[:, 2].mean()
+    radius = np.sqrt(max(np.mean(np.sum(places**2, axis=1)) - height**2, 0.0))
+    angles = np.linspace(0, 2 * np.pi, frames, endpoint=closed)
+    circle = [[radius * np.cos(x), radius * np.sin(x), height] for x in angles]
+    return np.stack([_look(place, [0.0, 0.0, 1.0], place) for place in np.asarray(circle)])
+
+
+def _look(back: np.ndarray, up: np.ndarray | list[float], place: np.ndarray) -> np.ndarray:
+    """The pose at a place whose z axis is `back`."""
+    back = _unit(back)
+    right = _unit(np.cross(up, back))
+    pose = np.eye(4)
+    pose[:3] = np.stack([right, _unit(np.cross(back, right)), back, place], axis=1)
+    return pose
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / np.linalg.norm(vector)

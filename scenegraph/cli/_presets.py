@@ -1,0 +1,32 @@
+import dataclasses
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..fit import BASES, differences, PRESETS, PURPOSES
+
+
+@dataclasses.dataclass(frozen=True)
+class Presets:
+    """List the presets of `fit`, with what each has that another has not."""
+
+    def main(self) -> None:
+        """Prints a table."""
+        table = Table(show_lines=True)
+        table.add_column("--preset", overflow="fold")
+        table.add_column("settings", no_wrap=True)
+        for name in PRESETS:
+            base = f"as {BASES[name]}, but" if name in BASES else "the library's defaults"
+            flags = [_flag(key, value) for key, value in differences(name).items()]
+            table.add_row(f"[bold]{name}[/]\n{PURPOSES[name]}", "\n".join([base, *flags]))
+        Console().print(table)
+
+
+def _flag(name: str, value: Any) -> str:
+    """A setting as one types it."""
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"--{flag} {text}"

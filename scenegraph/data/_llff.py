@@ -1,0 +1,269 @@
+"""The LLFF format: `poses_bounds.npy` and folders of pictures, of forward-facing scenes mostly."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Matrix4
+from ..cameras import (
+    AbstractCamera,
+    llff_spiral,
+    NDCCamera,
+    PerspectiveCamera,
+    recentre_poses,
+    spherified_circle,
+    spherify_poses,
+)
+from ..io import FileError, read_array
+from ..transforms import Pose
+from ._backdrops import AbstractBackdrop, Solid
+from ._listing import (
+    as_pose,
+    check_alike,
+    picture_path,
+    PICTURES,
+    read_pictures,
+    shrink_pictures,
+)
+from ._views import Views
+
+
+LLFF_LISTING = "poses_bounds.npy"
+LLFF_SPLITS = ("train", "test")
+
+
+class _Scene(NamedTuple):
+    """All cameras of a folder: in the world that they are loaded into, with full-size pictures."""
+
+    poses: np.ndarray
+    bounds: np.ndarray
+    height: float
+    width: float
+    focal: float
+
+
+class _Optics(NamedTuple):
+    """What all cameras have in common."""
+
+    width: int
+    height: int
+    focal: float
+    near: float
+    far: float
+    ndc: bool
+    published: bool
+
+
+def load_llff(
+    folder: str | os.PathLike,
+    split: str = "train",
+    *,
+    downscale: int = 1,
+    near: float | None = None,
+    far: float | None = None,
+    backdrop: AbstractBackdrop | None = None,
+    straight_alpha: bool = False,
+    hold_every: int = 8,
+    ndc: bool = True,
+    spherify: bool = False,
+    published_radii: bool = False,
+) -> Views:
+    """Loads one split of an LLFF data set.
+
+    The world is moved so that the average camera is its origin, and scaled so that the nearest
+    depth is 4/3.
+
+    **Arguments:**
+
+    - `folder`: with `poses_bounds.npy` and `images_{downscale}`; or with `images`, which are then
+      averaged over blocks.
+    - `split`: `test` is every eighth picture, beginning with the first; `train` is the others.
+    - `downscale`: how many times smaller than `poses_bounds.npy` says pictures are. Keyword only,
+      as is all that follows.
+    - `near`, `far`: of the cameras; by default 0 and 1 in NDC, else what the bounds of the file
+      allow for.
+    - `backdrop`: what pictures with opacity are put on; white by default.
+    - `straight_alpha`: how blocks are averaged, as in `load_blender`.
+    - `hold_every`: for another number than eight.
+    - `ndc`: bend space so that all in front of the cameras fits into a cube (`NDCCamera`).
+    - `spherify`: for cameras that look inwards from all around: scale the world to the unit sphere
+      instead of bending it.
+    - `published_radii`: the radii and views of the published code in NDC, as in `NDCCamera`.
+
+    **Returns:**
+
+    The pictures with their cameras.
+
+    **Errors:**
+
+    `FileError` for anything missing or malformed; the message names the file. `ValueError` for
+    `hold_every` below two.
+
+    **Source:** the class `LLFF` of the published mip-NeRF code.
+    """
+    folder = pathlib.Path(folder)
+    scene = _read_scene(folder / LLFF_LISTING, spherify)
+    chosen = _choose(folder, split, hold_every, len(scene.poses))
+    files, factor = _find_pictures(folder, downscale, len(scene.poses))
+    files = [files[index] for index in chosen]
+    pictures = read_pictures(files)
+    check_alike(files, pictures)
+    pictures = shrink_pictures(pictures, factor, straight_alpha=straight_alpha)
+    height, width, channels = pictures[0].shape
+    _check_size(folder, files[0], width, height, scene, downscale)
+    limits = _limits(scene, near, far, ndc=ndc and not spherify)
+    focal = scene.focal / downscale
+    optics = _Optics(width, height, focal, *limits, ndc and not spherify, published_radii)
+    return Views(
+        jnp.asarray(np.stack(pictures).reshape(-1, channels)),
+        jax.jit(jax.vmap(lambda pose: _camera(pose, optics)))(scene.poses[chosen]),
+        jnp.full(len(files), width),
+        jnp.full(len(files), height),
+        jnp.ones(len(files)),
+        Solid() if backdrop is None else backdrop,
+        tuple(file.name for file in files),
+    )
+
+
+def llff_path(
+    folder: str | os.PathLike,
+    frames: int = 120,
+    *,
+    downscale: int = 1,
+    near: float | None = None,
+    far: float | None = None,
+    ndc: bool = True,
+    spherify: bool = False,
+    published_radii: bool = False,
+) -> list[AbstractCamera]:
+    """The cameras of the film that goes with an LLFF data set.
+
+    **Arguments:**
+
+    - `folder`: with `poses_bounds.npy`.
+    - `frames`: how many cameras.
+    - `downscale`, `near`, `far`, `ndc`, `spherify`, `published_radii`: as in `load_llff`. Keyword
+      only.
+
+    **Returns:**
+
+    Cameras along `llff_spiral`; with `spherify`, along `spherified_circle`, whose last camera is
+    its first again with `published_radii`.
+
+    **Errors:**
+
+    `FileError` for a file that is missing or malformed; `ValueError` for fewer than one frame.
+    """
+    scene = _read_scene(pathlib.Path(folder) / LLFF_LISTING, spherify)
+    if spherify:
+        poses = spherified_circle(scene.poses, frames, closed=published_radii)
+    else:
+        poses = llff_spiral(scene.poses, scene.bounds, frames)
+    width, height = (max(1, round(size / downscale)) for size in (scene.width, scene.height))
+    limits = _limits(scene, near, far, ndc=ndc and not spherify)
+    focal = scene.focal / downscale
+    optics = _Optics(width, height, focal, *limits, ndc and not spherify, published_radii)
+    return [_camera(jnp.asarray(pose, jnp.float32), optics) for pose in poses]
+
+
+def _camera(pose: Matrix4, optics: _Optics) -> AbstractCamera:
+    width, height, focal = optics.width, optics.height, optics.focal
+    limits = {"near": optics.near, "far": optics.far}
+    if not optics.ndc:
+        return PerspectiveCamera(Pose(pose), focal, width, height, **limits)
+    frustum = [2 * focal / width, 2 * focal / height]
+    inner = PerspectiveCamera(Pose(pose), focal, width, height)
+    return NDCCamera(inner, frustum, published=optics.published, **limits)
+
+
+def _limits(
+    scene: _Scene, near: float | None, far: float | None, *, ndc: bool
+) -> tuple[float, float]:
+    lowest, highest = (0.0, 1.0) if ndc else (0.9 * scene.bounds.min(), 1.1 * scene.bounds.max())
+    return float(lowest if near is None else near), float(highest if far is None else far)
+
+
+def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
+    if not path.parent.is_dir():
+        raise FileError(f"there is no folder {path.parent}; pass an LLFF data folder.")
+    table = read_array(path)
+    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] != 17:
+        raise FileError(
+            f"{path} must have 17 numbers for each picture; its shape is {table.shape}."
+        )
+    if not np.isfinite(table).all():
+        raise FileError(f"{path} has numbers that are not finite.")
+    columns, bounds = table[:, :15].reshape(-1, 3, 5), table[:, 15:]
+    if not (bounds > 0).all() or not (bounds[:, 0] < bounds[:, 1]).all():
+        raise FileError(f"{path}: depths must be positive, and the near one less than the far one.")
+    height, width, focal = columns[0, :, 4]
+    if not (columns[:, :, 4] > 0).all() or not np.allclose(columns[:, :, 4], columns[0, :, 4]):
+        raise FileError(f"{path}: all pictures must have one size and focal length above zero.")
+    scale = 1 / (0.75 * bounds.min())
+    poses = recentre_poses(_poses(path, columns, scale))
+    if spherify:
+        poses, more = spherify_poses(poses)
+        scale = scale * more
+    return _Scene(poses, scale * bounds, height, width, focal)
+
+
+def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
+    """World from camera; the file has the columns down, right, back, position."""
+    down, right, back, place = (columns[:, :, index] for index in range(4))
+    top = np.stack([right, -down, back, scale * place], axis=2)
+    poses = np.concatenate([top, np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(top), 1, 1))], axis=1)
+    for index, pose in enumerate(poses):
+        as_pose(f"{path}: picture {index}", "poses_bounds", pose)
+    return poses
+
+
+def _choose(folder: pathlib.Path, split: str, hold_every: int, count: int) -> np.ndarray:
+    """The numbers of a split's pictures."""
+    if hold_every < 2:
+        raise ValueError(f"`hold_every` must be at least 2, or nothing is left; got {hold_every}.")
+    if split not in LLFF_SPLITS:
+        raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
+    held_out = np.arange(count) % hold_every == 0
+    chosen = np.flatnonzero(held_out if split == "test" else ~held_out)
+    if not len(chosen):
+        raise FileError(f"{folder / LLFF_LISTING}: {count} pictures leave none for {split!r}.")
+    return chosen
+
+
+def _find_pictures(
+    folder: pathlib.Path, downscale: int, count: int
+) -> tuple[list[pathlib.Path], int]:
+    """The files of all pictures in order, and by how much they are still to be shrunk."""
+    small, full = folder / f"images_{downscale}", folder / "images"
+    if downscale > 1 and small.is_dir():
+        place, factor = small, 1
+    elif full.is_dir():
+        place, factor = full, downscale
+    else:
+        looked = f"{small.name} nor {full.name}" if downscale > 1 else full.name
+        known = ", ".join(sorted(x.name for x in folder.glob("images*") if x.is_dir())) or "none"
+        raise FileError(
+            f"{folder} has no folder {looked}; folders of pictures in it: {known} (--downscale "
+            "says which)."
+        )
+    names = sorted(x.name for x in place.iterdir() if x.suffix.lower() in PICTURES)
+    if len(names) != count:
+        raise FileError(f"{place} has {len(names)} pictures; {LLFF_LISTING} has {count} poses.")
+    listing = folder / LLFF_LISTING
+    return [picture_path(listing, str(place), f"{place.name}/{name}") for name in names], factor
+
+
+def _check_size(
+    folder: pathlib.Path, file: pathlib.Path, width: int, height: int, scene: _Scene, downscale: int
+) -> None:
+    """Pictures of another size than the file says would have another focal length."""
+    expected = scene.width / downscale, scene.height / downscale
+    if not np.allclose((width, height), expected, rtol=0.02, atol=1):
+        raise FileError(
+            f"{file} has {width}x{height} pixels; {folder / LLFF_LISTING} says "
+            f"{expected[0]:g}x{expected[1]:g} with --downscale {downscale}."
+        )
