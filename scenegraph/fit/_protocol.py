@@ -3,6 +3,8 @@
 import importlib.metadata
 from typing import Any
 
+import jax.numpy as jnp
+
 from ..data import Views
 from ..images import ERROR_MAP, ERROR_SCALE
 from ..losses import PIXELS_PER_DEGREE
@@ -34,7 +36,7 @@ def protocol_of(
         "split": split,
         "pictures": pictures,
         "of": views.frames,
-        "size": [int(views.widths[0]), int(views.heights[0])],
+        "size": [int(jnp.max(views.widths)), int(jnp.max(views.heights))],
         "downscale": config.downscale,
         "background": config.background,
         "samples": "deterministic",
