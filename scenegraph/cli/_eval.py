@@ -58,9 +58,12 @@ class Eval:
         say(f"wrote {run.metrics}, {run.report} and {run.pictures}")
 
 
-# What a fit ends with is a glance.
-_QUICK = Measures(
-    missing={name: "`scenegraph eval` measures it" for name in ("flip", "lpips", "average")}
+# What a fit ends with.
+_GLANCE = Measures(
+    missing={
+        name: f"{title} is measured by `scenegraph eval` alone"
+        for name, title in [("flip", "FLIP"), ("lpips", "LPIPS"), ("average", "the average error")]
+    }
 )
 
 
@@ -70,7 +73,7 @@ def evaluate_run(
     folder: pathlib.Path,
     split: str | None,
     frames: list[int] | None = None,
-    measures: Measures = _QUICK,
+    measures: Measures | None = None,
 ) -> dict[str, Any]:
     """Scores a run on a split, and writes metrics, and pictures beside the truth.
 
@@ -81,7 +84,8 @@ def evaluate_run(
     - `folder`: the data folder.
     - `split`: which pictures; `None` for the best held-out split there is.
     - `frames`: numbers of the pictures to score; `None` for all.
-    - `measures`: what to compare by, beside PSNR and SSIM.
+    - `measures`: what to compare by, beside PSNR and SSIM; `None` for a glance, with nothing
+      beside them and without pictures of the error.
 
     **Returns:**
 
@@ -94,12 +98,14 @@ def evaluate_run(
 
     def seen(frame: int, image: Image, truth: Image) -> None:
         run.save_pair(f"{split}_{frame:03d}", image, truth)
-        run.save_errors(f"{split}_{frame:03d}_error", image, truth)
+        if measures is not None:
+            run.save_errors(f"{split}_{frame:03d}_error", image, truth)
         pace.tick()
 
-    scores = evaluate(scene, views, frames=frames, seen=seen, measures=measures)
-    protocol = {"data": str(folder), **protocol_of(config, views, split, len(scores), measures)}
-    metrics = summary(scores, protocol, measures.missing)
+    used = measures or _GLANCE
+    scores = evaluate(scene, views, frames=frames, seen=seen, measures=used)
+    protocol = {"data": str(folder), **protocol_of(config, views, split, len(scores), used)}
+    metrics = summary(scores, protocol, used.missing)
     run.save_metrics(metrics, report(metrics))
     return metrics
 

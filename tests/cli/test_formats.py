@@ -58,7 +58,7 @@ def test_multiscale_from_pictures_to_film(multiscale, tmp_path):
     arguments = ["fit", multiscale, "--out", run, "--preset", "mipnerf-multiscale", *SMALL.split()]
     assert main([str(argument) for argument in arguments]) == 0
     metrics = check_run(run, [(24, 24), (12, 12)] * 2)
-    assert metrics["protocol"]["size"] == [[24, 24], [12, 12]]
+    assert [scale["size"] for scale in metrics["scales"]] == [[24, 24], [12, 12]]
     assert metrics["per_image"][3]["name"] == "images_test/001_d1.png"
     assert read_json(run / "config.json")["fit"]["near"] is None
     # What was scored is what the saved scene shows at that size.
