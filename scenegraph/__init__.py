@@ -34,7 +34,10 @@ from ._checks import check_calls
 from ._compiler import avoid_wrong_reductions
 from ._typing import typecheck_enabled
 from .cameras import (
+    FisheyeCamera as FisheyeCamera,
+    OpenCVCamera as OpenCVCamera,
     OrthographicCamera as OrthographicCamera,
+    PanoramaCamera as PanoramaCamera,
     PerspectiveCamera as PerspectiveCamera,
 )
 from .data import load_blender as load_blender, Views as Views, views as views

@@ -58,6 +58,11 @@ AXES = [[0.0, -4.0, 0.3], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]]
 POSE = transforms.Pose.look_at(*AXES)
 PERSPECTIVE = sg.PerspectiveCamera.look_at(*AXES, 0.7, 3, 2, near=1.0, far=6.0)
 ORTHOGRAPHIC = sg.OrthographicCamera.look_at(*AXES, 2.0, 3, 2, near=1.0, far=6.0)
+LENSES = [
+    sg.OpenCVCamera(POSE, [4.0, 5.0], 3, 2, near=1.0, far=6.0, k1=0.1, p1=0.01, k4=-0.02),
+    sg.FisheyeCamera(POSE, [2.0, 2.5], 3, 2, near=1.0, far=6.0, k1=0.1, k2=-0.02),
+    sg.PanoramaCamera(POSE, 3, 2, near=1.0, far=6.0),
+]
 PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
 RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
 NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
@@ -218,7 +223,7 @@ TABLE = {
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
-        [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE)],
+        [PERSPECTIVE, ORTHOGRAPHIC, *LENSES, cameras.MovedCamera(SIMILARITY, PERSPECTIVE)],
         lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(2.0))),
         (PIXELS,),
     ),

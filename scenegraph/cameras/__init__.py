@@ -5,8 +5,11 @@ from ._base import (
     check_resolution as check_resolution,
     pixel_centres as pixel_centres,
 )
+from ._fisheye import FisheyeCamera as FisheyeCamera
 from ._moved import MovedCamera as MovedCamera
+from ._opencv import OpenCVCamera as OpenCVCamera
 from ._orthographic import OrthographicCamera as OrthographicCamera
+from ._panorama import PanoramaCamera as PanoramaCamera
 from ._paths import orbit as orbit, spiral as spiral
 from ._perspective import (
     focal_from_fov as focal_from_fov,

@@ -1,6 +1,14 @@
+import dataclasses
+from typing import Any
+
+import jax
+
+from .._typing import PyTree
 from ._base import AbstractCamera
-from ._orthographic import OrthographicCamera
-from ._perspective import PerspectiveCamera
+
+
+# What cameras measure in pixels; `AbstractCamera` fixes the names.
+_IN_PIXELS = ("focal", "principal_point")
 
 
 def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
@@ -8,7 +16,7 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
     **Arguments:**
 
-    - `camera`: perspective or orthographic.
+    - `camera`: of any kind.
     - `factor`: of width and height, which are rounded to at least one pixel.
 
     **Returns:**
@@ -17,16 +25,35 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
     **Errors:**
 
-    `TypeError` for a camera of another kind.
+    `TypeError` for a camera that measures nothing in pixels, nor holds one that does.
     """
-    if not isinstance(camera, PerspectiveCamera | OrthographicCamera):
+    names = [field.name for field in dataclasses.fields(camera)]
+    changes = {name: _scale(getattr(camera, name), name, factor) for name in names}
+    if not any(name in _IN_PIXELS or _is_camera(changes[name]) for name in names):
         raise TypeError(f"cannot change the resolution of a {type(camera).__name__}.")
-    return type(camera)(
-        camera.pose,
-        camera.focal * factor,
-        max(1, round(camera.width * factor)),
-        max(1, round(camera.height * factor)),
-        principal_point=camera.principal_point * factor,
-        near=camera.near,
-        far=camera.far,
-    )
+    return _made(type(camera), changes)
+
+
+def _scale(value: Any, name: str, factor: float) -> Any:
+    if _is_camera(value):
+        return scale_resolution(value, factor)
+    if name in _IN_PIXELS:
+        return _times(value, factor)
+    return max(1, round(value * factor)) if name in ("width", "height") else value
+
+
+def _times(tree: PyTree, factor: float) -> PyTree:
+    """Frozen or not."""
+    return jax.tree.map(lambda leaf: leaf * factor, tree)
+
+
+def _is_camera(value: Any) -> bool:
+    return isinstance(value, AbstractCamera)
+
+
+def _made(kind: type, values: dict[str, Any]) -> AbstractCamera:
+    """A Module of these fields; what they mean was checked when the camera was made."""
+    made = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
