@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from equinox import AbstractVar
 
-from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
-from ..numerics import AbstractModule, as_float_leaf, safe_normalise, unfreeze
+from .._typing import Array, Float, Scalar, Vector
+from ..numerics import AbstractModule, safe_normalise, unfreeze
 from ..rays import Ray
 
 
@@ -70,38 +70,6 @@ class AbstractCamera(AbstractModule):
         d_origin, d_direction = derivatives
         view = safe_normalise(direction)
         return Ray(origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far)
-
-
-def as_pair(value: ScalarLike | VectorLike) -> Float[Array, "..."]:
-    """Two numbers, for x and y.
-
-    **Arguments:**
-
-    - `value`: two numbers, or one for both.
-
-    **Returns:**
-
-    A leaf of two numbers; one of another shape stays as it is, for its owner to refuse.
-    """
-    leaf = as_float_leaf(value)
-    return jnp.stack([leaf, leaf]) if leaf.ndim == 0 else leaf
-
-
-def principal_or_centre(
-    principal_point: VectorLike | None, width: int, height: int
-) -> Float[Array, "..."]:
-    """The principal point of a camera.
-
-    **Arguments:**
-
-    - `principal_point`: in pixels; `None` for the centre of the picture.
-    - `width`, `height`: of the picture, in pixels.
-
-    **Returns:**
-
-    A leaf.
-    """
-    return as_float_leaf([width / 2, height / 2] if principal_point is None else principal_point)
 
 
 def check_resolution(width: int, height: int) -> None:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from .._typing import Array, Float, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, dot, safe_sqrt
 from ..transforms import rotate
-from ._base import AbstractCamera, as_pair, check_resolution, principal_or_centre
+from ._base import AbstractCamera, check_resolution
 from ._lens import is_shown, Place, undistort
+from ._pairs import as_pair, principal_or_centre
 
 
 # Below this tangent of the angle off the axis its arc tangent is a series.

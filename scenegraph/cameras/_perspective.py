@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..transforms import Pose, rotate
-from ._base import AbstractCamera, check_resolution, principal_or_centre
+from ._base import AbstractCamera, check_resolution
 
 
 class PerspectiveCamera(AbstractCamera):
@@ -45,7 +45,8 @@ class PerspectiveCamera(AbstractCamera):
         check_resolution(width, height)
         self.pose, self.width, self.height = pose, width, height
         self.focal = as_float_leaf(focal)
-        self.principal_point = principal_or_centre(principal_point, width, height)
+        centre = [width / 2, height / 2] if principal_point is None else principal_point
+        self.principal_point = as_float_leaf(centre)
         self.near, self.far = as_float_leaf(near), as_float_leaf(far)
 
     @staticmethod
