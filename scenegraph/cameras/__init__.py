@@ -3,6 +3,7 @@
 from ._base import (
     AbstractCamera as AbstractCamera,
     check_resolution as check_resolution,
+    cone as cone,
     pixel_centres as pixel_centres,
 )
 from ._fisheye import FisheyeCamera as FisheyeCamera

@@ -1,4 +1,5 @@
 import abc
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +50,9 @@ class AbstractCamera(AbstractModule):
         it lies in the plane of the lens, or behind it.
         """
 
+    @abc.abstractmethod
     def ray(self, pixel: Float[Array, "2"]) -> Ray:
-        """The cone through a pixel: its line, and the line's derivatives by the pixel.
+        """The cone through a pixel.
 
         **Arguments:**
 
@@ -60,16 +62,63 @@ class AbstractCamera(AbstractModule):
 
         One ray, in the world.
         """
-        camera = unfreeze(self)
 
-        def twice(pixel: Float[Array, "2"]) -> tuple:
-            line = camera.line(pixel)
-            return line, line
+    def resized(self, width: int, height: int) -> "AbstractCamera":
+        """The same camera with another size of its picture: every pixel sees what it saw.
 
-        derivatives, (origin, direction) = jax.jacfwd(twice, has_aux=True)(pixel)
-        d_origin, d_direction = derivatives
-        view = safe_normalise(direction)
-        return Ray(origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far)
+        `scale_resolution` is what keeps the view.
+
+        **Arguments:**
+
+        - `width`, `height`: in pixels.
+
+        **Returns:**
+
+        The camera, with the same leaves.
+
+        **Errors:**
+
+        `ValueError` for a size that is no size.
+        """
+        check_resolution(width, height)
+        return _resized(self, width, height)
+
+
+def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
+    """The ray of a camera whose colours depend on the direction: its line, and the line's
+    derivatives by the pixel.
+
+    **Arguments:**
+
+    - `camera`: with or without frozen parts.
+    - `pixel`: coordinates `(x, y)` in pixels.
+
+    **Returns:**
+
+    One ray, in the world; `view` is its direction.
+    """
+    camera = unfreeze(camera)
+
+    def twice(pixel: Float[Array, "2"]) -> tuple:
+        line = camera.line(pixel)
+        return line, line
+
+    derivatives, (origin, direction) = jax.jacfwd(twice, has_aux=True)(pixel)
+    d_origin, d_direction = derivatives
+    view = safe_normalise(direction)
+    return Ray(origin, direction, view, d_origin.T, d_direction.T, camera.near, camera.far)
+
+
+def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
+    """A copy in which the size is other, of the camera or of the one inside it."""
+    copy = object.__new__(type(camera))
+    for field in dataclasses.fields(camera):
+        value = getattr(camera, field.name)
+        if isinstance(value, AbstractCamera):
+            value = _resized(value, width, height)
+        value = {"width": width, "height": height}.get(field.name, value)
+        object.__setattr__(copy, field.name, value)
+    return copy
 
 
 def check_resolution(width: int, height: int) -> None:

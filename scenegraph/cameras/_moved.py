@@ -1,5 +1,6 @@
 from .._typing import Array, Float, Scalar, Vector
 from ..numerics import unfreeze
+from ..rays import Ray, transform_ray
 from ..transforms import AbstractTransform
 from ._base import AbstractCamera
 
@@ -42,6 +43,9 @@ class MovedCamera(AbstractCamera):
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         origin, direction = self.camera.line(pixel)
         return self.transform.point(origin), self.transform.direction(direction)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return transform_ray(unfreeze(self.transform), self.camera.ray(pixel))
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         return self.camera.project(self.transform.inverse().point(point))

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
+from ..rays import Ray
 from ..transforms import Pose, rotate
-from ._base import AbstractCamera, check_resolution
+from ._base import AbstractCamera, check_resolution, cone
 
 
 class OrthographicCamera(AbstractCamera):
@@ -82,6 +83,9 @@ class OrthographicCamera(AbstractCamera):
         origin = self.pose.point(jnp.stack([x, -y, jnp.zeros_like(x)]))
         ahead = jnp.asarray([0.0, 0.0, -1.0], dtype=origin.dtype)
         return origin, rotate(self.pose.linear(), ahead)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, _ = self.pose.inverse().point(point)

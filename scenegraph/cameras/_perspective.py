@@ -6,8 +6,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
+from ..rays import Ray
 from ..transforms import Pose, rotate
-from ._base import AbstractCamera, check_resolution
+from ._base import AbstractCamera, check_resolution, cone
 
 
 class PerspectiveCamera(AbstractCamera):
@@ -91,6 +92,9 @@ class PerspectiveCamera(AbstractCamera):
         x, y = (pixel - self.principal_point) / self.focal
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)

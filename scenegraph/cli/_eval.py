@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from ..data import Views
 from ..fit import evaluate, load_views, open_run, Run, summary
 from ..io import FileError, write_json
 from ..scene import load, Scene
@@ -68,7 +69,7 @@ def evaluate_run(
         "split": split,
         "pictures": len(scores),
         "of": views.frames,
-        "size": [int(views.widths[0]), int(views.heights[0])],
+        "size": _sizes(views),
         "downscale": config.downscale,
         "background": config.background,
         "samples": "deterministic",
@@ -79,6 +80,13 @@ def evaluate_run(
     metrics = summary(scores, protocol)
     write_json(run.metrics, metrics)
     return metrics
+
+
+def _sizes(views: Views) -> list:
+    """Width and height; a list of them where pictures differ."""
+    pairs = zip(views.widths.tolist(), views.heights.tolist(), strict=True)
+    sizes = [list(pair) for pair in dict.fromkeys(pairs)]
+    return sizes[0] if len(sizes) == 1 else sizes
 
 
 def remembered_data(run: Run, others: dict[str, Any]) -> pathlib.Path:

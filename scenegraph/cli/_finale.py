@@ -58,7 +58,7 @@ class Finale:
 def plan_finale(scene: Scene, held_out: Views, max_time: float | None) -> Finale:
     """Chooses what to render at the end, so that it fits into a share of the time limit.
 
-    One picture is rendered now, twice, which also compiles what the end needs.
+    A picture of each size is rendered now, twice, which also compiles what the end needs.
 
     **Arguments:**
 
@@ -72,14 +72,33 @@ def plan_finale(scene: Scene, held_out: Views, max_time: float | None) -> Finale
     """
     if max_time is None:
         return Finale(list(range(held_out.frames)), 0.0)
-    evaluate(scene, held_out, frames=[0])
+    seconds = _seconds(scene, held_out)
+    smaller = min(1.0, _TURNTABLE_PIXELS / int(held_out.widths[0]))
+    film = _TURNTABLE_FRAMES * float(seconds[0]) * smaller**2
+    left = _SHARE * max_time - _OVERHEAD - film
+    choices = (_spread(held_out.frames, count) for count in range(held_out.frames, 0, -1))
+    frames = next((x for x in choices if seconds[x].sum() <= left), [0])
+    if len(frames) < held_out.frames:
+        say(
+            f"the fit will end with {len(frames)} of {held_out.frames} pictures; "
+            "`eval` scores them all"
+        )
+    return Finale(frames, _OVERHEAD + film + float(seconds[frames].sum()))
+
+
+def _seconds(scene: Scene, views: Views) -> np.ndarray:
+    """How long each picture will take: as long as the first of its size does now."""
+    sizes = np.stack([views.widths, views.heights], axis=-1)
+    _, firsts, kinds = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
+    return np.asarray([_time(scene, views, int(first)) for first in firsts])[kinds.reshape(-1)]
+
+
+def _time(scene: Scene, views: Views, frame: int) -> float:
+    evaluate(scene, views, frames=[frame])
     begin = time.monotonic()
-    evaluate(scene, held_out, frames=[0])
-    one = 1.3 * (time.monotonic() - begin)
-    film = _TURNTABLE_FRAMES * one * min(1.0, _TURNTABLE_PIXELS / int(held_out.widths[0])) ** 2
-    count = int((_SHARE * max_time - _OVERHEAD - film) / one)
-    count = max(1, min(held_out.frames, count))
-    frames = np.linspace(0, held_out.frames - 1, count).round().astype(int).tolist()
-    if count < held_out.frames:
-        say(f"the fit will end with {count} of {held_out.frames} pictures; `eval` scores them all")
-    return Finale(frames, _OVERHEAD + film + count * one)
+    evaluate(scene, views, frames=[frame])
+    return 1.3 * (time.monotonic() - begin)
+
+
+def _spread(frames: int, count: int) -> list[int]:
+    return np.linspace(0, frames - 1, count).round().astype(int).tolist()

@@ -22,15 +22,17 @@ def turntable(views: Views) -> dict[str, Any]:
 
     **Returns:**
 
-    The camera of middle height above the horizon, the point that all cameras look at, and up.
+    The camera of middle height above the horizon among those of the largest pictures, the point
+    that all cameras look at, and up.
     """
-    corners = jnp.asarray([views.widths[0] / 2, views.heights[0] / 2])
-    lines = [views.camera(frame).line(corners) for frame in range(min(views.frames, 50))]
+    sizes = np.asarray(views.widths * views.heights)
+    cameras = [views.camera(int(frame)) for frame in np.flatnonzero(sizes == sizes.max())[:50]]
+    lines = [camera.line(jnp.asarray([camera.width, camera.height]) / 2) for camera in cameras]
     positions, directions = (np.stack(part).astype(np.float64) for part in zip(*lines, strict=True))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     target = look_centre(positions, directions)
     order = np.argsort(positions[:, 2] - target[2])
-    camera = views.camera(int(order[len(order) // 2]))
+    camera = cameras[order[len(order) // 2]]
     return {"camera": camera, "target": jnp.asarray(target), "up": jnp.asarray([0.0, 0.0, 1.0])}
 
 

@@ -105,11 +105,9 @@ def _pixels_across(camera: AbstractCamera, places: np.ndarray, half: np.ndarray)
 
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """A cube about the point that all cameras look at, as large as any camera's picture there."""
-    first = views.camera(0)
-    middle = jnp.asarray([first.width / 2, first.height / 2])
-    corner = jnp.zeros(2)
-    positions, axes = _lines(views, middle)
-    _, edges = _lines(views, corner)
+    middles = jnp.stack([views.widths, views.heights], axis=-1) / 2
+    positions, axes = _lines(views, middles)
+    _, edges = _lines(views, jnp.zeros_like(middles))
     centre = look_centre(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
     cosine = np.sum(axes * edges, axis=1)
@@ -119,15 +117,16 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
-def _lines(views: Views, pixel) -> tuple[np.ndarray, np.ndarray]:
-    lines = _all_lines(views, pixel)
+def _lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:
+    lines = _all_lines(views, pixels)
     origins, directions = (np.asarray(array, np.float64) for array in lines)
     return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @eqx.filter_jit
-def _all_lines(views: Views, pixel: Array) -> tuple[Array, Array]:
-    return jax.vmap(lambda frame: views.camera(frame).line(pixel))(jnp.arange(views.frames))
+def _all_lines(views: Views, pixels: Float[Array, "frames 2"]) -> tuple[Array, Array]:
+    one = lambda frame, pixel: views.camera(frame).line(pixel)
+    return jax.vmap(one)(jnp.arange(views.frames), pixels)
 
 
 def _has_empty_pixels(views: Views) -> bool:

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from .._typing import Array, Bool, Float, Int, Scalar, ScalarLike, UInt8
 from ..cameras import AbstractCamera, pixel_centres
@@ -22,8 +23,8 @@ class Views(AbstractModule):
     - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row; bytes, or
       floating numbers between 0 and 1.
     - `cameras`: one camera whose leaves have a leading axis `frames`; or the paths of cameras in
-      the scene.
-    - `widths`, `heights`: of the pictures, in pixels.
+      the scene. Its static size is that of the first picture.
+    - `widths`, `heights`: of the pictures, in pixels; they may differ.
     - `lossmult`: how much a pixel of each picture counts.
     - `backdrop`: what RGBA pictures are put on.
     - `names`: of the pictures.
@@ -53,7 +54,8 @@ class Views(AbstractModule):
 
         **Returns:**
 
-        The camera.
+        The camera, with the size of that picture; where the number or the sizes are being traced,
+        with the size of the first.
 
         **Errors:**
 
@@ -63,7 +65,11 @@ class Views(AbstractModule):
             raise TypeError(
                 f"this picture's camera is in the scene: {self.cameras.paths[frame]!r}."
             )
-        return jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, self.cameras)
+        camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, self.cameras)
+        if isinstance(frame, Tracer) or isinstance(self.widths, Tracer):
+            return camera
+        size = int(self.widths[frame]), int(self.heights[frame])
+        return camera if size == (camera.width, camera.height) else camera.resized(*size)
 
     def starts(self) -> Int[Array, " frames"]:
         """Where each picture's pixels begin in the flat list.
@@ -184,7 +190,7 @@ def views(
     **Arguments:**
 
     - `cameras`: one of each picture's size, all of one kind; or paths of cameras in the scene that
-      will be fitted.
+      will be fitted. The pictures may differ in size.
     - `images`: what they saw; their opacity is taken to be one.
 
     **Returns:**
@@ -237,19 +243,38 @@ def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
 
     **Arguments:**
 
-    - `cameras`: of one kind and size.
+    - `cameras`: of one kind; the sizes of their pictures may differ.
 
     **Returns:**
 
-    The stacked camera.
+    The stacked camera, with the size of the first.
 
     **Errors:**
 
-    `ValueError` for cameras of different kinds or sizes.
+    `ValueError` for cameras of different kinds, and for such of different sizes whose rays depend
+    on the size.
     """
-    if len({jax.tree.structure(camera) for camera in cameras}) > 1:
-        raise ValueError("the cameras differ in kind or in the size of their pictures.")
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *cameras)
+    size = cameras[0].width, cameras[0].height
+    alike = [camera.resized(*size) for camera in cameras]
+    if len({jax.tree.structure(camera) for camera in alike}) > 1:
+        raise ValueError("the cameras differ in kind, or in static settings other than their size.")
+    by_size = {(camera.width, camera.height): camera for camera in cameras}
+    for camera in by_size.values():
+        _check_size_does_not_matter(camera, camera.resized(*size))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike)
+
+
+def _check_size_does_not_matter(camera: AbstractCamera, resized: AbstractCamera) -> None:
+    """All pictures of a stack are looked at with one static size, which must not change a ray."""
+    if (camera.width, camera.height) == (resized.width, resized.height):
+        return
+    pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
+    leaves = [jax.tree.leaves(x.ray(pixel)) for x in (camera, resized)]
+    if not all(jnp.array_equal(a, b) for a, b in zip(*leaves, strict=True)):
+        raise ValueError(
+            f"the rays of a {type(camera).__name__} depend on the size of its picture; "
+            "all pictures must have the same."
+        )
 
 
 def pixel_rays(camera: AbstractCamera) -> Ray:
