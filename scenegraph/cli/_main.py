@@ -9,6 +9,7 @@ from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
+from ._convert import Convert
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
@@ -16,7 +17,7 @@ from ._render import Render
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit | eval | render | inspect | check`.
+    """The command line: `scenegraph fit | eval | render | convert | inspect | check`.
 
     **Arguments:**
 
@@ -57,13 +58,14 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _parse(arguments: list[str]) -> Fit | Eval | Render | Inspect | Check:
+def _parse(arguments: list[str]) -> Fit | Eval | Render | Convert | Inspect | Check:
     start = _start(arguments)
     fit_command = tyro.conf.subcommand("fit", default=start)
     commands = (
         Annotated[Fit, fit_command]
         | Annotated[Eval, tyro.conf.subcommand("eval")]
         | Annotated[Render, tyro.conf.subcommand("render")]
+        | Annotated[Convert, tyro.conf.subcommand("convert")]
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
         | Annotated[Check, tyro.conf.subcommand("check")]
     )

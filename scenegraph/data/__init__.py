@@ -21,8 +21,10 @@ from ._bounds import (
     find_empty as find_empty,
     look_centre as look_centre,
 )
+from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
+from ._multiscale import load_multiscale as load_multiscale
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,

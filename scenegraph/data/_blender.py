@@ -1,10 +1,7 @@
 """The Blender (nerf_synthetic) format: `transforms_{split}.json` and RGBA pictures."""
 
-import math
 import os
 import pathlib
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,21 +9,11 @@ import numpy as np
 
 from .._typing import Array, Matrix4
 from ..cameras import focal_from_fov, PerspectiveCamera
-from ..images import shrink
-from ..io import FileError, read_json, read_picture
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._bounds import look_centre
+from ._listing import check_alike, read_blender_listing, read_pictures, shrink_pictures
 from ._views import Views
-
-
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
-
-
-class _Frame(NamedTuple):
-    name: str
-    picture: pathlib.Path
-    pose: np.ndarray
 
 
 def load_blender(
@@ -62,11 +49,12 @@ def load_blender(
     `FileError` for anything missing or malformed; the message names the file.
     """
     listing = pathlib.Path(folder) / f"transforms_{split}.json"
-    fov_x, frames = _read_listing(listing)
-    with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(lambda frame: _read(frame, downscale, straight_alpha), frames))
-    _check_sizes(frames, pictures)
-    poses = np.stack([frame.pose for frame in frames])
+    fov_x, frames = read_blender_listing(listing)
+    files = [frame.picture for frame in frames]
+    pictures = read_pictures(files)
+    check_alike(files, pictures)
+    pictures = shrink_pictures(pictures, downscale, straight_alpha=straight_alpha)
+    poses = np.stack([frame.pose for frame in frames]).astype(np.float32)
     near, far = _depth_range(poses, near, far)
     height, width, channels = pictures[0].shape
     focal = focal_from_fov(fov_x, width)
@@ -87,77 +75,6 @@ def load_blender(
         Solid() if backdrop is None else backdrop,
         tuple(frame.name for frame in frames),
     )
-
-
-def _read_listing(path: pathlib.Path) -> tuple[float, list[_Frame]]:
-    if not path.parent.is_dir():
-        raise FileError(f"there is no folder {path.parent}; pass a Blender data folder.")
-    listing = read_json(path)
-    if not isinstance(listing, dict) or not isinstance(listing.get("frames"), list):
-        raise FileError(f"{path}: `frames` must be a list of cameras.")
-    if not listing["frames"]:
-        raise FileError(f"{path}: `frames` is empty; at least one picture is needed.")
-    fov_x = listing.get("camera_angle_x")
-    if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
-        raise FileError(f"{path}: `camera_angle_x` must lie between 0 and pi; got {fov_x!r}.")
-    frames = [_read_frame(path, index, frame) for index, frame in enumerate(listing["frames"])]
-    return float(fov_x), frames
-
-
-def _read_frame(path: pathlib.Path, index: int, frame: Any) -> _Frame:
-    where = f"{path}: frame {index}"
-    if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
-        raise FileError(f"{where} has no `file_path`.")
-    name = frame["file_path"]
-    return _Frame(name, _picture_path(path, where, name), _pose(where, frame))
-
-
-def _picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
-    """The picture's file; only files inside the data folder are ever opened."""
-    folder = path.parent.resolve()
-    picture = folder / name
-    if picture.suffix.lower() not in _PICTURES:
-        picture = picture.with_name(picture.name + ".png")
-    try:
-        inside = picture.resolve().is_relative_to(folder)
-    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name with a zero
-        raise FileError(f"{where}: `file_path` {name!r} names no file ({error}).") from error
-    if pathlib.PurePath(name).is_absolute() or not inside:
-        raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
-    return picture
-
-
-def _pose(where: str, frame: dict) -> np.ndarray:
-    try:
-        pose = np.asarray(frame.get("transform_matrix"), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{where}: `transform_matrix` is not a matrix of numbers.") from error
-    if pose.shape != (4, 4):
-        raise FileError(f"{where}: `transform_matrix` must be 4x4; its shape is {pose.shape}.")
-    rotation = pose[:3, :3]
-    if not np.isfinite(pose).all():
-        raise FileError(f"{where}: `transform_matrix` has numbers that are not finite.")
-    if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3) or np.linalg.det(rotation) < 0:
-        raise FileError(f"{where}: the 3x3 part of `transform_matrix` is not a rotation.")
-    return pose.astype(np.float32)
-
-
-def _read(frame: _Frame, downscale: int, straight_alpha: bool) -> np.ndarray:
-    picture = read_picture(frame.picture)
-    if downscale == 1:
-        return picture
-    scaled = picture.astype(np.float32) / np.float32(255)
-    return shrink(scaled, downscale, straight_alpha=straight_alpha)
-
-
-def _check_sizes(frames: list[_Frame], pictures: list[np.ndarray]) -> None:
-    first = pictures[0].shape
-    for frame, picture in zip(frames, pictures, strict=True):
-        if picture.shape != first:
-            raise FileError(
-                f"{frame.picture} has shape {picture.shape} (height, width, channels); the first "
-                f"picture, {frames[0].picture}, has {first}. All must be alike."
-            )
 
 
 def _depth_range(poses: np.ndarray, near: float | None, far: float | None) -> tuple[float, float]:

@@ -1,0 +1,175 @@
+"""From Blender data to the multiscale format: every picture at several sizes."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..images import shrink
+from ..io import FileError, read_picture, write_json, write_picture
+from ._listing import Frame, read_blender_listing
+
+
+MULTISCALE_LISTING = "metadata.json"
+_SPLITS = ("train", "val", "test")
+
+
+def convert_multiscale(
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    levels: int = 4,
+    *,
+    straight_alpha: bool = False,
+    near: float = 2.0,
+    far: float = 6.0,
+    seen: Callable[[int, int], Any] | None = None,
+) -> None:
+    """Writes a Blender data set at several sizes, each half of the one before.
+
+    The folder has the layout and the `metadata.json` of the published multiscale data, so that
+    other loaders of it read it too. `metadata.json` is written last.
+
+    **Arguments:**
+
+    - `source`: a Blender data folder; of train, val and test those that are there.
+    - `out`: a new or empty folder.
+    - `levels`: how many sizes, the full one included.
+    - `straight_alpha`: average colours without weighting them by opacity, and cut off what bytes
+      cannot hold instead of rounding, which is bit for bit what the published converter does.
+      Keyword only, as is all that follows.
+    - `near`, `far`: of all cameras.
+    - `seen`: called with how many pictures of the source are done, and how many there are.
+
+    **Errors:**
+
+    `FileError` for a source that is malformed, and for an `out` with something in it;
+    `ValueError` for pictures that cannot be halved so often.
+
+    **Source:** `convert_blender_data.py` of the published mip-NeRF code.
+    """
+    source, out = pathlib.Path(source), pathlib.Path(out)
+    if levels < 1 or not 0 <= near < far:
+        raise ValueError(
+            f"`levels` is at least 1, and 0 <= near < far; got {levels}, {near}, {far}."
+        )
+    splits = [split for split in _SPLITS if _listing(source, split).exists()] or ["train"]
+    listings = {split: read_blender_listing(_listing(source, split)) for split in splits}
+    if out.exists() and any(out.iterdir()):
+        raise FileError(f"{out} is not empty; choose a new folder to convert to.")
+    total, done, metadata = sum(len(frames) for _, frames in listings.values()), 0, {}
+    with _beside(out) as folder:
+        for split, (fov_x, frames) in listings.items():
+            rows = []
+            for index, sizes in enumerate(_write(folder, split, frames, levels, straight_alpha)):
+                rows += _describe(split, index, frames[index], sizes, fov_x, (near, far))
+                done += 1
+                if seen is not None:
+                    seen(done, total)
+            metadata[split] = {key: [row[key] for row in rows] for key in rows[0]}
+        write_json(folder / MULTISCALE_LISTING, metadata)
+
+
+def _listing(source: pathlib.Path, split: str) -> pathlib.Path:
+    return source / f"transforms_{split}.json"
+
+
+@contextlib.contextmanager
+def _beside(out: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new folder, which becomes `out` when all has gone well, and vanishes when it has not."""
+    folder = out.with_name(f"{out.name}.part-{os.getpid()}")
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+        os.replace(folder, out)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def picture_name(split: str, index: int, level: int) -> str:
+    """Where a picture of the multiscale format lies.
+
+    **Arguments:**
+
+    - `split`: train, val or test.
+    - `index`: of the picture.
+    - `level`: how often it is halved.
+
+    **Returns:**
+
+    The path in the data folder.
+    """
+    return f"images_{split}/{index:03d}_d{level}.png"
+
+
+def _write(
+    folder: pathlib.Path, split: str, frames: list[Frame], levels: int, straight_alpha: bool
+) -> Iterator[list[tuple[int, int]]]:
+    """Writes every picture at all sizes; gives widths and heights, picture by picture."""
+    (folder / f"images_{split}").mkdir()
+
+    def write(index: int) -> list[tuple[int, int]]:
+        sizes = []
+        for level, rgba in enumerate(_pyramid(frames[index], levels, straight_alpha)):
+            scaled = 255 * rgba if straight_alpha else np.round(255 * np.clip(rgba, 0, 1))
+            write_picture(folder / picture_name(split, index, level), scaled.astype(np.uint8))
+            sizes.append((rgba.shape[1], rgba.shape[0]))
+        return sizes
+
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(write, range(len(frames)))
+
+
+def _pyramid(frame: Frame, levels: int, straight_alpha: bool) -> Iterator[np.ndarray]:
+    """A picture, its half, the half of that, in single precision: nothing is rounded between."""
+    rgba = read_picture(frame.picture).astype(np.float32) / np.float32(255)
+    height, width = rgba.shape[:2]
+    if height % 2 ** (levels - 1) or width % 2 ** (levels - 1):
+        raise ValueError(
+            f"{frame.picture} has {width}x{height} pixels, which cannot be halved {levels - 1} "
+            "times; ask for fewer levels."
+        )
+    yield rgba
+    for _ in range(levels - 1):
+        rgba = shrink(rgba, 2, straight_alpha=straight_alpha)
+        yield rgba
+
+
+def _describe(
+    split: str,
+    index: int,
+    frame: Frame,
+    sizes: list[tuple[int, int]],
+    fov_x: float,
+    limits: tuple[float, float],
+) -> list[dict[str, Any]]:
+    """What `metadata.json` says of one picture, size by size."""
+    full = float(0.5 * sizes[0][0] / np.tan(0.5 * fov_x))
+    return [
+        {
+            "file_path": picture_name(split, index, level),
+            "cam2world": frame.pose.tolist(),
+            "width": width,
+            "height": height,
+            "focal": full / 2**level,
+            "label": level,
+            "near": float(limits[0]),
+            "far": float(limits[1]),
+            "lossmult": 4.0**level,
+            "pix2cam": _pixel_to_camera(full / 2**level, width, height),
+        }
+        for level, (width, height) in enumerate(sizes)
+    ]
+
+
+def _pixel_to_camera(focal: float, width: int, height: int) -> list[list[float]]:
+    return [
+        [1 / focal, 0.0, -0.5 * width / focal],
+        [0.0, -1 / focal, 0.5 * height / focal],
+        [0.0, 0.0, -1.0],
+    ]
