@@ -6,8 +6,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, dot, safe_sqrt
+from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, check_resolution
+from ._base import AbstractCamera, check_resolution, cone
 from ._lens import is_shown, Place, undistort
 from ._pairs import as_pair, principal_or_centre
 
@@ -85,6 +86,9 @@ class FisheyeCamera(AbstractCamera):
         sine, cosine = _sine_and_cosine(dot(angle, angle))
         x, y = angle * sine
         return self.pose.offset(), rotate(self.pose.linear(), jnp.stack([x, -y, -cosine]))
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
+from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, check_resolution
+from ._base import AbstractCamera, check_resolution, cone
 from ._lens import is_shown, Place, undistort
 from ._pairs import as_pair, principal_or_centre
 
@@ -90,6 +91,9 @@ class OpenCVCamera(AbstractCamera):
         x, y = undistort(_bend, self._coefficients(), shown)
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
+from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, check_resolution
+from ._base import AbstractCamera, check_resolution, cone
 from ._pairs import as_pair, principal_or_centre
 
 
@@ -59,6 +60,9 @@ class PanoramaCamera(AbstractCamera):
             [jnp.sin(azimuth) * level, -jnp.sin(below), -jnp.cos(azimuth) * level]
         )
         return self.pose.offset(), rotate(self.pose.linear(), direction)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 import scenegraph as sg
 from helpers import assert_close
-from scenegraph.cameras import AbstractCamera, MovedCamera, pixel_centres, scale_resolution
+from scenegraph.cameras import AbstractCamera, cone, MovedCamera, pixel_centres, scale_resolution
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import freeze
 
@@ -302,6 +302,9 @@ class Pointer(AbstractCamera):
 
     def line(self, pixel):
         return jnp.zeros(3), jnp.ones(3) + 0 * pixel[0]
+
+    def ray(self, pixel):
+        return cone(self, pixel)
 
     def project(self, point):
         return point[:2]
