@@ -40,7 +40,12 @@ from .cameras import (
     PanoramaCamera as PanoramaCamera,
     PerspectiveCamera as PerspectiveCamera,
 )
-from .data import load_blender as load_blender, Views as Views, views as views
+from .data import (
+    load_blender as load_blender,
+    load_transforms as load_transforms,
+    Views as Views,
+    views as views,
+)
 from .diagnostics import check_gradients as check_gradients
 from .filters import (
     Blur as Blur,

@@ -25,6 +25,11 @@ from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._multiscale import load_multiscale as load_multiscale
+from ._transforms import (
+    load_transforms as load_transforms,
+    transforms_path as transforms_path,
+    transforms_splits as transforms_splits,
+)
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,
