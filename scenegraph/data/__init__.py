@@ -21,6 +21,7 @@ from ._bounds import (
     find_empty as find_empty,
     look_centre as look_centre,
 )
+from ._convert_colmap import convert_colmap as convert_colmap
 from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through

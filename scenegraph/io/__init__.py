@@ -1,6 +1,12 @@
 """Bytes to numpy and back; everything that reads an untrusted file."""
 
 from ._archive import read_archive as read_archive, write_archive as write_archive
+from ._colmap import (
+    ColmapCamera as ColmapCamera,
+    ColmapImage as ColmapImage,
+    ColmapModel as ColmapModel,
+    read_colmap as read_colmap,
+)
 from ._errors import FileError as FileError
 from ._json import read_json as read_json, write_json as write_json
 from ._pictures import (
@@ -8,3 +14,4 @@ from ._pictures import (
     write_animation as write_animation,
     write_picture as write_picture,
 )
+from ._ply import write_points as write_points
