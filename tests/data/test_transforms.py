@@ -10,7 +10,7 @@ import pytest
 
 import scenegraph as sg
 from helpers import assert_close
-from scenegraph.data import transforms_splits
+from scenegraph.data import find_bounds, transforms_splits
 from scenegraph.io import FileError
 from transforms_folder import BENT, frames, LENS, NAMES, noise, POSES, write_transforms
 
@@ -156,3 +156,11 @@ def test_it_is_one_store_for_fitting(tmp_path):
         line = views.camera(place).line(jnp.array(pixel))
         assert_close(rays.direction[index], line[1], 1e-6)
         assert_close(rays.origin[index], line[0], 1e-6)
+
+
+@pytest.mark.parametrize("model", ["EQUIRECTANGULAR", "OPENCV_FISHEYE"])
+def test_bounds_of_what_sees_all_around(tmp_path, model):
+    """Corners that look up or back give no width, and no warning: the nearest camera does."""
+    lens = dict(camera_model=model, fl_x=3.0 if model == "OPENCV_FISHEYE" else 4.0)
+    lower, upper = find_bounds(load(write_transforms(tmp_path, lens | {"frames": frames(6)})))
+    assert np.all(upper > lower) and np.all(np.abs([lower, upper]) < 4.0)
