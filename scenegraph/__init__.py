@@ -34,7 +34,10 @@ from ._checks import check_calls
 from ._compiler import avoid_wrong_reductions
 from ._typing import typecheck_enabled
 from .cameras import (
+    FisheyeCamera as FisheyeCamera,
+    OpenCVCamera as OpenCVCamera,
     OrthographicCamera as OrthographicCamera,
+    PanoramaCamera as PanoramaCamera,
     PerspectiveCamera as PerspectiveCamera,
 )
 from .data import (
@@ -42,6 +45,7 @@ from .data import (
     load_data as load_data,
     load_llff as load_llff,
     load_multiscale as load_multiscale,
+    load_transforms as load_transforms,
     Views as Views,
     views as views,
 )

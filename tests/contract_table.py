@@ -60,6 +60,11 @@ PERSPECTIVE = sg.PerspectiveCamera.look_at(*AXES, 0.7, 3, 2, near=1.0, far=6.0)
 ORTHOGRAPHIC = sg.OrthographicCamera.look_at(*AXES, 2.0, 3, 2, near=1.0, far=6.0)
 FORWARD = sg.PerspectiveCamera(transforms.Pose(jnp.eye(4)), 4.0, 3, 2)
 NDC = cameras.NDCCamera(FORWARD, [8 / 3, 8 / 2])
+LENSES = [
+    sg.OpenCVCamera(POSE, [4.0, 5.0], 3, 2, near=1.0, far=6.0, k1=0.1, p1=0.01, k4=-0.02),
+    sg.FisheyeCamera(POSE, [2.0, 2.5], 3, 2, near=1.0, far=6.0, k1=0.1, k2=-0.02),
+    sg.PanoramaCamera(POSE, 3, 2, near=1.0, far=6.0),
+]
 PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
 RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
 NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
@@ -221,7 +226,7 @@ TABLE = {
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
-        [PERSPECTIVE, ORTHOGRAPHIC, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
+        [PERSPECTIVE, ORTHOGRAPHIC, *LENSES, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
         lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
         (PIXELS,),
     ),

@@ -7,6 +7,7 @@ from ._base import (
     pixel_centres as pixel_centres,
 )
 from ._ellipse import ellipse as ellipse
+from ._fisheye import FisheyeCamera as FisheyeCamera
 from ._interpolated import interpolate as interpolate
 from ._llff_paths import (
     average_pose as average_pose,
@@ -17,7 +18,9 @@ from ._llff_paths import (
 )
 from ._moved import MovedCamera as MovedCamera
 from ._ndc import bend_line as bend_line, NDCCamera as NDCCamera
+from ._opencv import OpenCVCamera as OpenCVCamera
 from ._orthographic import OrthographicCamera as OrthographicCamera
+from ._panorama import PanoramaCamera as PanoramaCamera
 from ._path_file import CameraPath as CameraPath, read_camera_path as read_camera_path
 from ._paths import orbit as orbit, spiral as spiral
 from ._perspective import (

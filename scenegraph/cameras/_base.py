@@ -14,7 +14,8 @@ class AbstractCamera(AbstractModule):
     """Turns a pixel into a cone.
 
     Pixel `(x, y)` has its centre at `(column + 0.5, row + 0.5)`, y down in the picture. Camera
-    axes are OpenGL's: x right, y up, looking along -z.
+    axes are OpenGL's: x right, y up, looking along -z. What a camera measures in pixels are its
+    leaves `focal` and `principal_point`, and `width` and `height`.
     """
 
     width: AbstractVar[int]

@@ -3,13 +3,13 @@ from typing import Annotated
 
 import tyro
 
+from ._convert_colmap import ConvertColmap
 from ._convert_multiscale import ConvertMultiscale
 
 
-# A union of one is no union for tyro: `None`, which is not shown, makes it one.
 _What = (
-    Annotated[ConvertMultiscale, tyro.conf.subcommand("multiscale")]
-    | Annotated[None, tyro.conf.Suppress]
+    Annotated[ConvertColmap, tyro.conf.subcommand("colmap")]
+    | Annotated[ConvertMultiscale, tyro.conf.subcommand("multiscale")]
 )
 
 
@@ -21,5 +21,4 @@ class Convert:
 
     def main(self) -> None:
         """Converts."""
-        if self.what is not None:
-            self.what.main()
+        self.what.main()

@@ -80,7 +80,7 @@ def film_memory(views: Views, folder: pathlib.Path, config: FitConfig) -> dict[s
     What `turntable` gives, and the data set's own path if it has one.
     """
     options = format_options(config, folder)
-    if "hold_every" not in options:
+    if "ndc" not in options:  # not LLFF data
         return turntable(views)
     del options["hold_every"]
     limits = {"downscale": config.downscale, "near": config.near, "far": config.far}

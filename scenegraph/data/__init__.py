@@ -21,6 +21,7 @@ from ._bounds import (
     find_empty as find_empty,
     look_centre as look_centre,
 )
+from ._convert_colmap import convert_colmap as convert_colmap
 from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._formats import (
     find_format as find_format,
@@ -32,6 +33,11 @@ from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._llff import llff_path as llff_path, load_llff as load_llff
 from ._multiscale import load_multiscale as load_multiscale
+from ._transforms import (
+    load_transforms as load_transforms,
+    transforms_path as transforms_path,
+    transforms_splits as transforms_splits,
+)
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,

@@ -11,7 +11,7 @@ from .._typing import Array, Matrix4
 from ..cameras import focal_from_fov, PerspectiveCamera
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
-from ._bounds import look_centre
+from ._bounds import depth_range
 from ._listing import check_alike, read_blender_listing, read_pictures, shrink_pictures
 from ._views import Views
 
@@ -55,7 +55,7 @@ def load_blender(
     check_alike(files, pictures)
     pictures = shrink_pictures(pictures, downscale, straight_alpha=straight_alpha)
     poses = np.stack([frame.pose for frame in frames]).astype(np.float32)
-    near, far = _depth_range(poses, near, far)
+    near, far = depth_range(poses, near, far)
     height, width, channels = pictures[0].shape
     focal = focal_from_fov(fov_x, width)
 
@@ -75,10 +75,3 @@ def load_blender(
         Solid() if backdrop is None else backdrop,
         tuple(frame.name for frame in frames),
     )
-
-
-def _depth_range(poses: np.ndarray, near: float | None, far: float | None) -> tuple[float, float]:
-    """Generous limits for cameras that look at something between them."""
-    centre = look_centre(poses[:, :3, 3], -poses[:, :3, 2])
-    reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
-    return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)

@@ -41,6 +41,25 @@ def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
     return np.linalg.solve(matrix, right)
 
 
+def depth_range(
+    poses: np.ndarray, near: float | None = None, far: float | None = None
+) -> tuple[float, float]:
+    """Generous limits for cameras that look at something between them.
+
+    **Arguments:**
+
+    - `poses`: world from camera, `frames 4 4`.
+    - `near`, `far`: what is known already.
+
+    **Returns:**
+
+    `(near, far)`.
+    """
+    centre = look_centre(poses[:, :3, 3], -poses[:, :3, 2])
+    reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
+    return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
+
+
 def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """A box about what the pictures show.
 
@@ -124,7 +143,8 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     _, edges = _lines(views, jnp.zeros_like(middles))
     centre = look_centre(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
-    cosine = np.sum(axes * edges, axis=1)
+    # Panoramas and fisheyes may see beyond a right angle: as far as there is anything.
+    cosine = np.maximum(np.sum(axes * edges, axis=1), 1e-6)
     reach = distance * np.sqrt(1 / cosine**2 - 1)
     half = float(np.max(reach)) if np.all(np.isfinite(reach)) else float(np.max(distance))
     half = min(half, 0.95 * float(np.min(distance)) + 1e-6 * float(np.max(distance)))

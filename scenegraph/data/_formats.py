@@ -12,6 +12,7 @@ from ._blender import load_blender
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._llff import LLFF_LISTING, LLFF_SPLITS, load_llff
 from ._multiscale import load_multiscale, multiscale_splits
+from ._transforms import load_transforms, TRANSFORMS_LISTING, transforms_splits
 from ._views import Views
 
 
@@ -56,6 +57,13 @@ FORMATS = (
         frozenset({"hold_every", "ndc", "spherify", "published_radii"}),
     ),
     Format("Blender", "transforms_*.json", load_blender, _blender_splits),
+    Format(
+        "nerfstudio",
+        TRANSFORMS_LISTING,
+        load_transforms,
+        transforms_splits,
+        frozenset({"hold_every"}),
+    ),
 )
 
 
@@ -117,7 +125,7 @@ def load_data(
 
     **Arguments:**
 
-    - `folder`: in Blender's, the multiscale or LLFF's format.
+    - `folder`: in Blender's, the multiscale, LLFF's or nerfstudio's format.
     - `split`: `train`, `test`, or another that the folder has.
     - `downscale`, `near`, `far`, `backdrop`, `straight_alpha`: as in the loaders. Keyword only, as
       is all that follows.

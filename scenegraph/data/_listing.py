@@ -44,21 +44,56 @@ def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
 
     `FileError` that names the file and the frame.
     """
+    listing = read_frames_listing(path)
+    fov_x = listing.get("camera_angle_x")
+    if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
+        raise FileError(f"{path}: `camera_angle_x` must lie between 0 and pi; got {fov_x!r}.")
+    frames = [read_frame(path, index, frame) for index, frame in enumerate(listing["frames"])]
+    return float(fov_x), frames
+
+
+def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
+    """Reads a JSON file with a list of frames; what they are is not checked.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    What it holds; `frames` is a list of at least one.
+
+    **Errors:**
+
+    `FileError` that names the file.
+    """
     if not path.parent.is_dir():
-        raise FileError(f"there is no folder {path.parent}; pass a Blender data folder.")
+        raise FileError(f"there is no folder {path.parent}; pass one with a {path.name}.")
     listing = read_json(path)
     if not isinstance(listing, dict) or not isinstance(listing.get("frames"), list):
         raise FileError(f"{path}: `frames` must be a list of cameras.")
     if not listing["frames"]:
         raise FileError(f"{path}: `frames` is empty; at least one picture is needed.")
-    fov_x = listing.get("camera_angle_x")
-    if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
-        raise FileError(f"{path}: `camera_angle_x` must lie between 0 and pi; got {fov_x!r}.")
-    frames = [_read_frame(path, index, frame) for index, frame in enumerate(listing["frames"])]
-    return float(fov_x), frames
+    return listing
 
 
-def _read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
+def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
+    """Picture and pose of one frame of a listing.
+
+    **Arguments:**
+
+    - `path`: of the listing.
+    - `index`: of the frame, for messages.
+    - `frame`: what the listing says.
+
+    **Returns:**
+
+    The frame.
+
+    **Errors:**
+
+    `FileError` that names the file and the frame.
+    """
     where = f"{path}: frame {index}"
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")

@@ -20,7 +20,7 @@ class FitConfig:
     straight_alpha: bool = False  # downscale colours without weighting them by opacity
 
     area_weights: bool = True  # pixels of small pictures count for all that they stand for
-    hold_every: int = 8  # LLFF: every so many pictures are held out
+    hold_every: int = 8  # LLFF, nerfstudio: every so many pictures are held out
     ndc: bool = True  # LLFF: bend space so that all in front of the cameras fits into a cube
     spherify: bool = False  # LLFF: cameras look inwards; their unit sphere instead of a cube
     published_radii: bool = False  # LLFF: radii and views of rays in NDC as published, or exact

@@ -2,6 +2,12 @@
 
 from ._archive import read_archive as read_archive, write_archive as write_archive
 from ._arrays import read_array as read_array
+from ._colmap import (
+    ColmapCamera as ColmapCamera,
+    ColmapImage as ColmapImage,
+    ColmapModel as ColmapModel,
+    read_colmap as read_colmap,
+)
 from ._errors import FileError as FileError
 from ._extras import import_extra as import_extra, MissingExtra as MissingExtra
 from ._float_pictures import (
@@ -16,4 +22,5 @@ from ._pictures import (
     write_animation as write_animation,
     write_picture as write_picture,
 )
+from ._ply import write_points as write_points
 from ._poses import as_number as as_number, as_pose as as_pose

@@ -13,7 +13,7 @@ from llff_folder import facing_poses, inward_poses, write_llff
 from scenegraph.cli import main
 from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
 from scenegraph.fit import BASES, open_run, PRESETS
-from scenegraph.io import read_json, read_picture
+from scenegraph.io import read_json, read_picture, write_json
 
 
 SMALL = "--batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4 --log-every 1 --steps 2"
@@ -169,3 +169,17 @@ def test_listed_flags_make_the_preset(capsys, monkeypatch):
         flags = [part for pair in differences(name).items() for part in _flag(*pair).split()]
         assert main(["fit", "--preset", base, *flags]) == 0
         assert seen[-1] == PRESETS[name]
+
+
+def test_transforms_from_pictures_to_film(tmp_path):
+    """A listing of nerfstudio's kind, made from one of Blender's."""
+    folder, run = tmp_path / "data", tmp_path / "run"
+    write_ball(folder, {"train": 6})
+    listing = read_json(folder / "transforms_train.json")
+    for path in folder.glob("transforms_*.json"):
+        path.unlink()
+    write_json(folder / "transforms.json", listing)
+    flags = ["--preset", "tiny", "--hold-every", "2", *SMALL.split()]
+    assert main(["fit", str(folder), "--out", str(run), *flags]) == 0
+    held_out = sg.load_data(folder, "test", hold_every=2)
+    assert len(read_json(run / "metrics.json")["per_image"]) == held_out.frames > 1

@@ -1,0 +1,76 @@
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
+from ..numerics import as_float_leaf
+from ..rays import Ray
+from ..transforms import rotate
+from ._base import AbstractCamera, check_resolution, cone
+from ._pairs import as_pair, principal_or_centre
+
+
+class PanoramaCamera(AbstractCamera):
+    """A picture of all directions, equirectangular: azimuth along x, elevation along y.
+
+    The middle looks ahead, the sides behind, the upper edge straight up. Rays have directions of
+    length one, so `t` is the distance from the eye.
+
+    **Arguments:**
+
+    - `pose`: world from camera.
+    - `width`, `height`: of the picture, in pixels; static.
+    - `focal`: pixels a radian, of azimuth and elevation; by default the picture spans all.
+    - `principal_point`: the pixel that looks ahead; by default the centre.
+    - `near`, `far`: the part of every ray that is looked at, by distance from the eye.
+    """
+
+    pose: Any
+    focal: Float[Array, "2"] = eqx.field(converter=as_pair)
+    principal_point: Float[Array, "2"] = eqx.field(converter=as_float_leaf)
+    near: Scalar = eqx.field(converter=as_float_leaf)
+    far: Scalar = eqx.field(converter=as_float_leaf)
+    width: int = eqx.field(static=True)
+    height: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        pose: Any,
+        width: int,
+        height: int,
+        *,
+        focal: ScalarLike | VectorLike | None = None,
+        principal_point: VectorLike | None = None,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+    ):
+        check_resolution(width, height)
+        self.pose, self.width, self.height = pose, width, height
+        whole = [width / (2 * math.pi), height / math.pi]
+        self.focal = as_pair(whole if focal is None else focal)
+        self.principal_point = principal_or_centre(principal_point, width, height)
+        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
+
+    def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        azimuth, below = (pixel - self.principal_point) / self.focal
+        level = jnp.cos(below)
+        direction = jnp.stack(
+            [jnp.sin(azimuth) * level, -jnp.sin(below), -jnp.cos(azimuth) * level]
+        )
+        return self.pose.offset(), rotate(self.pose.linear(), direction)
+
+    def ray(self, pixel: Float[Array, "2"]) -> Ray:
+        return cone(self, pixel)
+
+    def project(self, point: Vector) -> Float[Array, "2"]:
+        x, y, z = self.pose.inverse().point(point)
+        square = x**2 + z**2
+        # Straight up and down any azimuth is right; the eye itself is nowhere.
+        aside = square > 0
+        azimuth = jnp.where(aside, jnp.arctan2(x, jnp.where(aside, -z, 1.0)), 0.0)
+        level = jnp.where(aside, jnp.sqrt(jnp.where(aside, square, 1.0)), 0.0)
+        somewhere = aside | (y != 0)
+        below = jnp.arctan2(-y, jnp.where(somewhere, level, jnp.nan))
+        return self.principal_point + self.focal * jnp.stack([azimuth, below])

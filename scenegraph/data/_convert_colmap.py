@@ -1,0 +1,177 @@
+"""From COLMAP's sparse model to the listing of nerfstudio."""
+
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from ..io import (
+    ColmapCamera,
+    ColmapImage,
+    ColmapModel,
+    FileError,
+    read_colmap,
+    write_json,
+    write_points,
+)
+from ._lenses import MODELS
+from ._transforms import transforms_path
+
+
+# nerfstudio turns COLMAP's world, whose y points down if the first camera is upright, so that z
+# points up.
+_TURN = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0]])
+_POINTS = "sparse_pc.ply"
+_COUNTERPARTS = {
+    "SIMPLE_PINHOLE": "OPENCV",
+    "PINHOLE": "OPENCV",
+    "SIMPLE_RADIAL": "OPENCV",
+    "RADIAL": "OPENCV",
+    "OPENCV": "OPENCV",
+    "FULL_OPENCV": "FULL_OPENCV",
+    "SIMPLE_FISHEYE": "OPENCV_FISHEYE",
+    "FISHEYE": "OPENCV_FISHEYE",
+    "SIMPLE_RADIAL_FISHEYE": "OPENCV_FISHEYE",
+    "RADIAL_FISHEYE": "OPENCV_FISHEYE",
+    "OPENCV_FISHEYE": "OPENCV_FISHEYE",
+    "EQUIRECTANGULAR": "EQUIRECTANGULAR",
+}
+
+
+def convert_colmap(
+    sparse: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    images: str | os.PathLike | None = None,
+    keep_world: bool = False,
+) -> pathlib.Path:
+    """Writes a `transforms.json` for the pictures of a COLMAP model, as nerfstudio does.
+
+    The world is turned so that what COLMAP has downwards (+y) becomes -z; the listing's
+    `applied_transform` says so. The model's points are written beside it.
+
+    **Arguments:**
+
+    - `sparse`: folder of the sparse model, binary or text; COLMAP calls it `sparse/0`.
+    - `out`: the JSON file, or the folder of its `transforms.json`. A listing holds no pictures
+      that lie outside its folder.
+    - `images`: folder of the pictures; by default `images` beside the listing. Keyword only, as
+      is all that follows.
+    - `keep_world`: do not turn the world.
+
+    **Returns:**
+
+    The path of the listing.
+
+    **Errors:**
+
+    `FileError` for a malformed model, a lens without counterpart, pictures that are not there or
+    outside the listing's folder, and a listing that is there already.
+
+    **Source:** `colmap_utils.py` of nerfstudio.
+    """
+    path = transforms_path(out)
+    if path.exists():
+        raise FileError(f"{path} is there already; remove it, or name another file.")
+    model = read_colmap(sparse)
+    if not model.images:
+        raise FileError(f"{sparse} holds no image: COLMAP has found no camera's place.")
+    folder = path.parent / "images" if images is None else pathlib.Path(images)
+    names = _find_pictures(path, folder, model.images)
+    turn = np.eye(4)[:3] if keep_world else _TURN
+    listing = _listing(model, names, turn)
+    if not keep_world:
+        listing["applied_transform"] = turn.tolist()
+    if len(model.points):
+        write_points(path.with_name(_POINTS), model.points @ turn[:, :3].T, model.colors)
+        listing["ply_file_path"] = _POINTS
+    write_json(path, listing)
+    return path
+
+
+def _find_pictures(
+    path: pathlib.Path, folder: pathlib.Path, images: list[ColmapImage]
+) -> list[str]:
+    """The pictures' names, relative to the listing; they are there, and below it."""
+    files = [_existing(folder, image.name) for image in images]
+    missing = [image.name for image, file in zip(images, files, strict=True) if file is None]
+    if missing:
+        raise FileError(
+            f"{len(missing)} of {len(files)} pictures are not in {folder}, such as {missing[0]!r}; "
+            "say where they are (--images)."
+        )
+    base = path.parent.resolve()
+    outside = [file for file in files if file and not file.is_relative_to(base)]
+    if outside:
+        raise FileError(
+            f"the picture {outside[0]} lies outside of {base}, the folder of the listing; write "
+            "the listing to a folder that holds the pictures."
+        )
+    return [file.relative_to(base).as_posix() for file in files if file]
+
+
+def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
+    """A picture's file; `None` if it is not there, or if no file can have this name."""
+    try:
+        file = (folder / name).resolve()
+        return file if file.is_file() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str, Any]:
+    """Lenses stand before all frames if there is only one, else at each frame."""
+    numbers = {image.camera for image in model.images}
+    lenses = {number: _lens(number, model.cameras[number]) for number in sorted(numbers)}
+    shared = lenses[numbers.pop()] if len(lenses) == 1 else {}
+    frames = [
+        {
+            "file_path": name,
+            "transform_matrix": _pose(image, turn).tolist(),
+            "colmap_im_id": image.number,
+        }
+        | ({} if shared else lenses[image.camera])
+        for image, name in zip(model.images, names, strict=True)
+    ]
+    return {**shared, "frames": frames}
+
+
+def _lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
+    """What nerfstudio writes of a lens."""
+    if camera.model not in _COUNTERPARTS:
+        raise FileError(
+            f"COLMAP's camera {number} is of the model {camera.model}, which is not supported; "
+            "`colmap image_undistorter` makes pictures without distortion, and a model for them. "
+            f"Supported are {', '.join(_COUNTERPARTS)}."
+        )
+    model, said = _COUNTERPARTS[camera.model], camera.parameters
+    if model == "EQUIRECTANGULAR":
+        width, height = camera.width, camera.height
+        said = {"fx": width / 2, "fy": float(height), "cx": width / 2, "cy": height / 2}
+    bends = ("k1", "k2", "p1", "p2") if model == "OPENCV" else MODELS[model]
+    return {
+        "camera_model": model,
+        "w": camera.width,
+        "h": camera.height,
+        "fl_x": said.get("fx", said.get("f")),
+        "fl_y": said.get("fy", said.get("f")),
+        "cx": said["cx"],
+        "cy": said["cy"],
+    } | {name: said.get(name, 0.0) for name in bends}
+
+
+def _pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
+    """World from camera; the camera's y turned up and its z back."""
+    rotation = _rotation(image.rotation)
+    pose = np.eye(4)
+    pose[:3, :3] = turn[:, :3] @ rotation.T * [1, -1, -1]
+    pose[:3, 3] = -turn[:, :3] @ rotation.T @ image.translation
+    return pose
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """The matrix of a unit quaternion `(w, x, y, z)`."""
+    w, v = quaternion[0], quaternion[1:]
+    cross = np.cross(np.eye(3), v)
+    return (w**2 - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * cross

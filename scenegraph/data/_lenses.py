@@ -1,0 +1,245 @@
+"""What a `transforms.json` says of lenses: a model, and numbers in pixels and beside."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .._typing import Array
+from ..cameras import AbstractCamera, FisheyeCamera, OpenCVCamera, PanoramaCamera, PerspectiveCamera
+from ..io import FileError
+from ..transforms import Pose
+
+
+Kind = Callable[..., AbstractCamera]
+
+# The coefficients that each model has.
+MODELS = {
+    "SIMPLE_PINHOLE": (),
+    "PINHOLE": (),
+    "SIMPLE_RADIAL": ("k1",),
+    "RADIAL": ("k1", "k2"),
+    "OPENCV": ("k1", "k2", "p1", "p2", "k3"),
+    "FULL_OPENCV": ("k1", "k2", "p1", "p2", "k3", "k4", "k5", "k6"),
+    "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4"),
+    "EQUIRECTANGULAR": (),
+}
+_COEFFICIENTS = MODELS["FULL_OPENCV"]
+_WIDE: dict[str, Kind] = {
+    "OPENCV_FISHEYE": FisheyeCamera,
+    "EQUIRECTANGULAR": PanoramaCamera,
+}
+# What instant-ngp reads and this does not; nothing that changes a picture is passed over silently.
+_OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular", "orthographic", "rolling_shutter")
+
+
+class Lens(NamedTuple):
+    """One camera of a listing, without its place.
+
+    **Arguments:**
+
+    - `where`: the listing and the frame, for messages.
+    - `model`: one of `MODELS`.
+    - `numbers`: what the listing says.
+    """
+
+    where: str
+    model: str
+    numbers: dict[str, float]
+
+    def coefficients(self) -> dict[str, float]:
+        """What bends, with zeros for what the listing does not say.
+
+        **Returns:**
+
+        The numbers by name.
+        """
+        return {name: self.numbers.get(name, 0.0) for name in MODELS[self.model]}
+
+    def pixels(self, width: int, height: int) -> np.ndarray:
+        """What is measured in pixels, for a picture of this size.
+
+        **Arguments:**
+
+        - `width`, `height`: of the picture as the listing means it.
+
+        **Returns:**
+
+        `(focal x, focal y, centre x, centre y)`; a panorama's focal lengths are pixels a radian.
+
+        **Errors:**
+
+        `FileError` if the listing says no focal length, or means a picture of another size.
+        """
+        for name, size in {"w": width, "h": height}.items():
+            if self.numbers.get(name, size) != size:
+                raise FileError(
+                    f"{self.where}: `{name}` is {self.numbers[name]:g}, but the picture has "
+                    f"{width}x{height} pixels; correct the listing, or use the pictures it means."
+                )
+        centre = self.numbers.get("cx", width / 2), self.numbers.get("cy", height / 2)
+        return np.array([*self._focal(width, height), *centre])
+
+    def _focal(self, width: int, height: int) -> tuple[float, float]:
+        whole = self.model == "EQUIRECTANGULAR"
+        x = self._focal_along("x", width, width / 2 if whole else None)
+        y = self._focal_along("y", height, height if whole else x)
+        if x is None or y is None:
+            raise FileError(f"{self.where}: `fl_x` or `camera_angle_x` is needed, and not there.")
+        # nerfstudio counts panoramas in half turns.
+        return (x / math.pi, y / math.pi) if whole else (x, y)
+
+    def _focal_along(self, axis: str, length: int, otherwise: float | None) -> float | None:
+        angle = self.numbers.get(f"camera_angle_{axis}")
+        known = otherwise if angle is None else 0.5 * length / math.tan(0.5 * angle)
+        return self.numbers.get(f"fl_{axis}", known)
+
+
+def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Lens:
+    """The lens of one frame; what the frame says goes before what the whole listing says.
+
+    **Arguments:**
+
+    - `where`: the listing and the frame, for messages.
+    - `listing`: the whole.
+    - `frame`: of it.
+
+    **Returns:**
+
+    The lens.
+
+    **Errors:**
+
+    `FileError` that names the key of a number that cannot be, or that the model has not.
+    """
+    said = listing | frame
+    for key in _OTHER_LENSES:
+        if said.get(key) not in (None, False, 0, [0, 0, 0], [0, 0, 0, 0]):
+            raise FileError(f"{where}: lenses with `{key}` are not supported.")
+    model = said.get("camera_model", "OPENCV_FISHEYE" if said.get("is_fisheye") else "OPENCV")
+    if not isinstance(model, str) or model not in MODELS:
+        raise FileError(
+            f"{where}: `camera_model` {model!r} is not supported; there are {', '.join(MODELS)}."
+        )
+    keys = [key for key in (*_SIZES, *_COEFFICIENTS) if said.get(key) is not None]
+    lens = Lens(where, model, {key: _number(where, key, said[key]) for key in keys})
+    _check(lens)
+    return lens
+
+
+def _positive(value: float) -> bool:
+    return value > 0
+
+
+def _angle(value: float) -> bool:
+    return 0 < value < math.pi
+
+
+def _count(value: float) -> bool:
+    return value == int(value) and 0 < value < 2**20
+
+
+_SIZES = {
+    "fl_x": (_positive, "be positive"),
+    "fl_y": (_positive, "be positive"),
+    "camera_angle_x": (_angle, "lie between 0 and pi"),
+    "camera_angle_y": (_angle, "lie between 0 and pi"),
+    "cx": (math.isfinite, "be finite"),
+    "cy": (math.isfinite, "be finite"),
+    "w": (_count, "be a number of pixels"),
+    "h": (_count, "be a number of pixels"),
+}
+
+
+def _number(where: str, key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FileError(f"{where}: `{key}` must be a number; got {value!r}.")
+    if not abs(value) < 1e30:  # not NaN, nor an integer that no float holds
+        raise FileError(f"{where}: `{key}` must be finite.")
+    fits, rule = _SIZES.get(key, (math.isfinite, "be finite"))
+    if not fits(value):
+        raise FileError(f"{where}: `{key}` must {rule}; got {value!r}.")
+    return float(value)
+
+
+def _check(lens: Lens) -> None:
+    """Every coefficient that is not zero means something."""
+    for key in _COEFFICIENTS:
+        if lens.numbers.get(key, 0.0) != 0 and key not in MODELS[lens.model]:
+            others = [name for name, has in MODELS.items() if key in has]
+            raise FileError(
+                f"{lens.where}: `{key}` is {lens.numbers[key]:g}, but cameras of the model "
+                f"{lens.model} have no `{key}`; set it to 0, or name a model that has it: "
+                f"{', '.join(others)}."
+            )
+
+
+def camera_kind(lenses: list[Lens]) -> Kind:
+    """What kind of cameras can stand for all of these lenses.
+
+    **Arguments:**
+
+    - `lenses`: at least one.
+
+    **Returns:**
+
+    A class; the pinhole where no lens bends and pixels are square.
+
+    **Errors:**
+
+    `FileError` for lenses that no one kind can stand for.
+    """
+    kinds = [_WIDE.get(lens.model, OpenCVCamera) for lens in lenses]
+    for lens, kind in zip(lenses, kinds, strict=True):
+        if kind is not kinds[0]:
+            raise FileError(
+                f"{lens.where}: `camera_model` {lens.model} cannot be mixed with "
+                f"{lenses[0].model}; put these pictures into a data set of their own."
+            )
+    plain = not any(any(lens.coefficients().values()) or _oblong(lens) for lens in lenses)
+    return PerspectiveCamera if kinds[0] is OpenCVCamera and plain else kinds[0]
+
+
+def _oblong(lens: Lens) -> bool:
+    """Whether the focal lengths of x and y may differ."""
+    x, y = lens.numbers.get("fl_x"), lens.numbers.get("fl_y")
+    return (y is not None and y != x) or (y is None and "camera_angle_y" in lens.numbers)
+
+
+def make_cameras(
+    kind: Kind,
+    lenses: list[Lens],
+    poses: np.ndarray,
+    pixels: np.ndarray,
+    size: tuple[int, int],
+    limits: tuple[float, float],
+) -> AbstractCamera:
+    """Cameras whose leaves have a leading axis.
+
+    **Arguments:**
+
+    - `kind`: from `camera_kind`.
+    - `lenses`: one a camera.
+    - `poses`: world from camera.
+    - `pixels`: from `Lens.pixels`, one row a camera.
+    - `size`: width and height that all of them are given.
+    - `limits`: near and far.
+
+    **Returns:**
+
+    The stacked camera.
+    """
+    focal = pixels[:, 0] if kind is PerspectiveCamera else pixels[:, :2]
+    columns = {"focal": focal, "principal_point": pixels[:, 2:]}
+    if kind in (OpenCVCamera, FisheyeCamera):
+        names = MODELS["FULL_OPENCV" if kind is OpenCVCamera else "OPENCV_FISHEYE"]
+        given = [lens.coefficients() for lens in lenses]
+        columns |= {name: np.array([each.get(name, 0.0) for each in given]) for name in names}
+    (width, height), (near, far) = size, limits
+
+    def camera(pose: Array, columns: dict[str, Array]) -> AbstractCamera:
+        return kind(Pose(pose), width=width, height=height, near=near, far=far, **columns)
+
+    return jax.jit(jax.vmap(camera))(*jax.tree.map(np.float32, (poses, columns)))

@@ -1,0 +1,317 @@
+"""COLMAP's sparse models: files of cameras, images and points, binary or as text.
+
+pycolmap reads them, too; it brings COLMAP's whole engine, some 40 MB of compiled code.
+"""
+
+import os
+import pathlib
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ._errors import FileError
+
+
+# Number, name and parameters of every model, as `colmap/sensor/models.h` of COLMAP 4.2 has them.
+_MODELS = {
+    0: ("SIMPLE_PINHOLE", "f cx cy"),
+    1: ("PINHOLE", "fx fy cx cy"),
+    2: ("SIMPLE_RADIAL", "f cx cy k1"),
+    3: ("RADIAL", "f cx cy k1 k2"),
+    4: ("OPENCV", "fx fy cx cy k1 k2 p1 p2"),
+    5: ("OPENCV_FISHEYE", "fx fy cx cy k1 k2 k3 k4"),
+    6: ("FULL_OPENCV", "fx fy cx cy k1 k2 p1 p2 k3 k4 k5 k6"),
+    7: ("FOV", "fx fy cx cy omega"),
+    8: ("SIMPLE_RADIAL_FISHEYE", "f cx cy k1"),
+    9: ("RADIAL_FISHEYE", "f cx cy k1 k2"),
+    10: ("THIN_PRISM_FISHEYE", "fx fy cx cy k1 k2 p1 p2 k3 k4 sx1 sy1"),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", "fx fy cx cy k0 k1 k2 k3 k4 k5 p0 p1 s0 s1 s2 s3"),
+    12: ("SIMPLE_DIVISION", "f cx cy k"),
+    13: ("DIVISION", "fx fy cx cy k"),
+    14: ("SIMPLE_FISHEYE", "f cx cy"),
+    15: ("FISHEYE", "fx fy cx cy"),
+    16: ("EUCM", "fx fy cx cy alpha beta"),
+    17: ("EQUIRECTANGULAR", "w h"),
+}
+_NUMBERS = {name: number for number, (name, _) in _MODELS.items()}
+# More than any number of pixels, and any number that makes sense.
+_LARGEST, _HUGE = 2**20, 1e30
+
+
+class ColmapCamera(NamedTuple):
+    """A lens.
+
+    **Arguments:**
+
+    - `model`: COLMAP's name for it.
+    - `width`, `height`: of its pictures, in pixels.
+    - `parameters`: by COLMAP's names for them; the `k` of SIMPLE_RADIAL and its like is `k1`.
+    """
+
+    model: str
+    width: int
+    height: int
+    parameters: dict[str, float]
+
+
+class ColmapImage(NamedTuple):
+    """A picture.
+
+    **Arguments:**
+
+    - `number`: COLMAP's id.
+    - `name`: of the file, relative to the folder of pictures.
+    - `camera`: the id of its camera.
+    - `rotation`: camera from world, a unit quaternion `(w, x, y, z)`.
+    - `translation`: camera from world. Camera axes are x right, y down, looking along z.
+    """
+
+    number: int
+    name: str
+    camera: int
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+class ColmapModel(NamedTuple):
+    """A sparse reconstruction.
+
+    **Arguments:**
+
+    - `cameras`: by id.
+    - `images`: in the order of the file.
+    - `points`: in the world, `n 3`, float64.
+    - `colors`: of the points, `n 3`, bytes.
+    """
+
+    cameras: dict[int, ColmapCamera]
+    images: list[ColmapImage]
+    points: np.ndarray
+    colors: np.ndarray
+
+
+def read_colmap(folder: str | os.PathLike) -> ColmapModel:
+    """Reads a sparse model; where there are binary files and text, the binary ones.
+
+    **Arguments:**
+
+    - `folder`: with `cameras`, `images` and, if there are any, `points3D`, all ending in `.bin`
+      or all in `.txt`; COLMAP calls it `sparse/0`.
+
+    **Returns:**
+
+    The model.
+
+    **Errors:**
+
+    `FileError` for anything missing, cut or malformed; the message names the file.
+    """
+    folder = pathlib.Path(folder)
+    kinds = [kind for kind in (".bin", ".txt") if (folder / f"cameras{kind}").is_file()]
+    if not kinds:
+        raise FileError(
+            f"there is no cameras.bin or cameras.txt in {folder}; pass the folder of a sparse "
+            "model, which COLMAP calls sparse/0."
+        )
+    paths = [folder / f"{name}{kinds[0]}" for name in ("cameras", "images", "points3D")]
+    cameras, images, points = _BINARY if kinds[0] == ".bin" else _TEXT
+    seen = points(paths[2]) if paths[2].exists() else _points(paths[2], [])
+    model = ColmapModel(cameras(paths[0]), images(paths[1]), *seen)
+    for image in model.images:
+        if image.camera not in model.cameras:
+            raise FileError(f"{paths[1]}: image {image.name!r} has an unknown camera.")
+    return model
+
+
+# --- Binary files
+
+
+class _Bytes:
+    """The bytes of a file, taken from the front; nothing is believed that does not fit."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path, self.place = path, 0
+        try:
+            self.data = path.read_bytes()
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {error.strerror}.") from error
+
+    def take(self, layout: str) -> tuple:
+        """Numbers; little-endian."""
+        start = self.place
+        self.skip(struct.calcsize("<" + layout))
+        return struct.unpack_from("<" + layout, self.data, start)
+
+    def skip(self, size: int) -> None:
+        """Some bytes."""
+        if size > len(self.data) - self.place:
+            raise FileError(f"{self.path} is cut: it ends in the middle of an entry.")
+        self.place += size
+
+    def count(self, least: int) -> int:
+        """How many entries follow, none of which has fewer bytes than `least`."""
+        (count,) = self.take("Q")
+        if count * least > len(self.data) - self.place:
+            raise FileError(f"{self.path} is cut: it ends before the last of {count} entries.")
+        return count
+
+    def text(self) -> str:
+        """All up to a zero."""
+        end = self.data.find(b"\0", self.place)
+        if end < 0:
+            raise FileError(f"{self.path} is cut: it ends in the middle of a name.")
+        start, self.place = self.place, end + 1
+        try:
+            return self.data[start:end].decode()
+        except UnicodeDecodeError as error:
+            raise FileError(f"{self.path} has a name that is not text ({error}).") from error
+
+    def entries(self, least: int) -> Iterator[int]:
+        """Counts all entries of the file; after the last one nothing is left."""
+        yield from range(self.count(least))
+        if self.place != len(self.data):
+            raise FileError(f"{self.path} is damaged: bytes are left after its last entry.")
+
+
+def _binary_cameras(path: pathlib.Path) -> dict[int, ColmapCamera]:
+    data, cameras = _Bytes(path), {}
+    for _ in data.entries(24):
+        number, model, width, height = data.take("IiQQ")
+        if model not in _MODELS:
+            raise FileError(f"{path}: camera {number} has the unknown model {model}.")
+        values = data.take(f"{len(_names(model))}d")
+        _add_camera(str(path), cameras, number, model, width, height, values)
+    return cameras
+
+
+def _binary_images(path: pathlib.Path) -> list[ColmapImage]:
+    data, images = _Bytes(path), []
+    for _ in data.entries(73):
+        number, *pose, camera = data.take("I7dI")
+        images.append(_image(str(path), number, data.text(), camera, pose))
+        data.skip(24 * data.count(24))
+    return images
+
+
+def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    data, points = _Bytes(path), []
+    for _ in data.entries(51):
+        points.append(data.take("Q3d3Bd")[1:7])
+        data.skip(8 * data.count(8))
+    return _points(path, points)
+
+
+# --- Text
+
+
+def _lines(path: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """All lines but comments, each with its place for messages."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {error}.") from error
+    for index, line in enumerate(lines):
+        if not line.lstrip().startswith("#"):
+            yield f"{path}, line {index + 1}", line.strip()
+
+
+def _parse(where: str, kind: Callable, words: list[str], least: int) -> list:
+    if len(words) < least:
+        raise FileError(f"{where}: {len(words)} numbers where {least} are needed.")
+    try:
+        return [kind(word) for word in words]
+    except (ValueError, OverflowError) as error:
+        raise FileError(f"{where} is malformed: {error}.") from error
+
+
+def _text_cameras(path: pathlib.Path) -> dict[int, ColmapCamera]:
+    cameras: dict[int, ColmapCamera] = {}
+    for where, line in _lines(path):
+        if not line:
+            continue
+        words = line.split()
+        number, width, height = _parse(where, int, [*words[:1], *words[2:4]], 3)
+        if words[1] not in _NUMBERS:
+            raise FileError(f"{where}: the camera has the unknown model {words[1]!r}.")
+        model = _NUMBERS[words[1]]
+        values = _parse(where, float, words[4:], len(_names(model)))
+        if len(values) > len(_names(model)):
+            raise FileError(f"{where}: {len(values)} parameters, but {words[1]} has fewer.")
+        _add_camera(where, cameras, number, model, width, height, values)
+    return cameras
+
+
+def _text_images(path: pathlib.Path) -> list[ColmapImage]:
+    """Every image is a line, and one that lists its points, which may be empty."""
+    lines, images = _lines(path), []
+    for where, line in lines:
+        if not line:
+            continue
+        *words, name = line.split(maxsplit=9)
+        pose = _parse(where, float, words[1:8], 7)
+        number, camera = _parse(where, int, [*words[:1], *words[8:]], 2)
+        images.append(_image(where, number, name, camera, pose))
+        if next(lines, None) is None:
+            raise FileError(
+                f"{path} is cut: the line after the last image, which lists its points and may be "
+                "empty, is not there."
+            )
+    return images
+
+
+def _text_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    points = []
+    for where, line in _lines(path):
+        if line:
+            values = _parse(where, float, line.split()[1:8], 7)
+            if not all(0 <= value <= 255 for value in values[3:6]):
+                raise FileError(f"{where}: colours lie between 0 and 255.")
+            points.append(values[:6])
+    return _points(path, points)
+
+
+_BINARY = _binary_cameras, _binary_images, _binary_points
+_TEXT = _text_cameras, _text_images, _text_points
+
+
+# --- What both have in common
+
+
+def _names(model: int) -> list[str]:
+    return _MODELS[model][1].split()
+
+
+def _add_camera(
+    where: str,
+    cameras: dict[int, ColmapCamera],
+    number: int,
+    model: int,
+    width: int,
+    height: int,
+    values: tuple[float, ...] | list[float],
+) -> None:
+    if number in cameras:
+        raise FileError(f"{where}: there are two cameras with the id {number}.")
+    if not (0 < width < _LARGEST and 0 < height < _LARGEST):
+        raise FileError(f"{where}: camera {number} has pictures of {width}x{height} pixels.")
+    if not (np.abs(values) < _HUGE).all():
+        raise FileError(f"{where}: camera {number} has parameters that are not finite.")
+    parameters = dict(zip(_names(model), map(float, values), strict=True))
+    cameras[number] = ColmapCamera(_MODELS[model][0], width, height, parameters)
+
+
+def _image(where: str, number: int, name: str, camera: int, pose: list[float]) -> ColmapImage:
+    values = np.array(pose, dtype=np.float64)
+    length = float(np.linalg.norm(np.clip(values[:4], -1e6, 1e6)))
+    if not (np.abs(values) < _HUGE).all() or not 1e-6 < length < 1e6:
+        raise FileError(f"{where}: image {number} has a pose that is none: {pose}.")
+    return ColmapImage(number, name, camera, values[:4] / length, values[4:])
+
+
+def _points(path: pathlib.Path, points: list) -> tuple[np.ndarray, np.ndarray]:
+    table = np.array(points, dtype=np.float64).reshape(-1, 6)
+    if not (np.abs(table) < _HUGE).all():
+        raise FileError(f"{path} has points that are not finite.")
+    return table[:, :3], table[:, 3:].astype(np.uint8)
