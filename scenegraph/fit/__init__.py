@@ -8,7 +8,13 @@ from ._callbacks import (
     JsonLines as JsonLines,
     Progress as Progress,
 )
-from ._checkpoint import load_state as load_state, save_state as save_state
+from ._checkpoint import (
+    load_state as load_state,
+    save_state as save_state,
+    Snapshot as Snapshot,
+    take_snapshot as take_snapshot,
+)
+from ._checkpoints import Checkpoints as Checkpoints
 from ._config import FitConfig as FitConfig, preset as preset, PRESETS as PRESETS
 from ._console import Console as Console, progress_line as progress_line
 from ._evaluate import (
@@ -42,5 +48,6 @@ from ._schedule import (
     mip_nerf_optimizer as mip_nerf_optimizer,
     scale_by_schedule as scale_by_schedule,
 )
+from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step

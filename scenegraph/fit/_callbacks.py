@@ -1,11 +1,10 @@
 import abc
 import dataclasses
-import json
 import os
-import pathlib
 import time
 from typing import Any
 
+from ..io import append_json
 from ._state import FitState, StepInfo
 
 
@@ -82,8 +81,7 @@ class JsonLines(AbstractCallback):
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }
-        with pathlib.Path(self.path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_json(self.path, line)
         return False
 
 

@@ -16,7 +16,7 @@ from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._loss import empty_extra, RenderLoss
-from ._room import first_room, look_again, next_room, shares_room
+from ._room import first_room, look_again, next_room, remember_room, shares_room
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
 
@@ -119,8 +119,9 @@ def fit(
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
-    advance = _Advance(batches, first_room(objective, state, batches), optimizer, chosen)
-    result = _run(state, advance, steps, callbacks, deadline)
+    objective = first_room(objective, state, batches)
+    advance = _Advance(batches, objective, optimizer, chosen)
+    result = _run(remember_room(state, objective), advance, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -192,6 +193,7 @@ def _run(
         done = clock.tick(info)
         roomier = advance.with_room_for(before)
         if roomier.loss is not advance.loss:
+            state = remember_room(state, roomier.loss)
             clock.forget()
         advance = roomier
         if deadline is not None:

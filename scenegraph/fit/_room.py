@@ -50,7 +50,7 @@ def _integrator(loss: RenderLoss, scene: Scene) -> AbstractIntegrator:
 
 
 def first_room(loss: Any, state: FitState, batches: Any) -> Any:
-    """A loss whose budget suits the first batch.
+    """A loss with the budget that the state remembers, or with one that suits the first batch.
 
     **Arguments:**
 
@@ -64,7 +64,27 @@ def first_room(loss: Any, state: FitState, batches: Any) -> Any:
     """
     if not shares_room(loss, state.model):
         return loss
+    if int(state.room):
+        integrator = with_room(_integrator(loss, state.model), int(state.room))
+        return dataclasses.replace(loss, integrator=integrator)
     return _with_room(loss, state.model, float(_asked(loss, state.model, batches, state.key)))
+
+
+def remember_room(state: FitState, loss: Any) -> FitState:
+    """A state that knows the budget of the next step, so that a resumed fit begins with it.
+
+    **Arguments:**
+
+    - `state`: before that step.
+    - `loss`: of that step, from `first_room` or `next_room`.
+
+    **Returns:**
+
+    The state.
+    """
+    integrator = getattr(loss, "integrator", None)
+    room = None if integrator is None else budget_of(integrator)
+    return dataclasses.replace(state, room=room or 0)
 
 
 @eqx.filter_jit

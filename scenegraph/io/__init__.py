@@ -1,8 +1,17 @@
 """Bytes to numpy and back; everything that reads an untrusted file."""
 
-from ._archive import read_archive as read_archive, write_archive as write_archive
-from ._errors import FileError as FileError
-from ._json import read_json as read_json, write_json as write_json
+from ._archive import (
+    read_archive as read_archive,
+    read_header as read_header,
+    write_archive as write_archive,
+)
+from ._atomic import PART as PART, replace_file as replace_file
+from ._errors import DamagedFile as DamagedFile, FileError as FileError
+from ._json import (
+    append_json as append_json,
+    read_json as read_json,
+    write_json as write_json,
+)
 from ._pictures import (
     read_picture as read_picture,
     write_animation as write_animation,

@@ -14,7 +14,7 @@ from helpers import assert_close
 from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fit import RenderLoss, start_state
+from scenegraph.fit import Checkpoints, load_state, RenderLoss, start_state
 from scenegraph.fit._room import first_room, look_again, next_room, shares_room
 from scenegraph.integrators import budget_of, OccupancyMarch
 from scenegraph.losses import LossTerms
@@ -159,6 +159,22 @@ def test_same_key_same_bits():
     assert bits(one.state) == bits(other.state)
     another = fit_grid(18, loss=RenderLoss(integrator=MARCH), key=jax.random.key(1))
     assert bits(one.state) != bits(another.state)
+
+
+def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
+    """The budget, which the fit has found by then, comes back with the state."""
+    loss = RenderLoss(integrator=MARCH)
+    with Checkpoints(tmp_path, 1, keep=99) as checkpoints:
+        whole = fit_grid(18, loss=loss, callbacks=[checkpoints])
+    rooms = []
+    for step in (1, 2, 3, 4, 15, 16, 17):
+        state = load_state(tmp_path / f"{step:08d}.sg", whole.state)
+        rooms.append(int(state.room))
+        assert bits(fit_grid(18, loss=loss, state=state).state) == bits(whole.state)
+    assert rooms[0] == 4 < rooms[-1] == int(whole.state.room)
+    # Had the state forgotten, the first batch would have decided anew.
+    forgetful = dataclasses.replace(whole.state, room=0)
+    assert budget_of(first_room(loss, forgetful, MissFirst(batches())).integrator) == 4
 
 
 def test_scene_may_say_how_it_is_integrated():
