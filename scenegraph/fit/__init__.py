@@ -30,6 +30,7 @@ from ._fit import (
     History as History,
 )
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
+from ._migrate import migrate as migrate
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._recipe import (
     find_box as find_box,

@@ -13,12 +13,13 @@ from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..render import check_scene, report_overflow
-from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
+from ..scene import color_space, named_leaves, Scene
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._loss import empty_extra, RenderLoss
 from ._room import first_room, look_again, next_room, remember_room, shares_room
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
+from ._trainable import choose_trainable
 
 
 # So many steps in a row may fail before a fit gives up.
@@ -112,7 +113,7 @@ def fit(
     steps change nothing. `ValueError` for a path that matches nothing.
     """
     batches = _batches(scene, views_or_batches, annealing)
-    chosen = _trainable(scene, trainable)
+    chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
@@ -134,15 +135,6 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
         return given
     space = color_space(scene) if isinstance(scene, Scene) else None
     return RayBatches(given, annealing=annealing, space=space)
-
-
-def _trainable(scene: PyTree, trainable: Any) -> PyTree:
-    if trainable is None:
-        return trainable_leaves(scene)
-    if isinstance(trainable, str):
-        trainable = [trainable]
-    named = isinstance(trainable, list | tuple) and all(isinstance(x, str) for x in trainable)
-    return select(scene, *trainable) if named else trainable
 
 
 class _Advance(NamedTuple):
