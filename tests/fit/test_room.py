@@ -15,7 +15,8 @@ from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
 from scenegraph.fit import Checkpoints, load_state, RenderLoss, start_state
-from scenegraph.fit._room import first_room, look_again, next_room, shares_room
+from scenegraph.fit._flat import flatten
+from scenegraph.fit._room import first_room, look_again, looks_again, next_room, shares_room
 from scenegraph.integrators import budget_of, OccupancyMarch
 from scenegraph.losses import LossTerms
 from scenegraph.rays import Ray
@@ -257,13 +258,13 @@ def test_occupancy_is_looked_at_every_sixteen_steps():
 
 def test_looking_again_is_the_public_refresh():
     state = after(0, 1.0, 32)
-    assert look_again(state, 33) is state
-    seen = look_again(state, 32)
+    flat = flatten(state)
+    assert look_again(flat, 33) is flat and looks_again(state.model)
+    seen = look_again(flat, 32).tree
     key = jax.random.fold_in(jax.random.fold_in(KEY, 2), 32)
     expected = refresh_occupancy(state.model, key=key)
     assert bits(seen.model) == bits(expected) != bits(state.model)
-    other = dataclasses.replace(state, model=cloud())
-    assert look_again(other, 32) is other
+    assert not looks_again(cloud()) and not looks_again(Line.start())
 
 
 def test_occupancy_is_no_weight():
