@@ -66,6 +66,7 @@ from .fit import (
     FitConfig as FitConfig,
     FitResult as FitResult,
     FitState as FitState,
+    migrate as migrate,
     preset as preset,
     start_state as start_state,
     step as step,

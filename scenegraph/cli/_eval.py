@@ -128,7 +128,7 @@ def remembered_data(run: Run, others: dict[str, Any]) -> pathlib.Path:
     """
     if not isinstance(others.get("data"), str):
         raise FileError(f"{run.folder}/config.json does not name its data folder; pass one.")
-    return pathlib.Path(others["data"])
+    return run.folder / others["data"]  # data inside the run are named relative to it
 
 
 def held_out_split(folder: pathlib.Path) -> str:

@@ -3,7 +3,7 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -13,16 +13,16 @@ from ..data import Views
 from ..diagnostics import make_dataset
 from ..fit import (
     AbstractCallback,
+    Checkpoints,
     Console,
     Deadline,
     empty_extra,
     evaluate,
-    Every,
     find_box,
     find_hull,
     fit,
     FitConfig,
-    FitError,
+    FitResult,
     FitState,
     JsonLines,
     load_views,
@@ -36,11 +36,13 @@ from ..fit import (
     Progress,
     Run,
     start_state,
+    StopOnSignal,
     TensorBoard,
 )
 from ..io import import_extra
 from ..scene import save
 from ._console import say
+from ._ending import fit_to_the_end
 from ._eval import held_out_split
 from ._finale import Finale, plan_finale
 from ._paths import CAMERAS_FILE, film_memory
@@ -73,7 +75,8 @@ class Fit:
     `tensorboard`)."""
 
     resume: bool = False
-    """Go on with the fit in --out from its last checkpoint."""
+    """Go on with the fit in --out from its newest whole checkpoint, to the same numbers as if it
+    had never stopped. If the pictures are in another place by now, name their folder."""
 
     config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
         default_factory=lambda: preset("fast")
@@ -93,7 +96,6 @@ class Fit:
         if views.pixels.shape[1] == 3:
             say("the pictures have no opacity: they are taken as they are, on no backdrop")
         state, finale = self._fit(run, folder, views, held_out, limit)
-        run.save(state)
         finale.play(run, state.model, folder)
 
     def _data_folder(self, run: Run) -> pathlib.Path:
@@ -116,35 +118,43 @@ class Fit:
         scene = make_scene(config, box, empty, key=jax.random.fold_in(key, 1))
         batches, loss = make_batches(config, views, box), make_loss(config)
         optimizer = make_optimizer(config)
+        about = {**self._about(run, folder), "fit": dataclasses.asdict(config)}
+        checkpoints = run.checkpoints(config.save_every, keep=config.keep, about=about)
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
-            state = run.restore(start_state(scene, optimizer, extra=extra, key=key))
+            like = start_state(scene, optimizer, extra=extra, key=key)
+            state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
             say(f"resuming at step {int(state.step):,}")
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
-        try:
+        callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
+
+        def go(stop: StopOnSignal) -> FitResult:
             with _board(self.tensorboard, run, config, held_out) as board:
-                result = fit(
+                return fit(
                     scene,
                     batches,
                     optimizer=optimizer,
                     loss=loss,
                     steps=config.steps,
                     key=key,
-                    callbacks=[*_callbacks(run, config, held_out, self.target_psnr), *board],
+                    callbacks=[*board, *callbacks, stop],
                     state=state,
                     deadline=None if limit is None else _deadline(limit - finale.seconds),
                 )
-        except FitError as error:
-            run.save(error.state)
-            where = f"The last finite scene is saved in {run.folder}."
-            raise FitError(f"{error} {where}", error.state) from error
-        return result.state, finale
+
+        return fit_to_the_end(go, run, checkpoints), finale
+
+    def _about(self, run: Run, folder: pathlib.Path) -> dict[str, Any]:
+        """What a run remembers beside its settings; data inside the run move with it."""
+        inside = folder.is_relative_to(run.folder.resolve())
+        data = folder.relative_to(run.folder.resolve()) if inside else folder
+        return {"data": str(data), "preset": self.preset}
 
     def _begin(self, run: Run, folder: pathlib.Path, views: Views, step: int) -> None:
         """Writes what a run begins with: not before everything is known to fit together."""
-        run.save_config(self.config, data=str(folder), preset=self.preset)
+        run.save_config(self.config, **self._about(run, folder))
         run.cut_log(step)
         save(film_memory(views, folder, self.config), run.folder / CAMERAS_FILE)
 
@@ -164,16 +174,17 @@ def _corner(point: np.ndarray) -> str:
     return "(" + ", ".join(f"{x:.3g}" for x in point) + ")"
 
 
-def _callbacks(run: Run, config: FitConfig, held_out: Views, target: float | None) -> list:
-    callbacks = [
+def _callbacks(
+    run: Run, config: FitConfig, held_out: Views, target: float | None, checkpoints: Checkpoints
+) -> list[AbstractCallback]:
+    callbacks: list[AbstractCallback] = [
         Console(config.log_every, config.batch_size),
         JsonLines(run.log, config.log_every, config.batch_size),
     ]
     if config.eval_every > 0:
-        callbacks.append(_Sample(config.eval_every, run, held_out, target))
-    if config.save_every > 0:
-        callbacks.append(Every(config.save_every, lambda progress: run.save(progress.state)))
-    return callbacks
+        callbacks.append(_Sample(config.eval_every, run, held_out, target, checkpoints))
+    # The last, because a checkpoint stands for all that was logged before it.
+    return [*callbacks, checkpoints]
 
 
 @contextlib.contextmanager
@@ -203,6 +214,7 @@ class _Sample(AbstractCallback):
     run: Run
     views: Views
     target: float | None
+    checkpoints: Checkpoints
 
     def __call__(self, progress: Progress) -> bool:
         frames = np.unique(np.linspace(0, self.views.frames - 1, 4).astype(int))
@@ -210,4 +222,5 @@ class _Sample(AbstractCallback):
         mean = float(np.mean([score.psnr for score in scores]))
         say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
         self.run.append({"step": progress.step, "test_psnr": mean})
+        self.checkpoints.save_if_best(progress.state, mean)
         return self.target is not None and mean >= self.target

@@ -10,6 +10,7 @@ from ..io import FileError, MissingExtra
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert
+from ._ending import Stopped
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
@@ -39,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend.
+    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend;
+    130 or 143 when stopped by Ctrl-C or SIGTERM, after saving.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
@@ -51,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     except WrongGradients as error:
         sys.stderr.write(f"scenegraph: {error}\n")
         return 1
+    except Stopped as stop:
+        sys.stderr.write(f"scenegraph: {stop.message}\n")
+        return stop.code
     except KeyboardInterrupt:
         sys.stderr.write("scenegraph: interrupted\n")
         return 130

@@ -8,7 +8,13 @@ from ._callbacks import (
     JsonLines as JsonLines,
     Progress as Progress,
 )
-from ._checkpoint import load_state as load_state, save_state as save_state
+from ._checkpoint import (
+    load_state as load_state,
+    save_state as save_state,
+    Snapshot as Snapshot,
+    take_snapshot as take_snapshot,
+)
+from ._checkpoints import Checkpoints as Checkpoints
 from ._config import FitConfig as FitConfig
 from ._console import Console as Console, progress_line as progress_line
 from ._evaluate import compare as compare, evaluate as evaluate
@@ -21,6 +27,7 @@ from ._fit import (
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._markup import latex as latex, markdown as markdown, Table as Table
 from ._measures import find_measures as find_measures, Measures as Measures
+from ._migrate import migrate as migrate
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._presets import (
     BASES as BASES,
@@ -57,6 +64,7 @@ from ._scores import (
     Scores as Scores,
     summary as summary,
 )
+from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
 from ._tables import (

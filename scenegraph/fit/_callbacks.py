@@ -1,11 +1,11 @@
 import abc
 import dataclasses
-import json
 import os
-import pathlib
 import time
 from typing import Any
 
+from ..io import append_json
+from ._flat import Flat
 from ._state import FitState, StepInfo
 
 
@@ -16,17 +16,22 @@ class Progress:
     **Arguments:**
 
     - `step`: how many steps have been taken.
-    - `state`: the fit's state after them.
+    - `held`: the fit's state after them, perhaps still in pieces: ask for `state`.
     - `info`: what the last step told.
     - `seconds`: since the fit began, compilation included.
     - `rate`: steps a second, lately.
     """
 
     step: int
-    state: FitState
+    held: FitState | Flat
     info: StepInfo
     seconds: float
     rate: float
+
+    @property
+    def state(self) -> FitState:
+        """The fit's state after the step."""
+        return self.held.tree if isinstance(self.held, Flat) else self.held
 
     def psnr(self) -> float | None:
         """Of the finest level on the last batch, in decibels; `None` for losses without one.
@@ -82,8 +87,7 @@ class JsonLines(AbstractCallback):
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }
-        with pathlib.Path(self.path).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_json(self.path, line)
         return False
 
 

@@ -76,3 +76,4 @@ class FitConfig:
     log_every: int = 50  # steps between lines of the log
     eval_every: int = 500  # steps between PSNRs on a few held-out pictures; 0 for never
     save_every: int = 1000  # steps between checkpoints; 0 for only at the end
+    keep: int = 3  # so many of the newest checkpoints stay, and the best on held-out pictures

@@ -1,10 +1,13 @@
+import dataclasses
 import time
+from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from .._typing import Array, Float, Int, PyTree, RandomKey
@@ -13,16 +16,28 @@ from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..render import check_scene, report_overflow
-from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
+from ..scene import color_space, named_leaves, Scene
 from ._callbacks import AbstractCallback, Deadline, Progress
+from ._flat import Flat, flatten
 from ._loss import empty_extra, RenderLoss
-from ._room import first_room, look_again, next_room, shares_room
+from ._room import (
+    first_room,
+    is_short,
+    look_again,
+    looks_again,
+    next_room,
+    room_of,
+    shares_room,
+)
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
+from ._trainable import choose_trainable
 
 
 # So many steps in a row may fail before a fit gives up.
 _PATIENCE = 10
+# Seconds over which the rate is measured.
+_WINDOW = 20.0
 
 
 class History(AbstractModule):
@@ -112,15 +127,17 @@ def fit(
     steps change nothing. `ValueError` for a path that matches nothing.
     """
     batches = _batches(scene, views_or_batches, annealing)
-    chosen = _trainable(scene, trainable)
+    chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
-    advance = _Advance(batches, first_room(objective, state, batches), optimizer, chosen)
-    result = _run(state, advance, steps, callbacks, deadline)
+    objective = first_room(objective, state, batches)
+    begin = dataclasses.replace(state, room=room_of(objective))
+    advance = _Advance(batches, objective, optimizer, chosen)
+    result = _run(begin, advance, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -135,73 +152,74 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
     return RayBatches(given, annealing=annealing, space=space)
 
 
-def _trainable(scene: PyTree, trainable: Any) -> PyTree:
-    if trainable is None:
-        return trainable_leaves(scene)
-    if isinstance(trainable, str):
-        trainable = [trainable]
-    named = isinstance(trainable, list | tuple) and all(isinstance(x, str) for x in trainable)
-    return select(scene, *trainable) if named else trainable
-
-
-class _Advance(NamedTuple):
+class _Advance:
     """One compiled step: makes the batch and takes the step, all on the device."""
 
-    batches: Any
-    loss: Any
-    optimizer: optax.GradientTransformation
-    trainable: PyTree
+    def __init__(self, batches: Any, loss: Any, optimizer: Any, trainable: PyTree):
+        self.parts = batches, loss, optimizer, trainable
+        self.room = room_of(loss)
+        self._batches, self._others = flatten(batches), flatten((loss, optimizer, trainable))
 
-    def __call__(self, state: FitState) -> tuple[FitState, StepInfo]:
-        batch = _batch(self.batches, state.key, state.step)
-        return _step(self._replace(batches=None), state, batch)
+    def __call__(self, state: Flat, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
+        batch = _batch(self._batches, state)
+        return _step(self._others, state, batch, np.float32(horizon))
 
-    def with_room_for(self, before: FitState) -> "_Advance":
+    def with_room_for(self, before: Flat, extra: PyTree, number: int) -> "_Advance":
         """The same, or with another budget for the samples, which is compiled once."""
-        return self._replace(loss=next_room(self.loss, before))
+        if not self.room or not is_short(extra, number):
+            return self
+        batches, loss, *others = self.parts
+        other = next_room(loss, before.tree)
+        return self if other is loss else _Advance(batches, other, *others)
 
 
 # Apart, because a step is compiled anew when the room for its samples changes.
-@eqx.filter_jit
-def _batch(batches: Any, key: RandomKey, number: Int[Array, ""]) -> Any:
+@jax.jit
+def _batch(batches: Flat, state: Flat) -> Flat:
+    key, number = state.tree.key, state.tree.step
     seed = jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
-    return batches.batch(seed, number)
+    return flatten(batches.tree.batch(seed, number))
 
 
-@eqx.filter_jit
-def _step(parts: _Advance, state: FitState, batch: Any) -> tuple[FitState, StepInfo]:
-    return step(state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable)
+@jax.jit
+def _step(parts: Flat, state: Flat, batch: Flat, horizon: Array) -> tuple[Flat, PyTree, StepInfo]:
+    loss, optimizer, trainable = parts.tree
+    before: FitState = state.tree
+    before = dataclasses.replace(before, horizon=horizon.astype(before.horizon.dtype))
+    after, info = step(before, batch.tree, loss=loss, optimizer=optimizer, trainable=trainable)
+    return flatten(after), eqx.filter(after.extra, eqx.is_array), info
 
 
 def _run(
-    state: FitState,
-    advance: "_Advance",
+    begin: FitState,
+    advance: _Advance,
     steps: int,
     callbacks: Sequence[AbstractCallback],
     deadline: Deadline | None,
 ) -> FitResult:
-    clock, records, number = _Clock(), [], int(state.step)
-    horizon, begin = float(steps), number
+    clock, records, number = _Clock(), [], int(begin.step)
+    state, extra, again = flatten(begin), begin.extra, looks_again(begin.model)
+    horizon, first = float(steps), number
     stop = number >= steps
     while not stop:
-        state = eqx.tree_at(lambda s: s.horizon, state, jnp.asarray(horizon, jnp.float32))
-        before = state
-        state, info = advance(state)
+        before, told = state, extra
+        state, extra, info = advance(state, horizon)
         number += 1
-        state = look_again(state, number)
+        state = look_again(state, number) if again else state
         done = clock.tick(info)
-        roomier = advance.with_room_for(before)
-        if roomier.loss is not advance.loss:
+        roomier = advance.with_room_for(before, told, number - 1)
+        if roomier is not advance:
+            state = flatten(dataclasses.replace(state.tree, room=roomier.room))
+            advance = roomier
             clock.forget()
-        advance = roomier
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)
         stop = number >= round(horizon)
-        _check(info if stop else done, state, advance.trainable, most=number - begin)
+        _check(info if stop else done, state, advance.parts[-1], most=number - first)
         if stop or number % max(1, steps // 1000) == 0:
-            records.append((number, info.loss, state.extra))
+            records.append((number, info.loss, extra))
         stop = _call_back(callbacks, Progress(number, state, info, clock.seconds, clock.rate), stop)
-    return FitResult(state.model, state, _history(records))
+    return FitResult(state.tree.model, state.tree, _history(records))
 
 
 def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool) -> bool:
@@ -210,17 +228,17 @@ def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: 
     return stop or any(wishes)
 
 
-def _check(info: StepInfo | None, state: FitState, trainable: PyTree, *, most: int) -> None:
+def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) -> None:
     """Gives up after too many steps in a row, or all there were, that were not finite."""
     if info is None or int(info.failures) < min(_PATIENCE, most):
         return
-    paths = [path for path, _, _ in named_leaves(eqx.filter(state.model, trainable))]
+    paths = [path for path, _, _ in named_leaves(eqx.filter(state.tree.model, trainable))]
     bad = [path for path, finite in zip(paths, info.finite, strict=True) if not finite]
     where = f"the gradient of {bad[0]} is not finite" if bad else "all gradients are finite"
     raise FitError(
-        f"the loss is {float(info.loss)} after {int(state.step)} steps, {int(info.failures)} in a "
-        f"row have failed, and {where}. Lower the learning rate, or clip the gradient.",
-        state,
+        f"the loss is {float(info.loss)} after {int(state.tree.step)} steps, {int(info.failures)} "
+        f"in a row have failed, and {where}. Lower the learning rate, or clip the gradient.",
+        state.tree,
     )
 
 
@@ -231,22 +249,24 @@ class _Clock:
         self.begin = time.monotonic()
         self.seconds = 0.0
         self.rate = 0.0
-        self._waiting: list[StepInfo] = []
-        self._marks: list[float] = []
+        self._waiting: StepInfo | None = None
+        self._marks: deque[float] = deque(maxlen=200)
 
     def forget(self) -> None:
         """Leaves out of the rate what went before, and the next step, which is compiled anew."""
-        self._marks = []
+        self._marks.clear()
 
     def tick(self, info: StepInfo) -> StepInfo | None:
         """Waits for the step before this one, so that at most one is under way; returns it."""
-        self._waiting.append(info)
-        done = self._waiting.pop(0) if len(self._waiting) > 1 else None
-        jax.block_until_ready(done)
+        done, self._waiting = self._waiting, info
+        if done is not None:
+            done.loss.block_until_ready()
         now = time.monotonic()
         self.seconds = now - self.begin
-        self._marks = [mark for mark in self._marks if now - mark < 20][-200:] + [now]
-        span = self._marks[-1] - self._marks[0]
+        self._marks.append(now)
+        while now - self._marks[0] > _WINDOW:
+            self._marks.popleft()
+        span = now - self._marks[0]
         self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
         return done
 

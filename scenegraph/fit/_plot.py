@@ -7,7 +7,7 @@ from ..io import FileError
 
 
 def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
-    """Reads `metrics.jsonl`.
+    """Reads `metrics.jsonl`. Half a line at its end, as a killed process leaves it, is no line.
 
     **Arguments:**
 
@@ -19,13 +19,16 @@ def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
 
     **Errors:**
 
-    `FileError` for a missing file or a line that is not JSON.
+    `FileError` for a missing file, or a line that is not JSON or has no `step`.
     """
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
-    except (OSError, json.JSONDecodeError) as error:
+        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        log = [json.loads(line) for line in lines if line.endswith("\n")]
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"cannot read the log {path}: {error}.") from error
+    if not all(isinstance(line, dict) and isinstance(line.get("step"), int) for line in log):
+        raise FileError(f"cannot read the log {path}: it has a line without a step.")
+    return log
 
 
 def plot_log(log: list[dict[str, Any]], path: str | os.PathLike) -> None:

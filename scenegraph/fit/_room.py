@@ -7,13 +7,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Int, PyTree, RandomKey
+from .._typing import PyTree, RandomKey
 from ..data import Batch, Pixels
 from ..integrators import AbstractIntegrator, budget_of, choose_integrator, with_room
 from ..losses import LossTerms
 from ..numerics import unfreeze
 from ..render import render_rays
 from ..scene import has_occupancy, refresh_occupancy, Scene
+from ._flat import Flat, flatten
 from ._loss import cones, RenderLoss
 from ._state import FitState
 
@@ -50,7 +51,7 @@ def _integrator(loss: RenderLoss, scene: Scene) -> AbstractIntegrator:
 
 
 def first_room(loss: Any, state: FitState, batches: Any) -> Any:
-    """A loss whose budget suits the first batch.
+    """A loss with the budget that the state remembers, or with one that suits the first batch.
 
     **Arguments:**
 
@@ -64,6 +65,9 @@ def first_room(loss: Any, state: FitState, batches: Any) -> Any:
     """
     if not shares_room(loss, state.model):
         return loss
+    if int(state.room):
+        integrator = with_room(_integrator(loss, state.model), int(state.room))
+        return dataclasses.replace(loss, integrator=integrator)
     return _with_room(loss, state.model, float(_asked(loss, state.model, batches, state.key)))
 
 
@@ -81,6 +85,38 @@ def _with_room(loss: RenderLoss, scene: Scene, asked: float) -> RenderLoss:
     return dataclasses.replace(loss, integrator=integrator)
 
 
+def room_of(loss: Any) -> int:
+    """The budget of a loss.
+
+    **Arguments:**
+
+    - `loss`: from `first_room` or `next_room`.
+
+    **Returns:**
+
+    Samples a ray; 0 where they share no budget.
+    """
+    integrator = getattr(loss, "integrator", None)
+    return (None if integrator is None else budget_of(integrator)) or 0
+
+
+def is_short(extra: Any, number: int) -> bool:
+    """Whether the room is to be looked at: it was too little, or long ago found right.
+
+    **Arguments:**
+
+    - `extra`: what the loss told of a step that is done.
+    - `number`: of the next step.
+
+    **Returns:**
+
+    True if `next_room` may have another answer.
+    """
+    if not isinstance(extra, LossTerms) or not number:
+        return False
+    return not number % _PATIENCE or float(extra.left_out) > 0
+
+
 def next_room(loss: Any, state: FitState) -> Any:
     """A loss with more room if the last batch found too little, or with less if it needs less.
 
@@ -93,38 +129,46 @@ def next_room(loss: Any, state: FitState) -> Any:
 
     The loss, which changes seldom: every budget is compiled once.
     """
-    # Called at every step: nothing here may look through the scene.
-    terms, integrator = state.extra, getattr(loss, "integrator", None)
-    now = None if integrator is None else budget_of(integrator)
-    if now is None or not isinstance(terms, LossTerms) or not int(state.step):
+    terms, now = state.extra, room_of(loss)
+    if not now or not is_short(terms, int(state.step)):
         return loss
     short = float(terms.left_out) > 0
-    if not short and int(state.step) % _PATIENCE:
-        return loss
     other = _with_room(loss, state.model, max(float(terms.asked), now * short))
-    budget = budget_of(_integrator(other, state.model)) or 0
+    budget = room_of(other)
     return other if budget > now or budget <= _WORTH * now else loss
 
 
-def look_again(state: FitState, number: int) -> FitState:
+def looks_again(model: PyTree) -> bool:
+    """Whether a scene has an occupancy that is to be refreshed.
+
+    **Arguments:**
+
+    - `model`: the scene, or any Module.
+
+    **Returns:**
+
+    True if so.
+    """
+    return any(map(has_occupancy, jax.tree.leaves(model, is_leaf=has_occupancy)))
+
+
+def look_again(state: Flat, number: int) -> Flat:
     """The state with its scene's occupancies refreshed, every so many steps.
 
     **Arguments:**
 
-    - `state`: after a step.
+    - `state`: after a step; its scene has an occupancy.
     - `number`: of the step.
 
     **Returns:**
 
     The state.
     """
-    nodes = jax.tree.leaves(state.model, is_leaf=has_occupancy)
-    if number % _EVERY or not any(has_occupancy(node) for node in nodes):
-        return state
-    return dataclasses.replace(state, model=_refresh(state.model, state.key, state.step))
+    return state if number % _EVERY else _refresh(state)
 
 
-@eqx.filter_jit
-def _refresh(model: PyTree, key: RandomKey, number: Int[Array, ""]) -> PyTree:
-    key = jax.random.fold_in(jax.random.fold_in(key, 2), number)
-    return refresh_occupancy(model, key=key)
+@jax.jit
+def _refresh(state: Flat) -> Flat:
+    before: FitState = state.tree
+    key = jax.random.fold_in(jax.random.fold_in(before.key, 2), before.step)
+    return flatten(dataclasses.replace(before, model=refresh_occupancy(before.model, key=key)))

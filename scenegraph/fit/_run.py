@@ -8,14 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from .._typing import PyTree
 from ..images import error_panels, Image, side_by_side
-from ..io import FileError, read_json, write_json, write_picture
+from ..io import (
+    append_json,
+    FileError,
+    PART,
+    read_json,
+    replace_file,
+    write_json,
+    write_picture,
+)
 from ..scene import save, SCENE_FILE
-from ._checkpoint import load_state, save_state
+from ._checkpoint import Snapshot
+from ._checkpoints import Checkpoints
 from ._config import FitConfig
 from ._plot import read_log
-from ._state import FitState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +74,25 @@ class Run:
         """`tensorboard/`: event files, if they were asked for."""
         return self.folder / "tensorboard"
 
-    @property
-    def checkpoint(self) -> pathlib.Path:
-        """`checkpoint.sg`: all that is needed to go on."""
-        return self.folder / "checkpoint.sg"
+    def checkpoints(
+        self, period: int = 0, *, keep: int = 1, about: dict[str, Any] | None = None
+    ) -> Checkpoints:
+        """The files in `checkpoints/`: all that is needed to go on.
+
+        **Arguments:**
+
+        - `period`, `keep`, `about`: as for `Checkpoints`.
+
+        **Returns:**
+
+        The checkpoints; with each, `scene.sg` is written too.
+        """
+
+        def save_scene(snapshot: Snapshot) -> None:
+            save(snapshot.state.model, self.folder / SCENE_FILE)
+
+        folder = self.folder / "checkpoints"
+        return Checkpoints(folder, period, keep=keep, about=about, also=save_scene)
 
     def check(self, *, resume: bool) -> None:
         """Makes sure that the folder can be written to; writes nothing.
@@ -84,8 +106,11 @@ class Run:
         `FileError` for a folder with something in it, unless `resume`; and for `resume` without
         a checkpoint.
         """
-        if resume and not self.checkpoint.exists():
-            raise FileError(f"there is no checkpoint in {self.folder} to resume from.")
+        if resume and not self.checkpoints().paths():
+            raise FileError(
+                f"there is no checkpoint in {self.folder} to resume from; without --resume, the "
+                "fit begins."
+            )
         if not resume and self._in_use():
             raise FileError(
                 f"{self.folder} is not empty; pass --resume to go on with the fit there, or "
@@ -95,8 +120,10 @@ class Run:
     def _in_use(self) -> bool:
         """Whether there is more in the folder than a fit leaves that never came to a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
-        left = {"config.json", "cameras.sg", self.log.name, self.tensorboard.name, "data"}
-        return bool(there - left)
+        begun = {"config.json", "cameras.sg", self.log.name, "data", "checkpoints"}
+        begun.add(self.tensorboard.name)
+        parts = {path for path in there if path.endswith(PART)}
+        return bool(there - begun - parts or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json`, making the folder.
@@ -137,8 +164,7 @@ class Run:
 
         - `line`: what JSON can hold.
         """
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_json(self.log, line)
 
     def cut_log(self, step: int) -> None:
         """Drops the lines that a resumed fit will write again.
@@ -149,32 +175,8 @@ class Run:
         """
         if self.log.exists():
             kept = [line for line in read_log(self.log) if line["step"] <= step]
-            beside = self.log.with_name(self.log.name + ".part")
-            beside.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-            os.replace(beside, self.log)
-
-    def save(self, state: FitState) -> None:
-        """Writes the scene and the checkpoint, each beside its file and renamed.
-
-        **Arguments:**
-
-        - `state`: of the fit.
-        """
-        save(state.model, self.folder / SCENE_FILE)
-        save_state(self.checkpoint, state)
-
-    def restore(self, like: PyTree) -> FitState:
-        """Reads the checkpoint.
-
-        **Arguments:**
-
-        - `like`: a fresh state of the same fit.
-
-        **Returns:**
-
-        The state to go on from.
-        """
-        return load_state(self.checkpoint, like)
+            text = "".join(json.dumps(line) + "\n" for line in kept)
+            replace_file(self.log, lambda file: file.write(text.encode()))
 
     def save_pair(self, name: str, image: Image, truth: Image) -> None:
         """Writes a picture beside its truth, with a line between.

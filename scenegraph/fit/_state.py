@@ -10,6 +10,10 @@ from ..numerics import AbstractModule, as_float_leaf
 from ..scene import trainable_leaves
 
 
+def _count(number: Any) -> Array:
+    return jnp.asarray(number, jnp.int32)
+
+
 class FitState(AbstractModule):
     """Everything that a fit carries from step to step: a value, with no life of its own.
 
@@ -22,6 +26,8 @@ class FitState(AbstractModule):
     - `step`: how many steps have been taken.
     - `horizon`: how many steps the schedules reckon with.
     - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
+    - `room`: for how many samples a ray there will be room in the next step, where rays share it;
+      0 before that is known, and where they do not.
     """
 
     model: PyTree
@@ -31,6 +37,7 @@ class FitState(AbstractModule):
     step: Int[Array, ""]
     horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
     failures: Int[Array, ""]
+    room: Int[Array, ""] = eqx.field(converter=_count, default=0)
 
 
 class StepInfo(AbstractModule):

@@ -57,7 +57,8 @@ def step(
     failures = jnp.where(healthy, 0, state.failures + 1)
     model, count = eqx.combine(free, held), state.step + 1
     info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient), finite, failures)
-    return FitState(model, moments, extra, state.key, count, state.horizon, failures), info
+    horizon, room = state.horizon, state.room
+    return FitState(model, moments, extra, state.key, count, horizon, failures, room), info
 
 
 def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:

@@ -1,18 +1,23 @@
 """One file of arrays with a JSON header: a zip archive that holds no code."""
 
+import hashlib
 import io
 import json
+import math
 import os
-import pathlib
 import zipfile
-from typing import Any
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._errors import FileError
+from ._atomic import replace_file
+from ._errors import DamagedFile, FileError
 
 
 _HEADER = "header.json"
+# Its one line is the SHA-256 of the bytes of all other members, in order.
+_DIGEST = "sha256"
 
 
 def write_archive(
@@ -25,16 +30,24 @@ def write_archive(
     - `path`: of the file; its folder exists.
     - `header`: what JSON can hold.
     - `arrays`: of any shape; no objects.
+
+    **Errors:**
+
+    `OSError` where there is no room or no right to write; the file is then as it was.
     """
-    target = pathlib.Path(path)
-    beside = target.with_name(target.name + ".part")
-    with zipfile.ZipFile(beside, "w") as archive:
-        archive.writestr(_HEADER, json.dumps(header))
+    text = json.dumps({"digest": _DIGEST, **header}).encode()
+    replace_file(path, lambda file: _write(file, text, arrays))
+
+
+def _write(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        digest = hashlib.sha256(text)
+        archive.writestr(_HEADER, text)
         for index, array in enumerate(arrays):
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-            archive.writestr(f"{index}.npy", buffer.getvalue())
-    os.replace(beside, target)
+            data = _npy(array)
+            digest.update(data)
+            archive.writestr(f"{index}.npy", data)
+        archive.writestr(_DIGEST, digest.hexdigest())
 
 
 def read_archive(path: str | os.PathLike) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -50,21 +63,82 @@ def read_archive(path: str | os.PathLike) -> tuple[dict[str, Any], list[np.ndarr
 
     **Errors:**
 
-    `FileError` for a file that is missing, cut or altered.
+    `FileError` for a file that is missing, and `DamagedFile` for one that is cut or altered.
     """
+    return _read(path, _whole)
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """Reads only the header of what `write_archive` wrote.
+
+    **Arguments:**
+
+    - `path`: of the file.
+
+    **Returns:**
+
+    The header.
+
+    **Errors:**
+
+    As `read_archive`; the arrays are not looked at.
+    """
+    return _read(path, lambda archive: _parse(_member(archive, _HEADER))[0])
+
+
+def _read(path: str | os.PathLike, part: Callable[[zipfile.ZipFile], Any]) -> Any:
     try:
         with zipfile.ZipFile(path) as archive:
-            header = json.loads(archive.read(_HEADER))
-            count = len(archive.namelist()) - 1
-            arrays = [_read_array(archive.read(f"{index}.npy")) for index in range(count)]
+            return part(archive)
     except FileNotFoundError as error:
         raise FileError(f"there is no file {path}.") from error
     except Exception as error:  # noqa: BLE001 - whatever a damaged archive makes the readers raise
-        raise FileError(f"{path} is damaged or not a scenegraph file ({error}).") from error
-    if not isinstance(header, dict):
-        raise FileError(f"{path} is not a scenegraph file: its header is not an object.")
+        raise DamagedFile(f"{path} is damaged or not a scenegraph file ({error}).") from error
+
+
+def _whole(archive: zipfile.ZipFile) -> tuple[dict[str, Any], list[np.ndarray]]:
+    text = _member(archive, _HEADER)
+    header, named = _parse(text)
+    digest, arrays = hashlib.sha256(text), []
+    for index in range(sum(name.endswith(".npy") for name in archive.namelist())):
+        data = _member(archive, f"{index}.npy")
+        digest.update(data)
+        arrays.append(_array(data))
+    # Files of the first version have no digest; the archive's own checksums are all they have.
+    if named is not None and _member(archive, _DIGEST) != digest.hexdigest().encode():
+        raise ValueError("its checksum is wrong")
     return header, arrays
 
 
-def _read_array(data: bytes) -> np.ndarray:
-    return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """The bytes of a member, which are as many as the file has: nothing is blown up."""
+    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name} is compressed, as no scenegraph file is")
+    return archive.read(name)
+
+
+def _parse(text: bytes) -> tuple[dict[str, Any], str | None]:
+    header = json.loads(text)
+    if not isinstance(header, dict):
+        raise ValueError("its header is not an object")
+    return header, header.pop("digest", None)
+
+
+def _npy(array: np.ndarray) -> memoryview:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+    return buffer.getbuffer()
+
+
+def _array(data: bytes) -> np.ndarray:
+    """An array that is as large as its bytes, whatever they say."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array is not in numpy's format 1.0")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype.hasobject:
+        raise ValueError("an array holds objects, as no scenegraph file does")
+    flat = np.frombuffer(data, dtype, offset=file.tell())
+    if flat.size != math.prod(shape):
+        raise ValueError(f"an array of shape {shape} has {flat.size} numbers")
+    return flat.reshape(shape, order="F" if by_columns else "C")

@@ -3,6 +3,7 @@ import os
 import pathlib
 from typing import Any
 
+from ._atomic import replace_file
 from ._errors import FileError
 
 
@@ -39,7 +40,25 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
     - `path`: of the file; its folder exists.
     - `value`: what JSON can hold.
     """
-    target = pathlib.Path(path)
-    beside = target.with_name(target.name + ".part")
-    beside.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    os.replace(beside, target)
+    text = json.dumps(value, indent=2) + "\n"
+    replace_file(path, lambda file: file.write(text.encode()))
+
+
+def append_json(path: str | os.PathLike, value: Any) -> None:
+    """Adds a line of JSON to a file.
+
+    **Arguments:**
+
+    - `path`: of the file; it is made if there is none.
+    - `value`: what JSON can hold.
+
+    **Errors:**
+
+    `OSError`, which names the file; half a line may then stand at its end.
+    """
+    try:
+        with pathlib.Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(value) + "\n")
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise

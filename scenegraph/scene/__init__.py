@@ -27,7 +27,15 @@ from ._paths import (
     trainable_leaves as trainable_leaves,
 )
 from ._refresh import has_occupancy as has_occupancy, refresh_occupancy as refresh_occupancy
-from ._save import load as load, save as save, SCENE_FILE as SCENE_FILE
+from ._save import (
+    check_format as check_format,
+    load as load,
+    save as save,
+    SCENE_FILE as SCENE_FILE,
+    tree_header as tree_header,
+    versions as versions,
+    written_by as written_by,
+)
 from ._scene import Scene as Scene
 from ._stage import (
     Caster as Caster,

@@ -45,13 +45,74 @@ def save(tree: PyTree, path: str | os.PathLike) -> None:
     `TypeError` for a value that the format does not know.
     """
     arrays: list[np.ndarray] = []
-    header = {
-        "format": _FORMAT,
-        "scenegraph": importlib.metadata.version("scenegraph"),
-        "jax": jax.__version__,
-        "tree": _encode(tree, arrays),
-    }
+    header = tree_header(tree, arrays)
     write_archive(path, header, arrays)
+
+
+def tree_header(tree: PyTree, arrays: list[np.ndarray]) -> dict[str, Any]:
+    """What a file says of a scene: the versions that wrote it, and its tree.
+
+    **Arguments:**
+
+    - `tree`: as for `save`.
+    - `arrays`: those of the tree are appended.
+
+    **Returns:**
+
+    The header of an archive with these arrays.
+
+    **Errors:**
+
+    As `save`.
+    """
+    return {**versions(), "tree": _encode(tree, arrays)}
+
+
+def versions() -> dict[str, Any]:
+    """Who wrote a file.
+
+    **Returns:**
+
+    The format's number, and the versions of the library and of JAX.
+    """
+    ours = importlib.metadata.version("scenegraph")
+    return {"format": _FORMAT, "scenegraph": ours, "jax": jax.__version__}
+
+
+def check_format(path: str | os.PathLike, header: dict[str, Any]) -> None:
+    """Makes sure that a file is of a version that can be read.
+
+    **Arguments:**
+
+    - `path`: of the file.
+    - `header`: of the file.
+
+    **Errors:**
+
+    `FileError` with both versions.
+    """
+    if header.get("format") != _FORMAT:
+        raise FileError(
+            f"{path} has format {header.get('format')!r}, of scenegraph "
+            f"{header.get('scenegraph', '(it does not say which)')}; this version reads format "
+            f"{_FORMAT}, and is scenegraph {versions()['scenegraph']}. Read it with the version "
+            "that wrote it."
+        )
+
+
+def written_by(header: dict[str, Any]) -> str:
+    """What to add to a complaint about a file that another version wrote.
+
+    **Arguments:**
+
+    - `header`: of the file.
+
+    **Returns:**
+
+    A sentence with both versions; nothing if they are the same.
+    """
+    theirs, ours = header.get("scenegraph"), versions()["scenegraph"]
+    return "" if theirs == ours else f" (Scenegraph {theirs} wrote it; this is {ours}.)"
 
 
 def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
@@ -59,7 +120,7 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
 
     **Arguments:**
 
-    - `path`: of the file, or of a run folder.
+    - `path`: of the file, or of a run folder; or of a checkpoint, for the scene in it.
     - `classes`: Modules of your own that the file may name. Keyword only argument.
 
     **Returns:**
@@ -74,15 +135,14 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
     path = pathlib.Path(path)
     path = path / SCENE_FILE if path.is_dir() else path
     header, arrays = read_archive(path)
-    if header.get("format") != _FORMAT or "tree" not in header:
-        raise FileError(
-            f"{path} has format {header.get('format')!r}; this version reads format {_FORMAT}."
-        )
+    check_format(path, header)
+    if "tree" not in header:
+        raise FileError(f"{path} holds no scene.")
     own = {_class_name(cls): cls for cls in classes}
     try:
         return _decode(header["tree"], arrays, own)
     except FileError as error:
-        raise FileError(f"{path}: {error}") from error
+        raise FileError(f"{path}: {error}{written_by(header)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} is damaged: {error!r}.") from error
 
@@ -98,7 +158,8 @@ def _encode(node: Any, arrays: list[np.ndarray]) -> Any:
         return node
     if eqx.is_array(node) or isinstance(node, np.ndarray):
         arrays.append(np.asarray(node))
-        return {"array": len(arrays) - 1, "dtype": arrays[-1].dtype.name}
+        about = {"dtype": arrays[-1].dtype.name, "shape": list(arrays[-1].shape)}
+        return {"array": len(arrays) - 1, **about}
     if isinstance(node, eqx.Module):
         names = [field.name for field in dataclasses.fields(node)]
         fields = {name: _encode(getattr(node, name), arrays) for name in names}
@@ -163,7 +224,19 @@ def _rebuild(cls: type, fields: dict[str, Any]) -> Any:
     module = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(module, name, value)
-    for base in cls.__mro__:
-        if "__check_init__" in base.__dict__:
-            base.__dict__["__check_init__"](module)
+    _check(module)
     return module
+
+
+def _check(module: Any) -> None:
+    """Raises what the module's invariants raise; for a stack of modules, those of its first."""
+    try:
+        for base in type(module).__mro__:
+            if "__check_init__" in base.__dict__:
+                base.__dict__["__check_init__"](module)
+    except (TypeError, ValueError):
+        leaves = filter(eqx.is_array, jax.tree.leaves(module))
+        sizes = {leaf.shape[0] if leaf.ndim else 0 for leaf in leaves}
+        if len(sizes) != 1 or sizes == {0}:
+            raise
+        _check(jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, module))

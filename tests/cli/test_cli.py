@@ -4,6 +4,7 @@ import dataclasses
 import json
 import pathlib
 import shutil
+import signal
 import sys
 
 import equinox as eqx
@@ -70,7 +71,7 @@ def log_of(run: pathlib.Path) -> list[tuple[int, float]]:
 
 def test_run_folder_holds_what_it_should(fitted):
     names = {path.name for path in fitted.iterdir()}
-    assert names >= {"config.json", "scene.sg", "checkpoint.sg", "metrics.jsonl", "metrics.json"}
+    assert names >= {"config.json", "scene.sg", "checkpoints", "metrics.jsonl", "metrics.json"}
     assert names >= {"pictures", "curve.png", "turntable.gif"}
     assert [step for step, _ in log_of(fitted)] == [1, 2, 3]
     assert not list(fitted.rglob("*.part"))
@@ -235,13 +236,77 @@ def test_finished_fit_has_nothing_left_to_do(fitted, copy):
     assert log_of(copy) == log_of(fitted)
 
 
+def test_run_that_has_moved_with_the_pictures_elsewhere(fitted, data, tmp_path, capsys):
+    run, pictures = tmp_path / "far" / "run", tmp_path / "pictures"
+    shutil.copytree(fitted, run)
+    settings = read_json(run / "config.json")
+    (run / "config.json").write_text(json.dumps({**settings, "data": "/nowhere/at/all"}))
+    refused(["fit", "--out", run, "--resume", "--steps", "4"], capsys, "/nowhere/at/all")
+    pathlib.Path(shutil.copytree(data, pictures))
+    assert main(["fit", str(pictures), "--out", str(run), "--resume", "--steps", "4"]) == 0
+    assert [step for step, _ in log_of(run)] == [1, 2, 3, 4]
+    assert read_json(run / "config.json")["data"] == str(pictures)
+
+
+def test_run_that_has_moved_takes_its_own_data_along(data, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(data, run / "data")
+    settings = ["--out", str(run), "--steps", "1", *SMALL]
+    assert main(["fit", *settings]) == 0
+    assert read_json(run / "config.json")["data"] == "data"
+    moved = str(run.rename(tmp_path / "moved"))
+    assert main(["fit", "--out", moved, "--resume", "--steps", "2"]) == 0
+    assert main(["eval", moved]) == 0 and f"data {moved}/data" in capsys.readouterr().err
+
+
+def test_settings_of_the_checkpoints(data, tmp_path):
+    """The newest stay, and the one that did best on held-out pictures; all load as scenes."""
+    run = tmp_path / "run"
+    flags = "--steps 6 --save-every 1 --keep 2 --eval-every 2".split()
+    assert main(["fit", str(data), "--out", str(run), *flags, *SMALL]) == 0
+    looks = {x["step"]: x["test_psnr"] for x in read_log(run / "metrics.jsonl") if "test_psnr" in x}
+    best = max(looks, key=lambda step: looks[step])
+    names = sorted(path.name for path in (run / "checkpoints").iterdir())
+    assert names == sorted({f"{best:08d}_psnr_{looks[best]:.4f}.sg", *names[-2:]})
+    assert [int(name[:8]) for name in names[-2:]] == [5, 6]
+    last = sg.load(run / "checkpoints" / names[-1])
+    assert eqx.tree_equal(last, sg.load(run))
+
+
+@pytest.mark.parametrize(
+    "name, code", [("SIGTERM", 143), ("SIGINT", 130)], ids=["terminated", "Ctrl-C"]
+)
+def test_told_to_stop_it_saves_and_goes_on_later(
+    fitted, data, tmp_path, monkeypatch, capsys, name, code
+):
+    """After the step at hand, whether or not a checkpoint is due; the log shows no trace of it."""
+
+    def interrupt(log, progress):
+        if progress.step == 2:
+            signal.raise_signal(getattr(signal, name))
+        return write(log, progress)
+
+    run, write = tmp_path / "run", JsonLines.__call__
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonLines, "__call__", interrupt)
+        assert main(["fit", str(data), "--out", str(run), "--steps", "3", *SMALL]) == code
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert f"stopped by {name} at step 2" in last and f"--out {run} --resume" in last
+    assert not (run / "metrics.json").exists()
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert main(["fit", "--out", str(run), "--resume"]) == 0
+    assert eqx.tree_equal(sg.load(run), sg.load(fitted))
+    assert log_of(run) == log_of(fitted)
+
+
 def test_nothing_to_resume(tmp_path, capsys):
     refused(["fit", "--out", tmp_path / "none", "--resume"], capsys, "none")
 
 
 def test_checkpoint_of_another_network_is_refused(copy, capsys):
     arguments = ["fit", "--out", copy, "--resume", "--steps", "5", "--width", "16"]
-    refused(arguments, capsys, "checkpoint.sg belongs to another scene", "network")
+    reason = "field.field.network.trunk.0.weight is float32[8, 48] there and float32[16, 48] here"
+    refused(arguments, capsys, "00000003_psnr", "belongs to another scene", reason)
     # The run is as good as before.
     assert read_json(copy / "config.json")["fit"]["width"] == 8
 

@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from scenegraph.fit._flat import flatten
 
 import scenegraph as sg
 from helpers import assert_close
 from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fit import RenderLoss, start_state
-from scenegraph.fit._room import first_room, look_again, next_room, shares_room
+from scenegraph.fit import Checkpoints, load_state, RenderLoss, start_state
+from scenegraph.fit._room import first_room, look_again, looks_again, next_room, shares_room
 from scenegraph.integrators import budget_of, OccupancyMarch
 from scenegraph.losses import LossTerms
 from scenegraph.rays import Ray
@@ -161,6 +162,22 @@ def test_same_key_same_bits():
     assert bits(one.state) != bits(another.state)
 
 
+def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
+    """The budget, which the fit has found by then, comes back with the state."""
+    loss = RenderLoss(integrator=MARCH)
+    with Checkpoints(tmp_path, 1, keep=99) as checkpoints:
+        whole = fit_grid(18, loss=loss, callbacks=[checkpoints])
+    rooms = []
+    for step in (1, 2, 3, 4, 15, 16, 17):
+        state = load_state(tmp_path / f"{step:08d}.sg", whole.state)
+        rooms.append(int(state.room))
+        assert bits(fit_grid(18, loss=loss, state=state).state) == bits(whole.state)
+    assert rooms[0] == 4 < rooms[-1] == int(whole.state.room)
+    # Had the state forgotten, the first batch would have decided anew.
+    forgetful = dataclasses.replace(whole.state, room=0)
+    assert budget_of(first_room(loss, forgetful, MissFirst(batches())).integrator) == 4
+
+
 def test_scene_may_say_how_it_is_integrated():
     """The budget that the scene begins with is not the fit's; the scene keeps it."""
     result = fit_grid(4, loss=RenderLoss(jitter=False))
@@ -241,13 +258,13 @@ def test_occupancy_is_looked_at_every_sixteen_steps():
 
 def test_looking_again_is_the_public_refresh():
     state = after(0, 1.0, 32)
-    assert look_again(state, 33) is state
-    seen = look_again(state, 32)
+    flat = flatten(state)
+    assert look_again(flat, 33) is flat and looks_again(state.model)
+    seen = look_again(flat, 32).tree
     key = jax.random.fold_in(jax.random.fold_in(KEY, 2), 32)
     expected = refresh_occupancy(state.model, key=key)
     assert bits(seen.model) == bits(expected) != bits(state.model)
-    other = dataclasses.replace(state, model=cloud())
-    assert look_again(other, 32) is other
+    assert not looks_again(cloud()) and not looks_again(Line.start())
 
 
 def test_occupancy_is_no_weight():

@@ -50,12 +50,23 @@ def test_resumed_log_loses_the_lines_that_come_again(run):
     assert not list(run.folder.glob("*.part"))
 
 
-def test_log_with_a_broken_line_is_refused(run):
+@pytest.mark.parametrize("line", [b'{"step": 2', b'{"loss": 2}', b"[2]", b"\xff", b"[" * 99_999])
+def test_log_with_a_broken_line_is_refused(run, line):
+    run.append({"step": 1})
+    with run.log.open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(FileError, match="cannot read the log .*metrics.jsonl"):
+        read_log(run.log)
+
+
+def test_half_a_line_at_the_end_of_the_log_is_what_a_killed_process_leaves(run):
     run.append({"step": 1})
     with run.log.open("a") as file:
         file.write('{"step": 2')
-    with pytest.raises(FileError, match="cannot read the log .*metrics.jsonl"):
-        read_log(run.log)
+    assert read_log(run.log) == [{"step": 1}]
+    run.cut_log(5)
+    run.append({"step": 2})
+    assert read_log(run.log) == [{"step": 1}, {"step": 2}]
 
 
 def test_pair_shows_the_picture_left_of_the_truth(run):

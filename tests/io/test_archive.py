@@ -1,12 +1,13 @@
 """The one file format of scenes and checkpoints."""
 
+import io
 import json
 import zipfile
 
 import numpy as np
 import pytest
 
-from scenegraph.io import FileError, read_archive, write_archive
+from scenegraph.io import DamagedFile, FileError, read_archive, read_header, write_archive
 
 
 ARRAYS = [
@@ -26,7 +27,7 @@ def path(tmp_path):
 def test_there_and_back(path):
     header, arrays = read_archive(path)
     assert header == {"name": "ä", "sizes": [1, 2]}
-    assert len(arrays) == len(ARRAYS)
+    assert header == read_header(path) and len(arrays) == len(ARRAYS)
     for found, expected in zip(arrays, ARRAYS, strict=True):
         assert found.dtype == expected.dtype and found.shape == expected.shape
         np.testing.assert_array_equal(found, expected)
@@ -67,6 +68,55 @@ def test_altered_bytes_are_noticed(path):
         read_archive(path)
 
 
+def rewritten(path, name, data, compression=zipfile.ZIP_STORED):
+    """The archive with one member in place of another, and with all its own checksums right."""
+    with zipfile.ZipFile(path) as archive:
+        members = {other: archive.read(other) for other in archive.namelist()}
+    members[name] = data
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for other, content in members.items():
+            archive.writestr(other, content)
+
+
+def npy(array) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name, data", [("0.npy", npy(ARRAYS[0] + 1)), ("sha256", b"0" * 64)])
+def test_digest_is_over_everything(path, name, data):
+    rewritten(path, name, data)
+    with pytest.raises(DamagedFile, match="file.sg is damaged.*its checksum is wrong"):
+        read_archive(path)
+
+
+def test_header_is_under_the_digest(path):
+    rewritten(path, "header.json", json.dumps({"digest": "sha256", "name": "b"}).encode())
+    with pytest.raises(DamagedFile, match="its checksum is wrong"):
+        read_archive(path)
+
+
+def test_files_of_the_first_version_have_no_digest(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", '{"format": 1}')
+        archive.writestr("0.npy", npy(ARRAYS[0]))
+    header, arrays = read_archive(path)
+    assert header == {"format": 1} and np.array_equal(arrays[0], ARRAYS[0])
+
+
+def test_nothing_is_blown_up(path):
+    """A small file of a stranger's cannot fill the memory."""
+    rewritten(path, "0.npy", npy(np.zeros(10**6)), zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 10**5
+    with pytest.raises(DamagedFile, match="compressed"):
+        read_archive(path)
+    large = npy(np.zeros(4)).replace(b"(4,)", b"(4000000000000,)").replace(b" " * 12, b"", 1)
+    rewritten(path, "0.npy", large)
+    with pytest.raises(DamagedFile, match="shape .4000000000000,. has 4 numbers"):
+        read_archive(path)
+
+
 @pytest.mark.parametrize("content", [b"rubbish" * 50, b"PK\x05\x06" + b"\0" * 18])
 def test_other_files(path, content):
     path.write_bytes(content)
@@ -90,6 +140,6 @@ def test_objects_are_never_unpickled(path, tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.json", "{}")
         archive.write(tmp_path / "0.npy", "0.npy")
-    with pytest.raises(FileError, match="allow_pickle=False"):
+    with pytest.raises(FileError, match="holds objects"):
         read_archive(path)
     assert not (tmp_path / "boom").exists()

@@ -80,6 +80,36 @@ def test_containers_and_plain_values(tmp_path):
     assert same(loaded["a"], tree["a"])
 
 
+@pytest.mark.parametrize("sizes", [(3,), (2, 3)])
+def test_stacks_of_scenes(tmp_path, sizes):
+    """What `jax.vmap` makes: every array has more axes, and no invariant knows of them."""
+
+    def make(x):
+        light = sg.PointLight([x, 0.0, 1.0], [1.0, 1.0, 1.0])
+        ball = sg.Surface(sg.Sphere([0.0, x, 0.0], 1.0 + x), sg.Lambert([x, 0.5, 0.5]))
+        camera = sg.PerspectiveCamera.look_at([0, -4, x], [0, 0, 0], [0, 0, 1], 0.7, 4, 3)
+        moved = sg.Transformed(ball, sg.Similarity([x, 0, 0], [1.0, 0, 0, 0], 1.0))
+        return sg.Scene(sg.Group(ball=moved, lamp=light, cam=camera), background=[x, 0.0, 0.0])
+
+    for _ in sizes:
+        make = jax.vmap(make)
+    stack = jax.jit(make)(jnp.linspace(0.1, 0.9, np.prod(sizes)).reshape(sizes))
+    loaded = through_file(stack, tmp_path)
+    assert same(loaded, stack)
+    one = jax.tree.map(lambda leaf: leaf[(1,) * len(sizes)], loaded)
+    assert np.isfinite(sg.render(one, "cam").rgb).all()
+
+
+def test_header_tells_versions_and_shapes(tmp_path):
+    sg.save({"a": jnp.ones((2, 3)), "b": jnp.zeros((), jnp.int32)}, tmp_path / "x.sg")
+    header = sg.io.read_header(tmp_path / "x.sg")
+    assert header["scenegraph"] == sg.__version__ and header["jax"] == jax.__version__
+    assert header["tree"]["dict"] == {
+        "a": {"array": 0, "dtype": "float32", "shape": [2, 3]},
+        "b": {"array": 1, "dtype": "int32", "shape": []},
+    }
+
+
 # --- What is refused when saving: what could not be loaded
 
 Pair = collections.namedtuple("Pair", "a b")  # noqa: PYI024
@@ -248,6 +278,15 @@ def test_pickles_inside(tmp_path):
 
 @pytest.mark.parametrize("header", [{"format": 2}, {"format": None}, {"format": "1"}])
 def test_other_formats(header, tmp_path):
-    write(tmp_path / "x.sg", None, **header)
-    with pytest.raises(FileError, match="this version reads format 1"):
+    write(tmp_path / "x.sg", None, scenegraph="9.7", **header)
+    told = f"of scenegraph 9.7; this version reads format 1, and is scenegraph {sg.__version__}"
+    with pytest.raises(FileError, match=told):
+        sg.load(tmp_path / "x.sg")
+
+
+def test_class_that_has_changed_since_is_refused_with_both_versions(tmp_path):
+    tree = {"class": "scenegraph.scene:Group", "fields": {"children": {"dict": {}}, "old": 1}}
+    write(tmp_path / "x.sg", tree, scenegraph="0.0.1")
+    told = rf"x.sg: Group has fields .*0\.0\.1 wrote it; this is {sg.__version__}"
+    with pytest.raises(FileError, match=told):
         sg.load(tmp_path / "x.sg")

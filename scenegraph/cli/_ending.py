@@ -1,0 +1,54 @@
+"""However a fit ends, its last state is saved."""
+
+from collections.abc import Callable
+
+from ..fit import Checkpoints, FitError, FitResult, FitState, Run, StopOnSignal
+
+
+class Stopped(Exception):
+    """The process was told to stop, and did so in good order.
+
+    **Arguments:**
+
+    - `code`: to exit with: 128 and the signal's number, as a shell would say.
+    - `message`: for the user.
+    """
+
+    def __init__(self, code: int, message: str):
+        self.code, self.message = code, message
+
+
+def fit_to_the_end(
+    go: Callable[[StopOnSignal], FitResult], run: Run, checkpoints: Checkpoints
+) -> FitState:
+    """Runs a fit, and saves the state that it ends with.
+
+    **Arguments:**
+
+    - `go`: the fit, with a callback that may end it.
+    - `run`: for messages.
+    - `checkpoints`: of the run.
+
+    **Returns:**
+
+    The last state.
+
+    **Errors:**
+
+    `FitError` if the fit could not go on; `Stopped` if a signal ended it. Both after saving.
+    """
+    with checkpoints, StopOnSignal() as stop:
+        try:
+            state = go(stop).state
+        except FitError as error:
+            checkpoints.save(error.state)
+            where = f"The last finite scene is saved in {run.folder}."
+            raise FitError(f"{error} {where}", error.state) from error
+        checkpoints.save(state)
+    if stop.received is not None:
+        raise Stopped(
+            128 + stop.received,
+            f"stopped by {stop.received.name} at step {int(state.step):,}, which is saved in "
+            f"{run.folder}; go on with `scenegraph fit --out {run.folder} --resume`",
+        )
+    return state
