@@ -29,7 +29,7 @@ def pinned(name: str) -> str:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests but the slow ones."""
-    session.install("-e", ".[dev]")
+    session.install("-e", ".[dev,video,exr]")
     session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs, env=CACHE)
 
 

@@ -20,7 +20,16 @@ import architecture_classes as arch_classes
 
 ROOT = pathlib.Path(__file__).parent.parent
 FLOORS = tomllib.loads((ROOT / "tests" / "floors.toml").read_text())["floors"]
-OPTIONAL = ["imageio_ffmpeg", "matplotlib", "tensorboardX", "torch", "trimesh", "tyro", "viser"]
+OPTIONAL = [
+    "OpenEXR",
+    "imageio_ffmpeg",
+    "matplotlib",
+    "tensorboardX",
+    "torch",
+    "trimesh",
+    "tyro",
+    "viser",
+]
 
 
 @pytest.fixture(scope="module")

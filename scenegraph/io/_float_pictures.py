@@ -1,5 +1,6 @@
 """Picture files of floating numbers."""
 
+import importlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +56,6 @@ def require_exr() -> None:
 
 def _import_exr(what: str) -> Any:
     try:
-        import OpenEXR
+        return importlib.import_module("OpenEXR")
     except ImportError as error:
-        raise FileError(f"{what}: they need `pip install scenegraph[exr]` ({error}).") from error
-    return OpenEXR
+        raise FileError(f"{what}: needs `pip install scenegraph[exr]` ({error}).") from error
