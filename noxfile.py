@@ -26,7 +26,7 @@ OPTIMISED = "golden or compiler"
 
 
 # The tools, and the small extras that have tests; a test whose extra is not there is skipped.
-WITH_EXTRAS = ".[dev,metrics,tensorboard,exr]"
+WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr]"
 
 
 def pinned(name: str) -> str:

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 FLOORS = tomllib.loads((ROOT / "tests" / "floors.toml").read_text())["floors"]
 OPTIONAL = [
     "flip_evaluator",
+    "OpenEXR",
     "imageio_ffmpeg",
     "lpips",
     "matplotlib",

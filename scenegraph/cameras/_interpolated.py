@@ -2,10 +2,12 @@
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 import jaxlie
 import numpy as np
 
+from .._typing import Array, Float
 from ._base import AbstractCamera
 from ._paths import count_frames
 from ._poses import cameras_at
@@ -14,6 +16,7 @@ from ._poses import cameras_at
 _FRAMES_BETWEEN = 10
 # In how many pieces the way between two cameras is measured.
 _PIECES = 64
+_BLOCK = 256
 
 
 def interpolate(
@@ -26,9 +29,10 @@ def interpolate(
 ) -> list[AbstractCamera]:
     """A smooth path through places and directions of other cameras, at constant speed.
 
-    Places and quaternions are joined by a Catmull-Rom spline whose knots lie closer where cameras
-    are close. Speed is that of the place, and of turning: a radian counts as much as the distance
-    at which half of the cameras stand from their middle.
+    Poses are joined by a Catmull-Rom spline of rigid motions, whose knots lie closer where cameras
+    are close. So, between cameras that look at one thing from one distance, it does so too. Speed
+    is that of the place, and of turning: a radian counts as much as the distance at which half of
+    the cameras stand from their middle.
 
     **Arguments:**
 
@@ -47,16 +51,20 @@ def interpolate(
     **Errors:**
 
     `ValueError` for fewer than one frame or keyframe.
+
+    **Source:** the cumulative form of Kim, Kim and Shin 1995, "A general construction scheme for
+    unit quaternion curves".
     """
     count_frames(frames)
-    poses = _distinct(np.asarray(poses, float))
+    points, reach = _as_points(_distinct(np.asarray(poses, float)))
     wanted = max(2, frames // _FRAMES_BETWEEN) if keyframes is None else keyframes
     if wanted < 1:
         raise ValueError(f"a path goes through at least one keyframe; got {wanted}.")
-    points, reach = _as_points(poses)
     closed = order == "nearest"
     chosen = _nearest_tour(points, reach, wanted) if closed else _evenly(len(points), wanted)
-    path = _at_constant_speed(_extended(points[chosen], closed), reach, frames, closed)
+    if len(chosen) == 1:
+        return cameras_at(camera, np.repeat(_matrices(points[chosen]), frames, axis=0))
+    path = _at_constant_speed(points[chosen], reach, frames, closed)
     return cameras_at(camera, _matrices(path))
 
 
@@ -67,19 +75,22 @@ def _distinct(poses: np.ndarray) -> np.ndarray:
 
 
 def _as_points(poses: np.ndarray) -> tuple[np.ndarray, float]:
-    """Places and quaternions, seven numbers a camera, and how far the cameras are apart."""
-    turns = jaxlie.SO3.from_matrix(jnp.asarray(poses[:, :3, :3], jnp.float32)).wxyz
-    turns, places = np.asarray(turns, float), poses[:, :3, 3]
-    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
-    reach = float(np.median(np.linalg.norm(places - places.mean(axis=0), axis=1)))
-    return np.concatenate([places, turns], axis=1), reach or 1.0
+    """Quaternions and places, seven numbers a camera, and how far the cameras are apart."""
+    points = np.asarray(jaxlie.SE3.from_matrix(jnp.asarray(poses, jnp.float32)).wxyz_xyz, float)
+    points[:, :4] /= np.linalg.norm(points[:, :4], axis=1, keepdims=True)
+    away = np.linalg.norm(points[:, 4:] - points[:, 4:].mean(axis=0), axis=1)
+    return points, float(np.median(away)) or 1.0
+
+
+def _matrices(points: np.ndarray) -> np.ndarray:
+    return np.asarray(jaxlie.SE3(jnp.asarray(points, jnp.float32)).as_matrix())
 
 
 def _distances(a: np.ndarray, b: np.ndarray, reach: float) -> np.ndarray:
     """How far poses are apart, turns included."""
-    apart = (np.linalg.norm(a[..., 3:] + sign * b[..., 3:], axis=-1) for sign in (-1, 1))
+    apart = (np.linalg.norm(a[..., :4] + sign * b[..., :4], axis=-1) for sign in (-1, 1))
     angles = 4 * np.arcsin(np.clip(np.minimum(*apart) / 2, 0, 1))
-    return np.linalg.norm(a[..., :3] - b[..., :3], axis=-1) + reach * angles
+    return np.linalg.norm(a[..., 4:] - b[..., 4:], axis=-1) + reach * angles
 
 
 def _evenly(count: int, wanted: int) -> np.ndarray:
@@ -128,49 +139,59 @@ def _turn_round(order: list[int], between: np.ndarray, start: int) -> bool:
     return False
 
 
-def _extended(points: np.ndarray, closed: bool) -> np.ndarray:
-    """One point more before and behind; of each pair of opposite quaternions the nearer one."""
-    if len(points) == 1:
-        return np.repeat(points, 4, axis=0)
-    ends = (points[-1:], points[:2]) if closed else (points[:0], points[:0])
-    points = np.concatenate([ends[0], points, ends[1]])
-    for before, point in zip(points[:-1], points[1:], strict=True):
-        point[3:] *= 1 if before[3:] @ point[3:] >= 0 else -1
-    if closed:
-        return points
-    return np.concatenate([2 * points[:1] - points[1:2], points, 2 * points[-1:] - points[-2:-1]])
-
-
 def _at_constant_speed(points: np.ndarray, reach: float, frames: int, closed: bool) -> np.ndarray:
-    segments = len(points) - 3
-    knots = np.sqrt(np.maximum(_distances(points[:-1], points[1:], reach), 1e-9 * reach))
-    fine = np.linspace(0, segments, segments * _PIECES + 1)
-    steps = _spline(points, knots, fine)
+    """Steps of equal length along the spline through poses."""
+    ends = np.concatenate([points, points[:1]]) if closed else points
+    knots = np.sqrt(np.maximum(_distances(ends[:-1], ends[1:], reach), 1e-9 * reach))
+    moves = _moves(jnp.asarray(ends, jnp.float32))
+    # One more before and behind: of the other end, or the same once more.
+    beyond = [-1, *range(len(knots)), 0] if closed else [0, *range(len(knots)), -1]
+    spline = jnp.asarray(ends, jnp.float32), moves[jnp.asarray(beyond)], knots[beyond]
+    fine = np.linspace(0, len(knots), len(knots) * _PIECES + 1)
+    steps = _spline(*spline, fine)
     length = np.concatenate([[0], np.cumsum(_distances(steps[:-1], steps[1:], reach))])
     wanted = np.linspace(0, length[-1], frames, endpoint=not closed)
-    return _spline(points, knots, np.interp(wanted, length, fine))
+    return _spline(*spline, np.interp(wanted, length, fine))
 
 
-def _spline(points: np.ndarray, knots: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """A cubic Hermite spline whose slopes are those of parabolas through three points.
+@jax.jit
+def _moves(points: Float[Array, "poses 7"]) -> Float[Array, "poses-1 6"]:
+    """The tangents of the rigid motions from each pose to the next."""
+    return (jaxlie.SE3(points[:-1]).inverse() @ jaxlie.SE3(points[1:])).log()
 
-    `at` is 0 at the second point, 1 at the third, and so on; `knots` are the parameter's lengths.
+
+def _spline(points: Array, moves: Array, knots: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The spline through poses; `at` is 0 at the first, 1 at the second, and so on.
+
+    `moves` and the parameter's lengths `knots` have one more before and behind.
     """
-    i = np.clip(at.astype(int), 0, len(points) - 4)
-    s, width = (at - i)[:, None], knots[i + 1][:, None]
-    chords = np.diff(points, axis=0) / knots[:, None]
-    share = (knots[:-1] / (knots[:-1] + knots[1:]))[:, None]
-    slopes = share * chords[1:] + (1 - share) * chords[:-1]
-    begin, end, out, into = points[i + 1], points[i + 2], slopes[i], slopes[i + 1]
-    rise = s * s * (3 - 2 * s)
-    bow = width * s * (1 - s) * ((1 - s) * out - s * into)
-    path = (1 - rise) * begin + rise * end + bow
-    path[:, 3:] /= np.linalg.norm(path[:, 3:], axis=1, keepdims=True)
-    return path
+    i = np.clip(at.astype(int), 0, len(points) - 2)
+    s, (k0, k1, k2) = at - i, (knots[i + j] for j in range(3))
+    # A cubic whose slopes at both ends are those of parabolas through three points, written as
+    # shares of the three moves about it.
+    out, into = s * (1 - s) ** 2, -(s**2) * (1 - s)
+    shares = [
+        out * k1**2 / (k0 * (k0 + k1)),
+        s * s * (3 - 2 * s) + out * k0 / (k0 + k1) + into * k2 / (k1 + k2),
+        into * k1**2 / (k2 * (k1 + k2)),
+    ]
+    steps = np.stack(shares, axis=1)[:, :, None] * np.asarray(moves)[i[:, None] + np.arange(3)]
+    found = _in_blocks(np.asarray(points)[i], steps.astype(np.float32)).astype(float)
+    found[:, :4] /= np.linalg.norm(found[:, :4], axis=1, keepdims=True)
+    return found
 
 
-def _matrices(points: np.ndarray) -> np.ndarray:
-    matrices = np.tile(np.eye(4, dtype=np.float32), (len(points), 1, 1))
-    matrices[:, :3, :3] = jaxlie.SO3(jnp.asarray(points[:, 3:], jnp.float32)).as_matrix()
-    matrices[:, :3, 3] = points[:, :3]
-    return matrices
+def _in_blocks(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Many poses after their steps, so many at a time: compiled once, however many there are."""
+    count = len(points)
+    index = np.minimum(np.arange(-(-count // _BLOCK) * _BLOCK), count - 1).reshape(-1, _BLOCK)
+    return np.concatenate([np.asarray(_moved(points[i], steps[i])) for i in index])[:count]
+
+
+@jax.jit
+def _moved(points: Float[Array, "n 7"], steps: Float[Array, "n 3 6"]) -> Float[Array, "n 7"]:
+    """Poses after three steps, one after the other."""
+    pose = jaxlie.SE3(points)
+    for number in range(3):
+        pose = pose @ jaxlie.SE3.exp(steps[:, number])
+    return pose.wxyz_xyz

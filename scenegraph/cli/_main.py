@@ -67,7 +67,7 @@ def _explain(error: Exception) -> str:
     reason = (str(error) or type(error).__name__).splitlines()[0]
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in reason:
         return (
-            "out of memory. Lower --batch-size, --width or --samples, or raise --downscale. "
+            "out of memory. Lower --batch-size, --chunk, --width, --samples, or raise --downscale. "
             f"(The device says: {reason})"
         )
     if isinstance(error, JaxRuntimeError):

@@ -109,7 +109,10 @@ def _write_video(path: pathlib.Path, frames: np.ndarray, speed: float) -> None:
     require_video()
     even = np.pad(frames, [(0, 0), *((0, size % 2) for size in frames.shape[1:3]), (0, 0)], "edge")
     try:
-        # Blocks of two: players want even sizes, and imageio would stretch to multiples of 16.
-        iio.imwrite(path, even, plugin="FFMPEG", fps=speed, macro_block_size=2, codec="libx264")
+        with warnings.catch_warnings():
+            # JAX warns of forks; this one becomes ffmpeg at once.
+            warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+            # Blocks of two: players want even sizes, and imageio would stretch to multiples of 16.
+            iio.imwrite(path, even, plugin="FFMPEG", fps=speed, macro_block_size=2, codec="libx264")
     except (OSError, ValueError) as error:
         raise FileError(f"cannot write {path}: {error}") from error

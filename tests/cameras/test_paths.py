@@ -95,9 +95,9 @@ def dome(count=12, seed=0):
 def test_path_goes_through_cameras(order):
     """Through all of them, with so many frames that one comes close to each."""
     poses = dome(7)
-    path = matrices(interpolate(CAMERA, poses, 600, order=order, keyframes=7))
+    path = matrices(interpolate(CAMERA, poses, 400, order=order, keyframes=7))
     near = [min(np.abs(pose - frame).max() for frame in path) for pose in poses]
-    assert max(near) < 0.05
+    assert max(near) < 0.06
 
 
 def test_index_keeps_the_order_and_the_ends():
@@ -132,11 +132,21 @@ def test_speed_is_constant(order):
         assert last + reach * turn_between(path[0], path[-1]) == pytest.approx(steps[0], rel=0.03)
 
 
+def test_cameras_about_one_thing_go_on_looking_at_it():
+    """As far away as they stand, and it stays in the middle of the picture."""
+    center = np.array([1.0, 2.0, 0.5])
+    poses = np.stack([look_at(center + place, center) for place in eyes(9)])
+    for camera in interpolate(CAMERA, poses, 40, keyframes=5):
+        place = np.asarray(camera.pose.offset())
+        assert np.linalg.norm(place - center) == pytest.approx(4, rel=1e-3)
+        assert_close(camera.project(jnp.asarray(center, jnp.float32)), [8, 6], 2e-3)
+
+
 def test_path_is_smooth():
     """With twice the frames, the direction turns half as much from one to the next, everywhere."""
     turns = []
-    for frames in (300, 600):
-        path = matrices(interpolate(CAMERA, dome(8), frames, keyframes=6))[:, :3, 3]
+    for frames in (60, 120):
+        path = matrices(interpolate(CAMERA, ring(3.0, 2.0, 1.0), frames, keyframes=5))[:, :3, 3]
         steps = np.diff(path, axis=0)
         steps /= np.linalg.norm(steps, axis=1, keepdims=True)
         turns.append(np.arccos(np.clip(np.sum(steps[1:] * steps[:-1], axis=1), -1, 1)).max())
