@@ -8,10 +8,11 @@ import numpy as np
 
 from ..data import Views
 from ..fit import evaluate, plot_log, read_log, Run
-from ..scene import Scene
+from ..scene import load, Scene
 from ._console import say
 from ._eval import evaluate_run
-from ._paths import has_own_path, OWN_PATH
+from ._own_path import OWN_PATH
+from ._paths import CAMERAS_FILE
 from ._render import render_path
 
 
@@ -49,7 +50,7 @@ class Finale:
             plot_log(read_log(run.log), run.folder / "curve.png")
         metrics = evaluate_run(run, scene, folder, None, self.frames)
         film = run.folder / "turntable.gif"
-        path = OWN_PATH if has_own_path(run) else "orbit"
+        path = OWN_PATH if OWN_PATH in load(run.folder / CAMERAS_FILE) else "orbit"
         render_path(run, path, _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
         say(
             f"test psnr {metrics['psnr']:.2f} dB, ssim {metrics['ssim']:.3f} on "

@@ -38,7 +38,8 @@ from ..scene import save
 from ._console import say
 from ._eval import held_out_split
 from ._finale import Finale, plan_finale
-from ._paths import CAMERAS_FILE, film_memory
+from ._own_path import own_path
+from ._paths import CAMERAS_FILE, turntable
 from ._time import process_age, seconds_of
 
 
@@ -134,7 +135,7 @@ class Fit:
         """Writes what a run begins with: not before everything is known to fit together."""
         run.save_config(self.config, data=str(folder), preset=self.preset)
         run.cut_log(step)
-        save(film_memory(views, folder, self.config), run.folder / CAMERAS_FILE)
+        save(turntable(views) | own_path(folder, self.config), run.folder / CAMERAS_FILE)
 
 
 def _deadline(limit: float) -> Deadline:
