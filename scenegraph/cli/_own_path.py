@@ -27,7 +27,7 @@ def own_path(folder: pathlib.Path, config: FitConfig) -> dict[str, Any]:
     The cameras under `OWN_PATH`; nothing for data that have no path.
     """
     options = format_options(config, folder)
-    if "hold_every" not in options:
+    if "spherify" not in options:
         return {}
     del options["hold_every"]
     limits = {"downscale": config.downscale, "near": config.near, "far": config.far}
