@@ -45,7 +45,8 @@ from ._console import say
 from ._ending import fit_to_the_end
 from ._eval import held_out_split
 from ._finale import Finale, plan_finale
-from ._paths import CAMERAS_FILE, film_memory
+from ._own_path import own_path
+from ._paths import CAMERAS_FILE, turntable
 from ._time import process_age, seconds_of
 
 
@@ -156,7 +157,7 @@ class Fit:
         """Writes what a run begins with: not before everything is known to fit together."""
         run.save_config(self.config, **self._about(run, folder))
         run.cut_log(step)
-        save(film_memory(views, folder, self.config), run.folder / CAMERAS_FILE)
+        save(turntable(views) | own_path(folder, self.config), run.folder / CAMERAS_FILE)
 
 
 def _deadline(limit: float) -> Deadline:

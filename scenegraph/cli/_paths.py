@@ -1,7 +1,6 @@
 """Where the camera of a film goes, and what a run remembers for it."""
 
 import dataclasses
-import pathlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -17,15 +16,14 @@ from ..cameras import (
     pose_matrix,
     spiral,
 )
-from ..data import llff_path, look_centre, Views
-from ..fit import FitConfig, format_options, load_views, Run
+from ..data import look_centre, Views
+from ..fit import load_views, Run
 from ..scene import load
 from ._eval import remembered_data
+from ._own_path import own_cameras, OWN_PATH
 
 
 CAMERAS_FILE = "cameras.sg"
-# The name of the path that a data set brings along, if it does.
-OWN_PATH = "data"
 
 
 def turntable(views: Views) -> dict[str, Any]:
@@ -64,27 +62,6 @@ def _largest(views: Views) -> list[int]:
 
 def _world(camera: AbstractCamera) -> AbstractCamera:
     return camera.camera if isinstance(camera, NDCCamera) else camera
-
-
-def film_memory(views: Views, folder: pathlib.Path, config: FitConfig) -> dict[str, Any]:
-    """What a run remembers for its films.
-
-    **Arguments:**
-
-    - `views`: the pictures of the scene.
-    - `folder`: where they are from.
-    - `config`: how they were loaded.
-
-    **Returns:**
-
-    What `turntable` gives, and the data set's own path if it has one.
-    """
-    options = format_options(config, folder)
-    if "ndc" not in options:  # not LLFF data
-        return turntable(views)
-    del options["hold_every"]
-    limits = {"downscale": config.downscale, "near": config.near, "far": config.far}
-    return {**turntable(views), OWN_PATH: llff_path(folder, **limits, **options)}
 
 
 def poses_of(views: Views) -> np.ndarray:
@@ -140,26 +117,6 @@ class Known:
         config, others = self.run.load_config()
         return poses_of(load_views(config, remembered_data(self.run, others), "train"))
 
-    def own_path(self, frames: int) -> list[AbstractCamera]:
-        """Cameras of the path that the data set brought along.
-
-        **Arguments:**
-
-        - `frames`: how many.
-
-        **Returns:**
-
-        Some of its cameras, or some of them twice.
-
-        **Errors:**
-
-        `ValueError` if there is no such path.
-        """
-        own = self.memory.get(OWN_PATH)
-        if own is None:
-            raise ValueError("this run's data set has no path of its own; pass --path orbit.")
-        return [own[int(index)] for index in np.linspace(0, len(own), frames, endpoint=False)]
-
     def usual_path(self) -> str:
         """The name of the path to take if nobody says.
 
@@ -209,5 +166,5 @@ PATHS: dict[str, Callable[[Known, Wanted], list[AbstractCamera]]] = {
     "interpolate": lambda known, wanted: interpolate(
         known.camera, known.poses(), wanted.frames, order=wanted.order, keyframes=wanted.keyframes
     ),
-    OWN_PATH: lambda known, wanted: known.own_path(wanted.frames),
+    OWN_PATH: lambda known, wanted: own_cameras(known.memory, wanted.frames),
 }

@@ -27,7 +27,7 @@ def read_array(path: str | os.PathLike) -> np.ndarray:
         array = np.lib.format.open_memmap(pathlib.Path(path), mode="r")
     except FileNotFoundError as error:
         raise FileError(f"there is no file {path}.") from error
-    except (OSError, ValueError, TypeError, OverflowError, SyntaxError, RecursionError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever a damaged header makes the reader raise
         raise FileError(f"{path} is damaged, or not a NumPy file of numbers ({error}).") from error
     if not np.issubdtype(array.dtype, np.floating) and not np.issubdtype(array.dtype, np.integer):
         raise FileError(f"{path} must hold real numbers; it holds {array.dtype}.")

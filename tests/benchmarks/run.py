@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import ablation  # noqa: E402
 import basin  # noqa: E402
 import fast  # noqa: E402
 import first_use  # noqa: E402
@@ -16,6 +17,7 @@ import tyro  # noqa: E402
 
 
 COMMANDS = {
+    "ablation": ablation.main,
     "basin": basin.main,
     "fast": fast.main,
     "first-use": first_use.main,
