@@ -196,7 +196,7 @@ class Checkpoints(AbstractCallback):
         past = [file for file in files if file.step <= now]
         stay = {*past[-self.keep :], _best(past)}
         # What a process that was killed had begun to write.
-        begun = self.folder.glob(f"*{PART}")
+        begun = self.folder.glob(f"*{PART}*")
         for path in [*begun, *(file.path for file in files if file not in stay)]:
             path.unlink(missing_ok=True)
 

@@ -122,7 +122,7 @@ class Run:
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
         begun = {"config.json", "cameras.sg", self.log.name, "data", "checkpoints"}
         begun.add(self.tensorboard.name)
-        parts = {path for path in there if path.endswith(PART)}
+        parts = {path for path in there if PART in path}
         return bool(there - begun - parts or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import imageio.v3 as iio
 import numpy as np
 
+from ._atomic import written_whole
 from ._extras import import_extra
-from ._whole import written_whole
 
 
 def write_float_picture(path: str | os.PathLike, numbers: np.ndarray) -> None:

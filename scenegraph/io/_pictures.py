@@ -8,8 +8,8 @@ import imageio.v3 as iio
 import numpy as np
 from PIL import Image as PillowImage
 
+from ._atomic import written_whole
 from ._errors import FileError
-from ._whole import written_whole
 
 
 def read_picture(path: str | os.PathLike) -> np.ndarray:

@@ -95,7 +95,7 @@ def test_what_came_after_a_restored_step_is_forgotten(tmp_path):
 
 
 def test_half_written_files_are_removed_and_strange_ones_left_alone(tmp_path):
-    (tmp_path / "00000007.sg.part").write_bytes(b"half")
+    (tmp_path / "00000007.part.sg").write_bytes(b"half")
     (tmp_path / "notes.sg").write_bytes(b"mine")
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(state_of(8))
@@ -207,7 +207,7 @@ def test_a_disk_that_is_full(small_disk):
         with Checkpoints(small_disk, 1, keep=99) as checkpoints:
             fit_line(100, checkpoints)
     kept = checkpoints.paths()
-    assert len(kept) > 2 and not list(small_disk.glob("*.part"))
+    assert len(kept) > 2 and not list(small_disk.glob("*.part*"))
     for step, path in enumerate(kept, 1):
         assert int(load_state(path, state_of(0)).step) == step
 

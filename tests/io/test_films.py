@@ -8,7 +8,7 @@ import pytest
 
 from helpers import assert_close
 from scenegraph.io import FileError, write_animation, write_exr, write_float_picture
-from scenegraph.io._whole import written_whole
+from scenegraph.io._atomic import written_whole
 
 
 RNG = np.random.default_rng(0)
