@@ -11,7 +11,7 @@ from ..images import shrink
 from ..io import FileError, read_json, read_picture
 
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 
 class Frame(NamedTuple):
@@ -121,7 +121,7 @@ def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     """
     folder = path.parent.resolve()
     picture = folder / name
-    if picture.suffix.lower() not in _PICTURES:
+    if picture.suffix.lower() not in PICTURES:
         picture = picture.with_name(picture.name + ".png")
     try:
         inside = picture.resolve().is_relative_to(folder)
