@@ -3,7 +3,9 @@
 import json
 import pathlib
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -82,3 +84,19 @@ def test_a_short_fit_finds_the_scene_through_the_lens_only(folder):
     before, with_lens = quality(start, held), quality(fitted["transforms.json"], held)
     without = quality(fitted["straight.json"], load(folder / "straight.json", "val"))
     assert with_lens > before + 10 and with_lens > without + 5
+
+
+def test_a_lens_can_be_found_from_a_photograph(folder):
+    """The camera is a node of the scene; its first coefficient begins at zero."""
+    views = load(folder, "train")
+    camera = eqx.tree_at(lambda c: c.k1, views.camera(0), jnp.array(0.0))
+    scene = eqx.tree_at(lambda s: s.root, TRUTH, sg.Group(**TRUTH.root.children, cam=camera))
+    result = sg.fit(
+        scene,
+        RayBatches(sg.views("cam", views.image(0)), 256),
+        trainable=["cam.k1"],
+        optimizer=optax.adam(0.03),
+        steps=60,
+        key=jax.random.key(0),
+    )
+    assert abs(float(result.scene.root.children["cam"].k1) - LENS["k1"]) < 0.02

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from blender_folder import write_ball
 from helpers import assert_close
 from scenegraph.data import find_bounds, transforms_splits
 from scenegraph.io import FileError
@@ -52,6 +53,17 @@ def test_angle_of_view_alone(tmp_path):
     assert type(camera) is sg.PerspectiveCamera
     assert_close(camera.focal, 8.0, 1e-6)
     assert_close(camera.principal_point, [4.0, 3.0])
+
+
+def test_a_blender_listing_is_read_as_its_own_loader_does(tmp_path):
+    write_ball(tmp_path, {"train": 3})
+    mine = sg.load_transforms(tmp_path / "transforms_train.json", near=1.0, far=5.0, hold_every=3)
+    theirs = sg.load_blender(tmp_path, near=1.0, far=5.0)
+    assert mine.names == theirs.names[1:]
+    for frame in range(2):
+        a, b = (jax.tree.leaves(x) for x in (mine.camera(frame), theirs.camera(frame + 1)))
+        assert all(map(np.allclose, a, b))
+        np.testing.assert_array_equal(mine.image(frame).rgb, theirs.image(frame + 1).rgb)
 
 
 @pytest.mark.parametrize("flag", [{"camera_model": "OPENCV_FISHEYE"}, {"is_fisheye": True}])

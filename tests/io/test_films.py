@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import assert_close
-from scenegraph.io import FileError, write_animation, write_exr, write_float_picture
+from scenegraph.io import FileError, MissingExtra, write_animation, write_exr, write_float_picture
 from scenegraph.io._atomic import written_whole
 
 
@@ -40,7 +40,7 @@ def test_numbers_in_an_exr_file(tmp_path):
 
 def test_exr_without_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "OpenEXR", None)
-    with pytest.raises(FileError, match=r"scenegraph\[exr\]"):
+    with pytest.raises(MissingExtra, match=r"scenegraph\[exr\]"):
         write_exr(tmp_path / "x.exr", {"R": np.zeros((2, 2))})
 
 
