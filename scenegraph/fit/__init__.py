@@ -30,6 +30,11 @@ from ._fit import (
     History as History,
 )
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
+from ._memory import (
+    check_address_space as check_address_space,
+    free_memory as free_memory,
+    TooLarge as TooLarge,
+)
 from ._migrate import migrate as migrate
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._recipe import (
