@@ -13,6 +13,7 @@ from ..data import Views
 from ..diagnostics import make_dataset
 from ..fit import (
     AbstractCallback,
+    check_address_space,
     Checkpoints,
     Console,
     Deadline,
@@ -85,6 +86,7 @@ class Fit:
 
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
+        check_address_space()
         limit = None if self.max_time is None else seconds_of(self.max_time)
         if self.tensorboard:
             import_extra("tensorboardX", "tensorboard", "--tensorboard")

@@ -5,7 +5,7 @@ from typing import Annotated
 import tyro
 from jax.errors import JaxRuntimeError
 
-from ..fit import FitConfig, FitError, open_run, preset
+from ..fit import FitConfig, FitError, open_run, preset, TooLarge
 from ..io import FileError, MissingExtra
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
@@ -65,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _explain(error: Exception) -> str:
     """What went wrong and what to do about it; an error of the compiler's own is passed on."""
     reason = (str(error) or type(error).__name__).splitlines()[0]
+    if isinstance(error, TooLarge):
+        return str(error)
     if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in reason:
         return (
             "out of memory. Lower --batch-size, --chunk, --width, --samples, or raise --downscale. "

@@ -27,6 +27,11 @@ from ._fit import (
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._markup import latex as latex, markdown as markdown, Table as Table
 from ._measures import find_measures as find_measures, Measures as Measures
+from ._memory import (
+    check_address_space as check_address_space,
+    free_memory as free_memory,
+    TooLarge as TooLarge,
+)
 from ._migrate import migrate as migrate
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._presets import (

@@ -20,6 +20,7 @@ from ..scene import color_space, named_leaves, Scene
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._flat import Flat, flatten
 from ._loss import empty_extra, RenderLoss
+from ._memory import fit_into_memory, Needs, needs_of
 from ._room import (
     first_room,
     is_short,
@@ -124,7 +125,8 @@ def fit(
     **Errors:**
 
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
-    steps change nothing. `ValueError` for a path that matches nothing.
+    steps change nothing. `ValueError` for a path that matches nothing. `TooLarge`, a `MemoryError`,
+    before the first step, if there is not the memory for one.
     """
     batches = _batches(scene, views_or_batches, annealing)
     chosen = choose_trainable(scene, trainable)
@@ -137,6 +139,8 @@ def fit(
     objective = first_room(objective, state, batches)
     begin = dataclasses.replace(state, room=room_of(objective))
     advance = _Advance(batches, objective, optimizer, chosen)
+    if int(begin.step) < steps:
+        advance = fit_into_memory(advance, flatten(begin))
     result = _run(begin, advance, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
@@ -163,6 +167,16 @@ class _Advance:
     def __call__(self, state: Flat, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
         batch = _batch(self._batches, state)
         return _step(self._others, state, batch, np.float32(horizon))
+
+    def needs(self, state: Flat) -> Needs | None:
+        batch = jax.eval_shape(_batch, self._batches, state)
+        step = _step.lower(self._others, state, batch, np.float32(0)).compile()
+        return needs_of(step, batch)
+
+    def in_smaller_blocks(self, times: int) -> "_Advance | None":
+        batches, loss, *others = self.parts
+        smaller = loss.in_smaller_blocks(times) if isinstance(loss, RenderLoss) else None
+        return None if smaller is None else _Advance(batches, smaller, *others)
 
     def with_room_for(self, before: Flat, extra: PyTree, number: int) -> "_Advance":
         """The same, or with another budget for the samples, which is compiled once."""

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Literal
 
 import equinox as eqx
@@ -36,6 +37,7 @@ class RenderLoss(AbstractModule):
     - `weight_decay`: times the mean square of all network weights, added to the loss.
     - `jitter`: whether samples are jittered and densities noisy.
     - `chunk`: how many rays are worked on at a time; `None` for all.
+    - `divisor`: so many times fewer than that, where there is little memory.
     """
 
     loss: AbstractLoss = MultiLevelLoss()
@@ -43,6 +45,21 @@ class RenderLoss(AbstractModule):
     weight_decay: float = eqx.field(static=True, default=0.0)
     jitter: bool = eqx.field(static=True, default=True)
     chunk: int | Literal["auto"] | None = eqx.field(static=True, default="auto")
+    divisor: int = eqx.field(static=True, default=1)
+
+    def in_smaller_blocks(self, times: int) -> "RenderLoss | None":
+        """The same loss with fewer rays worked on at a time, which takes less memory.
+
+        **Arguments:**
+
+        - `times`: by how much fewer.
+
+        **Returns:**
+
+        The loss; `None` if `chunk` is not `"auto"`, or rays do not speak for themselves.
+        """
+        free = self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
+        return dataclasses.replace(self, divisor=times) if free else None
 
     def __call__(
         self, scene: Scene, terms: LossTerms | None, batch: Batch, key: RandomKey
@@ -56,6 +73,7 @@ class RenderLoss(AbstractModule):
         else:
             samples = _SAMPLES if budget_of(integrator) is None else _SAMPLES_IN_A_LIST
             most = choose_chunk(self.chunk, count, integrator, samples_on_cpu=samples)
+            most = max(1, most // self.divisor)
             # Blocks of like size: in a small last one, few rays would have to share their room.
             size = -(-count // -(-count // most))
             shared = self.loss, scene, integrator, jnp.sum(batch.lossmult), count
