@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import pathlib
 import time
@@ -31,6 +32,7 @@ from ..fit import (
     make_scene,
     open_run,
     preset,
+    Profile,
     Progress,
     Run,
     start_state,
@@ -68,6 +70,9 @@ class Fit:
     resume: bool = False
     """Go on with the fit in --out from its newest whole checkpoint, to the same numbers as if it
     had never stopped. If the pictures are in another place by now, name their folder."""
+
+    profile: bool = False
+    """Record a few steps for a profiler, after compilation, in the folder `profile` of the run."""
 
     config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
         default_factory=lambda: preset("fast")
@@ -113,25 +118,25 @@ class Fit:
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
-            like = start_state(scene, optimizer, extra=extra, key=key)
-            state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
-            say(f"resuming at step {int(state.step):,}")
+            state = _restored(checkpoints, start_state(scene, optimizer, extra=extra, key=key))
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
         callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
+        profiles = [Profile(run.folder / "profile")] if self.profile else []
 
         def go(stop: StopOnSignal) -> FitResult:
-            return fit(
-                scene,
-                batches,
-                optimizer=optimizer,
-                loss=loss,
-                steps=config.steps,
-                key=key,
-                callbacks=[*callbacks, stop],
-                state=state,
-                deadline=None if limit is None else _deadline(limit - finale.seconds),
-            )
+            with contextlib.ExitStack() as stack:
+                return fit(
+                    scene,
+                    batches,
+                    optimizer=optimizer,
+                    loss=loss,
+                    steps=config.steps,
+                    key=key,
+                    callbacks=[*callbacks, *map(stack.enter_context, profiles), stop],
+                    state=state,
+                    deadline=None if limit is None else _deadline(limit - finale.seconds),
+                )
 
         return fit_to_the_end(go, run, checkpoints), finale
 
@@ -146,6 +151,12 @@ class Fit:
         run.save_config(self.config, **self._about(run, folder))
         run.cut_log(step)
         save(turntable(views), run.folder / CAMERAS_FILE)
+
+
+def _restored(checkpoints: Checkpoints, like: FitState) -> FitState:
+    state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
+    say(f"resuming at step {int(state.step):,}")
+    return state
 
 
 def _deadline(limit: float) -> Deadline:

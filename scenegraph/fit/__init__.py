@@ -37,6 +37,7 @@ from ._memory import (
 )
 from ._migrate import migrate as migrate
 from ._plot import plot_log as plot_log, read_log as read_log
+from ._profile import Profile as Profile
 from ._recipe import (
     find_box as find_box,
     find_hull as find_hull,
