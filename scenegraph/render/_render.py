@@ -42,7 +42,7 @@ def render(
     - `chunk`: how many rays are worked on at a time; the memory that a picture and its gradient
       take grows with it, the picture does not change. Keyword only argument.
     - `normals`: whether the picture has them: of surfaces their own, turned to the eye; of media
-      minus the gradient of the density. This takes about twice as long. Keyword only argument.
+      minus the gradient of the density, which takes about twice as long. Keyword only argument.
     - `median_depth`: whether the picture has it. Keyword only argument.
 
     **Returns:**
