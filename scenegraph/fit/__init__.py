@@ -23,6 +23,7 @@ from ._fit import (
     FitResult as FitResult,
     History as History,
 )
+from ._layout import gather_whole as gather_whole, Layout as Layout
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._plot import plot_log as plot_log, read_log as read_log
 from ._recipe import (

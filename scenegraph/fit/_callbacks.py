@@ -20,6 +20,7 @@ class Progress:
     - `info`: what the last step told.
     - `seconds`: since the fit began, compilation included.
     - `rate`: steps a second, lately.
+    - `first`: whether this is the first process of the fit, which alone should write files.
     """
 
     step: int
@@ -27,6 +28,7 @@ class Progress:
     info: StepInfo
     seconds: float
     rate: float
+    first: bool = True
 
     def psnr(self) -> float | None:
         """Of the finest level on the last batch, in decibels; `None` for losses without one.
@@ -40,7 +42,11 @@ class Progress:
 
 
 class AbstractCallback(abc.ABC):
-    """Something to do every so many steps; it may end the fit."""
+    """Something to do every so many steps; it may end the fit.
+
+    Where several processes fit together, it is called in all of them, and ends the fit if any of
+    them wishes so.
+    """
 
     every: int
 
@@ -82,6 +88,8 @@ class JsonLines(AbstractCallback):
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }
+        if not progress.first:
+            return False
         with pathlib.Path(self.path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         return False

@@ -1,3 +1,4 @@
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,14 +8,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._typing import Array, Float, Int, PyTree, RandomKey
+from .._typing import Array, Device, Float, Int, PyTree, RandomKey
 from ..data import Annealing, RayBatches, Views
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
+from ._agree import Agreement
 from ._callbacks import AbstractCallback, Deadline, Progress
+from ._layout import as_layout, Layout
 from ._loss import empty_extra, RenderLoss
 from ._room import first_room, look_again, next_room, shares_room
 from ._state import FitState, start_state, StepInfo
@@ -82,6 +85,7 @@ def fit(
     state: FitState | None = None,
     deadline: Deadline | None = None,
     annealing: Annealing | None = None,
+    devices: Sequence[Device] | Layout | None = None,
 ) -> FitResult:
     """Fits any leaves of a scene to pictures, or of any Module to anything.
 
@@ -101,6 +105,9 @@ def fit(
     - `state`: to go on from, instead of starting at `scene`.
     - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
     - `annealing`: begins with wide cones; for `Views`.
+    - `devices`: that share the rays of a batch; by default all of this process, or of all
+      processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
+      does not depend on them, but for rounding.
 
     **Returns:**
 
@@ -111,16 +118,20 @@ def fit(
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
     steps change nothing. `ValueError` for a path that matches nothing.
     """
-    batches = _batches(scene, views_or_batches, annealing)
+    batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = _trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
+    if isinstance(objective, RenderLoss):
+        objective = dataclasses.replace(objective, mesh=layout.mesh)
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
-    advance = _Advance(batches, first_room(objective, state, batches), optimizer, chosen)
-    result = _run(state, advance, steps, callbacks, deadline)
+    begin, batches = layout.place(state), layout.copy(batches)
+    room = first_room(objective, begin, batches)
+    advance = _Advance(batches, room, optimizer, chosen, layout)
+    result = _run(begin, advance, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -151,9 +162,10 @@ class _Advance(NamedTuple):
     loss: Any
     optimizer: optax.GradientTransformation
     trainable: PyTree
+    layout: Layout
 
     def __call__(self, state: FitState) -> tuple[FitState, StepInfo]:
-        batch = _batch(self.batches, state.key, state.step)
+        batch = _batch(self.batches, state.key, state.step, self.layout)
         return _step(self._replace(batches=None), state, batch)
 
     def with_room_for(self, before: FitState) -> "_Advance":
@@ -163,14 +175,15 @@ class _Advance(NamedTuple):
 
 # Apart, because a step is compiled anew when the room for its samples changes.
 @eqx.filter_jit
-def _batch(batches: Any, key: RandomKey, number: Int[Array, ""]) -> Any:
+def _batch(batches: Any, key: RandomKey, number: Int[Array, ""], layout: Layout) -> Any:
     seed = jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
-    return batches.batch(seed, number)
+    return layout.cut(batches.batch(seed, number))
 
 
 @eqx.filter_jit
 def _step(parts: _Advance, state: FitState, batch: Any) -> tuple[FitState, StepInfo]:
-    return step(state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable)
+    new = step(state, batch, loss=parts.loss, optimizer=parts.optimizer, trainable=parts.trainable)
+    return parts.layout.keep(new)
 
 
 def _run(
@@ -181,6 +194,7 @@ def _run(
     deadline: Deadline | None,
 ) -> FitResult:
     clock, records, number = _Clock(), [], int(state.step)
+    agree, first = Agreement(advance.layout), advance.layout.is_first()
     horizon, begin = float(steps), number
     stop = number >= steps
     while not stop:
@@ -196,18 +210,22 @@ def _run(
         advance = roomier
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)
+            horizon = agree.horizon(horizon, number, clock.rate)
         stop = number >= round(horizon)
         _check(info if stop else done, state, advance.trainable, most=number - begin)
         if stop or number % max(1, steps // 1000) == 0:
             records.append((number, info.loss, state.extra))
-        stop = _call_back(callbacks, Progress(number, state, info, clock.seconds, clock.rate), stop)
+        progress = Progress(number, state, info, clock.seconds, clock.rate, first)
+        stop = _call_back(callbacks, progress, stop, agree)
     return FitResult(state.model, state, _history(records))
 
 
-def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool) -> bool:
+def _call_back(
+    callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool, agree: Agreement
+) -> bool:
     due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
     wishes = [callback(progress) for callback in due]
-    return stop or any(wishes)
+    return stop or (bool(due) and agree.stop(any(wishes)))
 
 
 def _check(info: StepInfo | None, state: FitState, trainable: PyTree, *, most: int) -> None:
