@@ -12,6 +12,7 @@ from ._devices import (
     cut_over as cut_over,
     device_mesh as device_mesh,
     map_over_devices as map_over_devices,
+    mesh_of as mesh_of,
     pad_rows as pad_rows,
     sum_over_devices as sum_over_devices,
     whole_on as whole_on,

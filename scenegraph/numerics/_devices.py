@@ -22,7 +22,7 @@ def device_mesh(devices: Sequence[Device]) -> Mesh | None:
 
     **Arguments:**
 
-    - `devices`: one or more.
+    - `devices`: one or more, in any order.
 
     **Returns:**
 
@@ -34,7 +34,25 @@ def device_mesh(devices: Sequence[Device]) -> Mesh | None:
     """
     if not devices:
         raise ValueError("`devices` is empty; at least one is needed, or `None` for all.")
-    return Mesh(np.asarray(devices), (_AXIS,)) if len(devices) > 1 else None
+    ordered = sorted(devices, key=lambda device: (device.process_index, device.id))
+    return Mesh(np.asarray(ordered), (_AXIS,)) if len(devices) > 1 else None
+
+
+def mesh_of(tree: PyTree) -> Mesh | None:
+    """The devices that are to work with some arrays.
+
+    **Arguments:**
+
+    - `tree`: of arrays that are not being traced.
+
+    **Returns:**
+
+    Those to which arrays were put, such as those of a fit; where none was, all of this process.
+    """
+    for leaf in jax.tree.leaves(tree):
+        if isinstance(leaf, jax.Array) and leaf.committed:
+            return device_mesh(list(leaf.sharding.device_set))
+    return device_mesh(jax.local_devices())
 
 
 def sum_over_devices(
