@@ -22,6 +22,7 @@ from ..fit import (
     FitConfig,
     FitError,
     FitState,
+    gather_whole,
     JsonLines,
     load_views,
     make_batches,
@@ -35,6 +36,7 @@ from ..fit import (
     start_state,
 )
 from ..scene import save
+from ._cluster import Cluster, is_first
 from ._console import say
 from ._eval import held_out_split
 from ._finale import Finale, plan_finale
@@ -65,6 +67,8 @@ class Fit:
     resume: bool = False
     """Go on with the fit in --out from its last checkpoint."""
 
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = Cluster()
+
     config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
         default_factory=lambda: preset("fast")
     )
@@ -72,16 +76,28 @@ class Fit:
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
         limit = None if self.max_time is None else seconds_of(self.max_time)
-        run = open_run(self.out or _next_free())
-        run.check(resume=self.resume)
-        folder = self._data_folder(run)
+        if self.cluster.distributed and self.out is None:
+            raise ValueError("--distributed needs --out, a folder that all processes see.")
+        with self.cluster.joined():
+            shared = open_run(self.out or _next_free())
+            folder = self.cluster.first_then_others(lambda: self._begin_in(shared))
+            with self.cluster.own_run(shared) as run:
+                self._main(run, folder, limit)
+
+    def _begin_in(self, run: Run) -> pathlib.Path:
+        """Makes sure that the run folder will do, and returns the data folder."""
+        if is_first():
+            run.check(resume=self.resume)
+        return self._data_folder(run)
+
+    def _main(self, run: Run, folder: pathlib.Path, limit: float | None) -> None:
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
         say(f"data {folder}, run {run.folder}")
         if views.pixels.shape[1] == 3:
             say("the pictures have no opacity: they are taken as they are, on no backdrop")
         state, finale = self._fit(run, folder, views, held_out, limit)
-        run.save(state)
+        run.save(gather_whole(state))
         finale.play(run, state.model, folder)
 
     def _data_folder(self, run: Run) -> pathlib.Path:
@@ -111,6 +127,7 @@ class Fit:
             say(f"resuming at step {int(state.step):,}")
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
+        finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
         try:
             result = fit(
                 scene,
@@ -124,7 +141,7 @@ class Fit:
                 deadline=None if limit is None else _deadline(limit - finale.seconds),
             )
         except FitError as error:
-            run.save(error.state)
+            run.save(gather_whole(error.state))
             where = f"The last finite scene is saved in {run.folder}."
             raise FitError(f"{error} {where}", error.state) from error
         return result.state, finale
@@ -159,8 +176,12 @@ def _callbacks(run: Run, config: FitConfig, held_out: Views, target: float | Non
     if config.eval_every > 0:
         callbacks.append(_Sample(config.eval_every, run, held_out, target))
     if config.save_every > 0:
-        callbacks.append(Every(config.save_every, lambda progress: run.save(progress.state)))
+        callbacks.append(Every(config.save_every, lambda progress: _save(run, progress)))
     return callbacks
+
+
+def _save(run: Run, progress: Progress) -> None:
+    run.save(gather_whole(progress.state))
 
 
 @dataclasses.dataclass(frozen=True)

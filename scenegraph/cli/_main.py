@@ -9,12 +9,14 @@ from ..fit import FitConfig, FitError, open_run, preset
 from ..io import FileError
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
+from ._cluster import ends_together
 from ._eval import Eval, remembered_data
 from ._fit import Fit
 from ._inspect import Inspect
 from ._render import Render
 
 
+@ends_together
 def main(arguments: list[str] | None = None) -> int:
     """The command line: `scenegraph fit | eval | render | inspect | check`.
 
@@ -24,7 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend.
+    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend; 75
+    if another process of the same fit was lost.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()

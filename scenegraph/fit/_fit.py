@@ -15,7 +15,7 @@ from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
-from ._agree import Agreement
+from ._agree import Agreement, check_alike
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._layout import as_layout, Layout
 from ._loss import empty_extra, RenderLoss
@@ -128,6 +128,7 @@ def fit(
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
+    check_alike(layout, state, batches)
     begin, batches = layout.place(state), layout.copy(batches)
     room = first_room(objective, begin, batches)
     advance = _Advance(batches, room, optimizer, chosen, layout)
@@ -225,7 +226,8 @@ def _call_back(
 ) -> bool:
     due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
     wishes = [callback(progress) for callback in due]
-    return stop or (bool(due) and agree.stop(any(wishes)))
+    seldom = any(callback.every > 1 for callback in due)
+    return stop or agree.stop(any(wishes), progress.step, progress.rate, now=seldom)
 
 
 def _check(info: StepInfo | None, state: FitState, trainable: PyTree, *, most: int) -> None:

@@ -199,7 +199,7 @@ def _same(leaf: Array) -> Array:
 
 
 def _put(leaf: Array, sharding: Sharding) -> Array:
-    if leaf.sharding == sharding:
+    if leaf.committed and leaf.sharding == sharding:
         return leaf
     if not leaf.is_fully_addressable:
         return move(leaf, sharding)
