@@ -12,6 +12,7 @@ from ._batches import (
     AbstractPixelChoice as AbstractPixelChoice,
     AllImages as AllImages,
     Batch as Batch,
+    Drawn as Drawn,
     RayBatches as RayBatches,
     SingleImage as SingleImage,
 )
@@ -23,6 +24,8 @@ from ._bounds import (
 )
 from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
+from ._pixel_store import cache_folder as cache_folder, gather_pixels as gather_pixels
+from ._reader import Loader as Loader, PixelReader as PixelReader
 from ._views import (
     pixel_rays as pixel_rays,
     stack_cameras as stack_cameras,

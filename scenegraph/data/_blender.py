@@ -3,7 +3,6 @@
 import math
 import os
 import pathlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +16,7 @@ from ..io import FileError, read_json, read_picture
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._bounds import look_centre
+from ._pixel_store import gather_pixels
 from ._views import Views
 
 
@@ -38,6 +38,7 @@ def load_blender(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
 ) -> Views:
     """Loads one split of a Blender data set.
 
@@ -52,6 +53,8 @@ def load_blender(
     - `backdrop`: what RGBA pictures are put on; white by default.
     - `straight_alpha`: average colours without weighting them by opacity, as the published
       mip-NeRF code does.
+    - `memory_map`: whether the pixels stay in a file, and are read as they are needed; by default
+      if they would take more than a quarter of the memory that is free.
 
     **Returns:**
 
@@ -63,12 +66,15 @@ def load_blender(
     """
     listing = pathlib.Path(folder) / f"transforms_{split}.json"
     fov_x, frames = _read_listing(listing)
-    with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(lambda frame: _read(frame, downscale, straight_alpha), frames))
-    _check_sizes(frames, pictures)
+    pixels, shapes = gather_pixels(
+        [frame.picture for frame in frames],
+        lambda index: _read(frames[index], downscale, straight_alpha),
+        settings=f"{downscale} {straight_alpha}",
+        memory_map=memory_map,
+    )
     poses = np.stack([frame.pose for frame in frames])
     near, far = _depth_range(poses, near, far)
-    height, width, channels = pictures[0].shape
+    height, width, _ = shapes[0]
     focal = focal_from_fov(fov_x, width)
 
     @jax.jit
@@ -79,7 +85,7 @@ def load_blender(
         return jax.vmap(camera)(poses)
 
     return Views(
-        jnp.asarray(np.stack(pictures).reshape(-1, channels)),
+        pixels,
         cameras(poses),
         jnp.full(len(frames), width),
         jnp.full(len(frames), height),
@@ -148,16 +154,6 @@ def _read(frame: _Frame, downscale: int, straight_alpha: bool) -> np.ndarray:
         return picture
     scaled = picture.astype(np.float32) / np.float32(255)
     return shrink(scaled, downscale, straight_alpha=straight_alpha)
-
-
-def _check_sizes(frames: list[_Frame], pictures: list[np.ndarray]) -> None:
-    first = pictures[0].shape
-    for frame, picture in zip(frames, pictures, strict=True):
-        if picture.shape != first:
-            raise FileError(
-                f"{frame.picture} has shape {picture.shape} (height, width, channels); the first "
-                f"picture, {frames[0].picture}, has {first}. All must be alike."
-            )
 
 
 def _depth_range(poses: np.ndarray, near: float | None, far: float | None) -> tuple[float, float]:

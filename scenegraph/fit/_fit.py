@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene, select, trainable_leaves
 from ._agree import Agreement, check_alike
 from ._callbacks import AbstractCallback, Deadline, Progress
+from ._feed import Feed
 from ._layout import as_layout, Layout
 from ._loss import empty_extra, RenderLoss
 from ._room import first_room, look_again, next_room, shares_room
@@ -131,8 +133,9 @@ def fit(
     check_alike(layout, state, batches)
     begin, batches = layout.place(state), layout.copy(batches)
     room = first_room(objective, begin, batches)
-    advance = _Advance(batches, room, optimizer, chosen, layout)
-    result = _run(begin, advance, steps, callbacks, deadline)
+    with contextlib.closing(Feed(batches, layout, state.key)) as feed:
+        advance = _Advance(room, optimizer, chosen, layout)
+        result = _run(begin, feed, advance, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -157,28 +160,19 @@ def _trainable(scene: PyTree, trainable: Any) -> PyTree:
 
 
 class _Advance(NamedTuple):
-    """One compiled step: makes the batch and takes the step, all on the device."""
+    """One compiled step."""
 
-    batches: Any
     loss: Any
     optimizer: optax.GradientTransformation
     trainable: PyTree
     layout: Layout
 
-    def __call__(self, state: FitState) -> tuple[FitState, StepInfo]:
-        batch = _batch(self.batches, state.key, state.step, self.layout)
-        return _step(self._replace(batches=None), state, batch)
+    def __call__(self, state: FitState, batch: PyTree) -> tuple[FitState, StepInfo]:
+        return _step(self, state, batch)
 
     def with_room_for(self, before: FitState) -> "_Advance":
         """The same, or with another budget for the samples, which is compiled once."""
         return self._replace(loss=next_room(self.loss, before))
-
-
-# Apart, because a step is compiled anew when the room for its samples changes.
-@eqx.filter_jit
-def _batch(batches: Any, key: RandomKey, number: Int[Array, ""], layout: Layout) -> Any:
-    seed = jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
-    return layout.cut(batches.batch(seed, number))
 
 
 @eqx.filter_jit
@@ -189,6 +183,7 @@ def _step(parts: _Advance, state: FitState, batch: Any) -> tuple[FitState, StepI
 
 def _run(
     state: FitState,
+    feed: Feed,
     advance: "_Advance",
     steps: int,
     callbacks: Sequence[AbstractCallback],
@@ -201,7 +196,7 @@ def _run(
     while not stop:
         state = eqx.tree_at(lambda s: s.horizon, state, jnp.asarray(horizon, jnp.float32))
         before = state
-        state, info = advance(state)
+        state, info = advance(state, feed(state, number))
         number += 1
         state = look_again(state, number)
         done = clock.tick(info)

@@ -1,7 +1,8 @@
 """Which device has what of a fit."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -109,6 +110,31 @@ class Layout:
         if mesh is None:
             return batch
         return _constrain(batch, lambda x: cut_over(mesh) if _divides(mesh, x) else whole_on(mesh))
+
+    def send(self, shape: tuple[int, ...], read: Callable[[slice], np.ndarray]) -> Array:
+        """Sends what the host reads to the devices, to each its own part if that can be.
+
+        **Arguments:**
+
+        - `shape`: of the whole.
+        - `read`: makes a part of the first axis.
+
+        **Returns:**
+
+        The array; a process reads only what its own devices need.
+        """
+        mesh = self.mesh
+        if mesh is None:
+            return jax.device_put(
+                read(slice(None)), None if self.devices is None else self._whole()
+            )
+        known = functools.cache(lambda start, stop: read(slice(start, stop)))
+        cut = shape[0] % mesh.size == 0
+        return jax.make_array_from_callback(
+            shape,
+            cut_over(mesh) if cut else whole_on(mesh),
+            lambda index: known(index[0].start, index[0].stop),
+        )
 
     def _whole(self) -> Sharding:
         if self.mesh is not None:

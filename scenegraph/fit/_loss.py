@@ -22,6 +22,7 @@ from ..numerics import (
 from ..rays import Radiance, Ray, widen
 from ..render import choose_chunk, fold_keys, integrate
 from ..scene import find_camera, mean_square_weight, Scene
+from ._feed import traceable
 
 
 # Measured for networks: with twice or half as many no step is faster, and most are slower.
@@ -170,5 +171,5 @@ def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
         return loss(model, None, batches.batch(0, 0), key)[1]
 
-    shapes = eqx.filter_eval_shape(trial, model, batches, key)
+    shapes = eqx.filter_eval_shape(trial, model, traceable(batches), key)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
