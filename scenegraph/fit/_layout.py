@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -125,16 +126,11 @@ class Layout:
         """
         mesh = self.mesh
         if mesh is None:
-            return jax.device_put(
-                read(slice(None)), None if self.devices is None else self._whole()
-            )
+            where = None if self.devices is None else self._whole()
+            return jax.device_put(read(slice(None)), where)
         known = functools.cache(lambda start, stop: read(slice(start, stop)))
-        cut = shape[0] % mesh.size == 0
-        return jax.make_array_from_callback(
-            shape,
-            cut_over(mesh) if cut else whole_on(mesh),
-            lambda index: known(index[0].start, index[0].stop),
-        )
+        where = cut_over(mesh) if shape[0] % mesh.size == 0 else whole_on(mesh)
+        return jax.make_array_from_callback(shape, where, lambda index: known(*_ends(index)))
 
     def _whole(self) -> Sharding:
         if self.mesh is not None:
@@ -187,6 +183,10 @@ def gather_whole(tree: PyTree) -> PyTree:
         return move(leaf, whole_on(leaf.sharding.mesh))
 
     return jax.tree.map(gather, tree)
+
+
+def _ends(index: Any) -> tuple[int | None, int | None]:
+    return index[0].start, index[0].stop
 
 
 def _is_placed(leaf) -> bool:
