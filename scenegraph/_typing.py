@@ -7,8 +7,9 @@ points, directions and colours, `""` for a scalar.
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import jax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8
 
 
@@ -20,6 +21,8 @@ Matrix4 = Float[Array, "4 4"]
 ScalarLike = float | int | ArrayLike
 VectorLike = Sequence[Any] | ArrayLike
 RandomKey = Key[Array, ""]
+# Type checkers take it for a variable.
+Device: TypeAlias = jax.Device  # pyright: ignore[reportInvalidTypeForm]
 
 TYPECHECK_VARIABLE = "SCENEGRAPH_TYPECHECK"
 
@@ -39,6 +42,7 @@ __all__ = [
     "ArrayLike",
     "Bool",
     "Color",
+    "Device",
     "Float",
     "Int",
     "Integer",

@@ -302,6 +302,7 @@ RECORDS = [
     SCENE,
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
+    data.Drawn(jnp.zeros(3, int), jnp.zeros((3, 2), int), numbers(3, 4)),
     data.Annealing(4.0, 10),
     data.CamerasInScene(("cam",)),
     data.Pixels(jnp.zeros(3, int), PIXELS, jnp.ones(3), ("cam",)),

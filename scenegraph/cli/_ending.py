@@ -1,5 +1,6 @@
 """However a fit ends, its last state is saved."""
 
+import signal
 from collections.abc import Callable
 
 from ..fit import Checkpoints, FitError, FitResult, FitState, Run, StopOnSignal
@@ -19,7 +20,10 @@ class Stopped(Exception):
 
 
 def fit_to_the_end(
-    go: Callable[[StopOnSignal], FitResult], run: Run, checkpoints: Checkpoints
+    go: Callable[[StopOnSignal], FitResult],
+    run: Run,
+    checkpoints: Checkpoints,
+    largest: Callable[[int], int],
 ) -> FitState:
     """Runs a fit, and saves the state that it ends with.
 
@@ -28,6 +32,8 @@ def fit_to_the_end(
     - `go`: the fit, with a callback that may end it.
     - `run`: for messages.
     - `checkpoints`: of the run.
+    - `largest`: finds the largest number that any process of the fit has: a signal for one of them
+      stops all.
 
     **Returns:**
 
@@ -45,10 +51,11 @@ def fit_to_the_end(
             where = f"The last finite scene is saved in {run.folder}."
             raise FitError(f"{error} {where}", error.state) from error
         checkpoints.save(state)
-    if stop.received is not None:
+    received = largest(stop.received or 0)
+    if received:
         raise Stopped(
-            128 + stop.received,
-            f"stopped by {stop.received.name} at step {int(state.step):,}, which is saved in "
-            f"{run.folder}; go on with `scenegraph fit --out {run.folder} --resume`",
+            128 + received,
+            f"stopped by {signal.Signals(received).name} at step {int(state.step):,}, which is "
+            f"saved in {run.folder}; go on with `scenegraph fit --out {run.folder} --resume`",
         )
     return state

@@ -43,6 +43,7 @@ from ..fit import (
 )
 from ..io import import_extra
 from ..scene import save
+from ._cluster import Cluster, is_first
 from ._console import say
 from ._ending import fit_to_the_end
 from ._eval import held_out_split
@@ -84,6 +85,8 @@ class Fit:
     profile: bool = False
     """Record a few steps for a profiler, after compilation, in the folder `profile` of the run."""
 
+    cluster: Annotated[Cluster, tyro.conf.arg(name="")] = Cluster()
+
     config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
         default_factory=lambda: preset("fast")
     )
@@ -92,11 +95,23 @@ class Fit:
         """Loads, fits, evaluates, and leaves a run folder."""
         check_address_space()
         limit = None if self.max_time is None else seconds_of(self.max_time)
+        if self.cluster.distributed and self.out is None:
+            raise ValueError("--distributed needs --out, a folder that all processes see.")
         if self.tensorboard:
             import_extra("tensorboardX", "tensorboard", "--tensorboard")
-        run = open_run(self.out or _next_free())
-        run.check(resume=self.resume)
-        folder = self._data_folder(run)
+        with self.cluster.joined():
+            shared = open_run(self.out or _next_free())
+            folder = self.cluster.first_then_others(lambda: self._begin_in(shared))
+            with self.cluster.own_run(shared) as run:
+                self._main(run, folder, limit)
+
+    def _begin_in(self, run: Run) -> pathlib.Path:
+        """Makes sure that the run folder will do, and returns the data folder."""
+        if is_first():
+            run.check(resume=self.resume)
+        return self._data_folder(run)
+
+    def _main(self, run: Run, folder: pathlib.Path, limit: float | None) -> None:
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
         say(f"data {folder}, run {run.folder}")
@@ -126,13 +141,16 @@ class Fit:
         batches, loss = make_batches(config, views, box), make_loss(config)
         optimizer = make_optimizer(config)
         about = {**self._about(run, folder), "fit": dataclasses.asdict(config)}
-        checkpoints = run.checkpoints(config.save_every, keep=config.keep, about=about)
+        checkpoints = run.checkpoints(
+            config.save_every, keep=config.keep, about=about, writes=is_first()
+        )
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
             state = _restored(checkpoints, start_state(scene, optimizer, extra=extra, key=key))
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
+        finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
         callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
         profiles = [Profile(run.folder / "profile")] if self.profile else []
 
@@ -151,7 +169,7 @@ class Fit:
                     deadline=None if limit is None else _deadline(limit - finale.seconds),
                 )
 
-        return fit_to_the_end(go, run, checkpoints), finale
+        return fit_to_the_end(go, run, checkpoints, self.cluster.largest), finale
 
     def _about(self, run: Run, folder: pathlib.Path) -> dict[str, Any]:
         """What a run remembers beside its settings; data inside the run move with it."""

@@ -9,6 +9,7 @@ from ..fit import FitConfig, FitError, open_run, preset, TooLarge
 from ..io import FileError, MissingExtra
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
+from ._cluster import ends_together
 from ._convert import Convert
 from ._ending import Stopped
 from ._eval import Eval, remembered_data
@@ -31,6 +32,7 @@ _TO_MEND = (
 )
 
 
+@ends_together
 def main(arguments: list[str] | None = None) -> int:
     """The command line: `scenegraph fit`, `eval`, `table`, `render`, `convert`, ...
 
@@ -40,8 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     **Returns:**
 
-    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend;
-    130 or 143 when stopped by Ctrl-C or SIGTERM, after saving.
+    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend; 75
+    if another process of the same fit was lost; 130 or 143 when stopped by Ctrl-C or SIGTERM,
+    after saving.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()

@@ -12,6 +12,7 @@ from ._batches import (
     AbstractPixelChoice as AbstractPixelChoice,
     AllImages as AllImages,
     Batch as Batch,
+    Drawn as Drawn,
     RayBatches as RayBatches,
     SingleImage as SingleImage,
 )
@@ -33,6 +34,8 @@ from ._in_scene import CamerasInScene as CamerasInScene, Pixels as Pixels
 from ._listed import Listed as Listed, pixels_through as pixels_through
 from ._llff import llff_path as llff_path, load_llff as load_llff
 from ._multiscale import load_multiscale as load_multiscale
+from ._pixel_store import cache_folder as cache_folder, gather_pixels as gather_pixels
+from ._reader import Loader as Loader, PixelReader as PixelReader
 from ._transforms import (
     load_transforms as load_transforms,
     transforms_path as transforms_path,

@@ -2,13 +2,18 @@ import abc
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Key
 
-from .._typing import Array, Float, Int, Integer, RandomKey, Scalar
+from .._typing import Array, Float, Int, Integer, RandomKey, Scalar, UInt8
 from ..images import AbstractColorSpace
+from ..io import MappedArray
 from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray
 from ._annealing import Annealing
 from ._in_scene import Pixels
+from ._reader import PixelReader
 from ._views import Views
 
 
@@ -27,6 +32,26 @@ class Batch(AbstractModule):
     rgb: Float[Array, "rays 3"] = eqx.field(converter=as_float_leaf)
     lossmult: Float[Array, " rays"] = eqx.field(converter=as_float_leaf)
     background: Float[Array, "rays 3"] | None = None
+
+
+class Drawn(AbstractModule):
+    """Pixels that were drawn for a batch.
+
+    **Arguments:**
+
+    - `frame`: the number of each pixel's picture.
+    - `place`: its column and row.
+    - `values`: what the pictures show there; with `Annealing`, in a square about each.
+    """
+
+    frame: Int[Array, " rays"]
+    place: Int[Array, "rays 2"]
+    values: (
+        UInt8[Array, "rays channels"]
+        | Float[Array, "rays channels"]
+        | UInt8[Array, "rays window window channels"]
+        | Float[Array, "rays window window channels"]
+    )
 
 
 class AbstractPixelChoice(AbstractModule):
@@ -99,25 +124,95 @@ class RayBatches(AbstractModule):
 
         The batch.
         """
-        key = jax.random.fold_in(jax.random.key(seed), step)
-        pixel_key, backdrop_key = jax.random.split(key)
-        indices = self.choice(self.views, self.size, pixel_key)
-        behind = self.views.backdrop.behind(backdrop_key, self.size)
-        rgba, width, lossmult = self._pixels(indices, step)
+        return self.assemble(self.draw(seed, step), seed, step)
+
+    def draw(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Drawn:
+        """The pixels of one step.
+
+        **Arguments:**
+
+        - `seed`, `step`: as for `batch`.
+
+        **Returns:**
+
+        The pixels.
+
+        **Errors:**
+
+        `TypeError` inside of compiled functions, if the pixels are in a file: `fit` reads that.
+        """
+        file = self.views.pixels
+        if isinstance(file, MappedArray):
+            return self._read(file, seed, step)
+        indices = self.indices(seed, step)
+        frame, place = self.views.locate(indices)
+        places = indices
+        if self.annealing is not None:
+            sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[frame]
+            places = self.annealing.squares(self.views.starts()[frame], sizes, place)
+        return Drawn(frame, place, file[places])
+
+    def _read(
+        self, file: MappedArray, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Drawn:
+        if isinstance(seed, Tracer) or isinstance(step, Tracer):
+            raise TypeError("the pixels are in a file, which compiled functions cannot read.")
+        frame, place, rows = PixelReader(self).draw(int(seed), int(step))
+        return Drawn(*map(jnp.asarray, (frame, place, file.take(rows))))
+
+    def indices(
+        self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Int[Array, " rays"]:
+        """Which pixels of the flat list the batch of one step is of.
+
+        **Arguments:**
+
+        - `seed`, `step`: as for `batch`.
+
+        **Returns:**
+
+        The indices.
+        """
+        return self.choice(self.views, self.size, self._keys(seed, step)[0])
+
+    def assemble(
+        self, drawn: Drawn, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Batch:
+        """Makes a batch of its pixels.
+
+        **Arguments:**
+
+        - `drawn`: from `draw`.
+        - `seed`, `step`: as there.
+
+        **Returns:**
+
+        The batch.
+        """
+        behind = self.views.backdrop.behind(self._keys(seed, step)[1], self.size)
+        rgba, width, lossmult = self._pixels(drawn, step)
         rgb = self._convert(self.views.backdrop.compose(rgba, behind))
         behind = None if behind is None else self._convert(behind)
-        return Batch(self.views.rays(indices, width), rgb, lossmult, behind)
+        rays = self.views.rays_at(drawn.frame, drawn.place, width)
+        return Batch(rays, rgb, lossmult, behind)
+
+    def _keys(
+        self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Key[Array, " 2"]:
+        """For the pixels, and for what is behind them."""
+        return jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
 
     def _pixels(
-        self, indices: Int[Array, " rays"], step: Integer[Array, ""] | int
+        self, drawn: Drawn, step: Integer[Array, ""] | int
     ) -> tuple[Float[Array, "rays channels"], Scalar | float, Float[Array, " rays"]]:
         """What pixels show, how wide rays to them are, and how much each counts."""
-        lossmult = self.views.lossmult[self.views.frame_of(indices)]
+        values, lossmult = self.views.as_floats(drawn.values), self.views.lossmult[drawn.frame]
         if self.annealing is None:
-            return self.views.rgba(indices), 1.0, lossmult
+            return values, 1.0, lossmult
         width = self.annealing(step)
-        means, inside = self.views.means(indices, self.annealing, width)
-        return means, width, lossmult * inside
+        sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[drawn.frame]
+        inside = self.annealing.inside(sizes, drawn.place, width)
+        return self.annealing.mean(values, width), width, lossmult * inside
 
     def _convert(self, rgb: Float[Array, "rays 3"]) -> Float[Array, "rays 3"]:
         """From the pictures' numbers to the scene's."""

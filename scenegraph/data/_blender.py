@@ -12,7 +12,7 @@ from ..cameras import focal_from_fov, PerspectiveCamera
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._bounds import depth_range
-from ._listing import check_alike, read_blender_listing, read_pictures, shrink_pictures
+from ._listing import gather_pictures, read_blender_listing
 from ._views import Views
 
 
@@ -25,6 +25,7 @@ def load_blender(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
 ) -> Views:
     """Loads one split of a Blender data set.
 
@@ -39,6 +40,8 @@ def load_blender(
     - `backdrop`: what RGBA pictures are put on; white by default.
     - `straight_alpha`: average colours without weighting them by opacity, as the published
       mip-NeRF code does.
+    - `memory_map`: whether the pixels stay in a file, and are read as they are needed; by default
+      if they would take more than a quarter of the memory that is free.
 
     **Returns:**
 
@@ -50,13 +53,15 @@ def load_blender(
     """
     listing = pathlib.Path(folder) / f"transforms_{split}.json"
     fov_x, frames = read_blender_listing(listing)
-    files = [frame.picture for frame in frames]
-    pictures = read_pictures(files)
-    check_alike(files, pictures)
-    pictures = shrink_pictures(pictures, downscale, straight_alpha=straight_alpha)
+    pixels, sizes = gather_pictures(
+        [frame.picture for frame in frames],
+        downscale,
+        straight_alpha=straight_alpha,
+        memory_map=memory_map,
+    )
     poses = np.stack([frame.pose for frame in frames]).astype(np.float32)
     near, far = depth_range(poses, near, far)
-    height, width, channels = pictures[0].shape
+    width, height = map(int, sizes[0] // downscale)
     focal = focal_from_fov(fov_x, width)
 
     @jax.jit
@@ -67,7 +72,7 @@ def load_blender(
         return jax.vmap(camera)(poses)
 
     return Views(
-        jnp.asarray(np.stack(pictures).reshape(-1, channels)),
+        pixels,
         cameras(poses),
         jnp.full(len(frames), width),
         jnp.full(len(frames), height),

@@ -1,6 +1,7 @@
 """Where the scene is, worked out from cameras and opacities alone."""
 
 import math
+from collections.abc import Iterator
 
 import equinox as eqx
 import jax
@@ -164,21 +165,21 @@ def _all_lines(views: Views, pixels: Float[Array, "frames 2"]) -> tuple[Array, A
 
 
 def _has_empty_pixels(views: Views) -> bool:
+    return not all(np.all(visible) for visible in _visible(views))
+
+
+def _visible(views: Views) -> Iterator[np.ndarray]:
+    """Picture by picture, which of its pixels show anything: all opacities may be too many."""
     alpha = views.pixels[:, 3]
-    limit = 255 * _VISIBLE if views.pixels.dtype == jnp.uint8 else _VISIBLE
-    return bool(jnp.any(alpha <= limit))
+    alpha = alpha if isinstance(alpha, np.ndarray) else np.asarray(alpha)
+    limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
+    for frame, (width, height) in enumerate(zip(views.widths, views.heights, strict=True)):
+        yield np.asarray(alpha[views.part(frame)]).reshape(int(height), int(width)) > limit
 
 
 def _masks(views: Views, cells: int) -> list[np.ndarray]:
     """For every picture, the cells of a coarse raster in which anything is visible."""
-    alpha = np.asarray(views.pixels[:, 3])
-    limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
-    masks, start = [], 0
-    for width, height in zip(np.asarray(views.widths), np.asarray(views.heights), strict=True):
-        seen = alpha[start : start + width * height].reshape(height, width) > limit
-        masks.append(_pool(seen, max(1, width // (2 * cells))))
-        start += width * height
-    return masks
+    return [_pool(seen, max(1, seen.shape[1] // (2 * cells))) for seen in _visible(views)]
 
 
 def _pool(seen: np.ndarray, block: int) -> np.ndarray:

@@ -119,6 +119,7 @@ def load_data(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
     **options: Any,
 ) -> Views:
     """Loads one split of a data folder, whatever its format.
@@ -127,8 +128,8 @@ def load_data(
 
     - `folder`: in Blender's, the multiscale, LLFF's or nerfstudio's format.
     - `split`: `train`, `test`, or another that the folder has.
-    - `downscale`, `near`, `far`, `backdrop`, `straight_alpha`: as in the loaders. Keyword only, as
-      is all that follows.
+    - `downscale`, `near`, `far`, `backdrop`, `straight_alpha`, `memory_map`: as in the loaders.
+      Keyword only, as is all that follows.
     - `options`: what only the loader of the folder's format knows.
 
     **Returns:**
@@ -152,5 +153,6 @@ def load_data(
         far=far,
         backdrop=backdrop,
         straight_alpha=straight_alpha,
+        memory_map=memory_map,
         **options,
     )

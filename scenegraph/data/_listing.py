@@ -2,13 +2,14 @@
 
 import math
 import pathlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import Int
 from ..images import shrink
 from ..io import FileError, read_json, read_picture
+from ._pixel_store import gather_pixels, Pixels
 
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
@@ -163,73 +164,47 @@ def as_pose(where: str, key: str, value: Any) -> np.ndarray:
     return pose
 
 
-def read_pictures(files: list[pathlib.Path]) -> list[np.ndarray]:
-    """Reads pictures, several at a time.
+def gather_pictures(
+    files: list[pathlib.Path],
+    factor: int,
+    *,
+    straight_alpha: bool,
+    memory_map: bool | None,
+    one_size: bool = True,
+) -> tuple[Pixels, Int[np.ndarray, "frames 2"]]:
+    """Reads pictures into one flat list, averaged over blocks.
 
     **Arguments:**
 
     - `files`: their paths.
+    - `factor`: pixels a side of the blocks; 1 for pictures as they are.
+    - `straight_alpha`: average colours without weighting them by opacity. Keyword only, as is all
+      that follows.
+    - `memory_map`, `one_size`: as for `gather_pixels`.
 
     **Returns:**
 
-    Arrays of bytes.
+    The list, of bytes or of floating numbers between 0 and 1; and width and height of every
+    picture's file, which `factor` divides but for a rest that is cut off.
 
     **Errors:**
 
-    `FileError` for one that is missing or damaged, or that has not as many channels as the first.
+    `FileError` for a picture that is missing, damaged or unlike the first; `ValueError` for a
+    factor that leaves no pixel.
     """
-    with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(read_picture, files))
-    for file, picture in zip(files, pictures, strict=True):
-        if picture.shape[2] != pictures[0].shape[2]:
-            raise FileError(
-                f"{file} has shape {picture.shape} (height, width, channels); the first picture, "
-                f"{files[0]}, has {pictures[0].shape}. All must have as many channels."
-            )
-    return pictures
 
-
-def check_alike(files: list[pathlib.Path], pictures: list[np.ndarray]) -> None:
-    """Refuses pictures of different sizes.
-
-    **Arguments:**
-
-    - `files`: their paths.
-    - `pictures`: what they hold.
-
-    **Errors:**
-
-    `FileError` that names the first picture of another size.
-    """
-    for file, picture in zip(files, pictures, strict=True):
-        if picture.shape != pictures[0].shape:
-            raise FileError(
-                f"{file} has shape {picture.shape} (height, width, channels); the first picture, "
-                f"{files[0]}, has {pictures[0].shape}. All must be alike."
-            )
-
-
-def shrink_pictures(
-    pictures: list[np.ndarray], factor: int, *, straight_alpha: bool
-) -> list[np.ndarray]:
-    """Averages pictures over blocks, several at a time.
-
-    **Arguments:**
-
-    - `pictures`: of bytes.
-    - `factor`: pixels a side of the blocks; 1 gives the pictures back.
-    - `straight_alpha`: average colours without weighting them by opacity. Keyword only argument.
-
-    **Returns:**
-
-    Bytes, or floating numbers between 0 and 1.
-    """
-    if factor == 1:
-        return pictures
-
-    def one(picture: np.ndarray) -> np.ndarray:
+    def shrunk(picture: np.ndarray) -> np.ndarray:
+        if factor == 1:
+            return picture
         scaled = picture.astype(np.float32) / np.float32(255)
         return shrink(scaled, factor, straight_alpha=straight_alpha)
 
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(one, pictures))
+    pixels, shapes = gather_pixels(
+        files,
+        lambda index: read_picture(files[index]),
+        shrunk,
+        settings=f"{factor} {straight_alpha}",
+        memory_map=memory_map,
+        one_size=one_size,
+    )
+    return pixels, np.asarray([(width, height) for height, width, _ in shapes])

@@ -23,11 +23,9 @@ from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._listing import (
     as_pose,
-    check_alike,
+    gather_pictures,
     picture_path,
     PICTURES,
-    read_pictures,
-    shrink_pictures,
 )
 from ._views import Views
 
@@ -67,6 +65,7 @@ def load_llff(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
     hold_every: int = 8,
     ndc: bool = True,
     spherify: bool = False,
@@ -87,7 +86,7 @@ def load_llff(
     - `near`, `far`: of the cameras; by default 0 and 1 in NDC, else what the bounds of the file
       allow for.
     - `backdrop`: what pictures with opacity are put on; white by default.
-    - `straight_alpha`: how blocks are averaged, as in `load_blender`.
+    - `straight_alpha`, `memory_map`: as in `load_blender`.
     - `hold_every`: for another number than eight.
     - `ndc`: bend space so that all in front of the cameras fits into a cube (`NDCCamera`).
     - `spherify`: for cameras that look inwards from all around: scale the world to the unit sphere
@@ -110,16 +109,16 @@ def load_llff(
     chosen = _choose(folder, split, hold_every, len(scene.poses))
     files, factor = _find_pictures(folder, downscale, len(scene.poses))
     files = [files[index] for index in chosen]
-    pictures = read_pictures(files)
-    check_alike(files, pictures)
-    pictures = shrink_pictures(pictures, factor, straight_alpha=straight_alpha)
-    height, width, channels = pictures[0].shape
+    pixels, sizes = gather_pictures(
+        files, factor, straight_alpha=straight_alpha, memory_map=memory_map
+    )
+    width, height = map(int, sizes[0] // factor)
     _check_size(folder, files[0], width, height, scene, downscale)
     limits = _limits(scene, near, far, ndc=ndc and not spherify)
     focal = scene.focal / downscale
     optics = _Optics(width, height, focal, *limits, ndc and not spherify, published_radii)
     return Views(
-        jnp.asarray(np.stack(pictures).reshape(-1, channels)),
+        pixels,
         jax.jit(jax.vmap(lambda pose: _camera(pose, optics)))(scene.poses[chosen]),
         jnp.full(len(files), width),
         jnp.full(len(files), height),

@@ -14,7 +14,7 @@ from ..io import FileError, read_json
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._convert_multiscale import MULTISCALE_LISTING
-from ._listing import as_pose, picture_path, read_pictures, shrink_pictures
+from ._listing import as_pose, gather_pictures, picture_path
 from ._views import Views
 
 
@@ -30,6 +30,7 @@ def load_multiscale(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
 ) -> Views:
     """Loads one split of a multiscale data set: every picture has its own size and focal length.
 
@@ -41,7 +42,7 @@ def load_multiscale(
       is all that follows.
     - `near`, `far`: of the cameras; by default those of the file.
     - `backdrop`: what RGBA pictures are put on; white by default.
-    - `straight_alpha`: how `downscale` averages, as in `load_blender`.
+    - `straight_alpha`, `memory_map`: as in `load_blender`.
 
     **Returns:**
 
@@ -58,19 +59,21 @@ def load_multiscale(
     columns = _read_listing(listing, split)
     files, poses, lenses = _each(listing, split, columns)
     numbers = {name: _numbers(listing, split, name, columns[name]) for name in _NUMBERS}
-    pictures = read_pictures(files)
-    _check_sizes(listing, files, pictures, numbers)
-    pictures = shrink_pictures(pictures, downscale, straight_alpha=straight_alpha)
+    pixels, sizes = gather_pictures(
+        files, downscale, straight_alpha=straight_alpha, memory_map=memory_map, one_size=False
+    )
+    _check_sizes(listing, files, sizes, numbers)
+    sizes = sizes // downscale
+    width, height = map(int, sizes[0])
     near_far = [
         numbers[name] if given is None else np.full(len(files), given)
         for name, given in {"near": near, "far": far}.items()
     ]
-    height, width, channels = pictures[0].shape
     return Views(
-        jnp.asarray(np.concatenate([picture.reshape(-1, channels) for picture in pictures])),
+        pixels,
         _cameras(width, height, poses, lenses / downscale, *near_far),
-        jnp.asarray([picture.shape[1] for picture in pictures]),
-        jnp.asarray([picture.shape[0] for picture in pictures]),
+        jnp.asarray(sizes[:, 0]),
+        jnp.asarray(sizes[:, 1]),
         numbers["lossmult"].astype(np.float32),
         Solid() if backdrop is None else backdrop,
         tuple(columns["file_path"]),
@@ -191,13 +194,12 @@ def _lens(where: str, value: Any) -> np.ndarray:
 def _check_sizes(
     path: pathlib.Path,
     files: list[pathlib.Path],
-    pictures: list[np.ndarray],
+    sizes: np.ndarray,
     numbers: dict[str, np.ndarray],
 ) -> None:
-    sizes = zip(numbers["width"].astype(int), numbers["height"].astype(int), strict=True)
-    for file, picture, (width, height) in zip(files, pictures, sizes, strict=True):
-        if picture.shape[:2] != (height, width):
+    expected = np.stack([numbers["width"], numbers["height"]], axis=-1).astype(int)
+    for file, size, said in zip(files, sizes, expected, strict=True):
+        if (size != said).any():
             raise FileError(
-                f"{file} has {picture.shape[1]}x{picture.shape[0]} pixels; {path} says "
-                f"{width}x{height}."
+                f"{file} has {size[0]}x{size[1]} pixels; {path} says {said[0]}x{said[1]}."
             )

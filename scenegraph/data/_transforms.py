@@ -11,13 +11,7 @@ from ..io import FileError
 from ._backdrops import AbstractBackdrop, Solid
 from ._bounds import depth_range
 from ._lenses import camera_kind, Lens, make_cameras, read_lens
-from ._listing import (
-    Frame,
-    read_frame,
-    read_frames_listing,
-    read_pictures,
-    shrink_pictures,
-)
+from ._listing import Frame, gather_pictures, read_frame, read_frames_listing
 from ._views import Views
 
 
@@ -44,6 +38,7 @@ def load_transforms(
     far: float | None = None,
     backdrop: AbstractBackdrop | None = None,
     straight_alpha: bool = False,
+    memory_map: bool | None = None,
     hold_every: int = 8,
 ) -> Views:
     """Loads one split of a data set in the format of nerfstudio and instant-ngp.
@@ -63,7 +58,7 @@ def load_transforms(
     - `near`, `far`: of the cameras, in world units; by default wide about all that the cameras
       look at, for scenes whose volumes have bounds.
     - `backdrop`: what RGBA pictures are put on; white by default.
-    - `straight_alpha`: how `downscale` averages, as in `load_blender`.
+    - `straight_alpha`, `memory_map`: as in `load_blender`.
     - `hold_every`: for another number than eight.
 
     **Returns:**
@@ -82,24 +77,29 @@ def load_transforms(
     listing = read_frames_listing(path)
     views = _read_views(path, listing)
     chosen = _choose(path, listing, views, split, hold_every)
-    full = read_pictures([view.frame.picture for view in chosen])
-    pictures = shrink_pictures(full, downscale, straight_alpha=straight_alpha)
-    pixels = [v.lens.pixels(x.shape[1], x.shape[0]) for v, x in zip(chosen, full, strict=True)]
-    height, width, channels = pictures[0].shape
+    pixels, full = gather_pictures(
+        [view.frame.picture for view in chosen],
+        downscale,
+        straight_alpha=straight_alpha,
+        memory_map=memory_map,
+        one_size=False,
+    )
+    lenses = [view.lens.pixels(*map(int, size)) for view, size in zip(chosen, full, strict=True)]
+    sizes = full // downscale
     cameras = make_cameras(
         camera_kind([view.lens for view in views]),
         [view.lens for view in chosen],
         np.stack([view.frame.pose for view in chosen]),
-        np.stack(pixels) / downscale,
-        (width, height),
+        np.stack(lenses) / downscale,
+        (int(sizes[0, 0]), int(sizes[0, 1])),
         depth_range(np.stack([view.frame.pose for view in views]), near, far),
     )
     return Views(
-        jnp.asarray(np.concatenate([picture.reshape(-1, channels) for picture in pictures])),
+        pixels,
         cameras,
-        jnp.asarray([picture.shape[1] for picture in pictures]),
-        jnp.asarray([picture.shape[0] for picture in pictures]),
-        jnp.ones(len(pictures)),
+        jnp.asarray(sizes[:, 0]),
+        jnp.asarray(sizes[:, 1]),
+        jnp.ones(len(sizes)),
         Solid() if backdrop is None else backdrop,
         tuple(view.frame.name for view in chosen),
     )

@@ -3,11 +3,13 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Bool, Float, Int, Scalar, ScalarLike, UInt8
 from ..cameras import AbstractCamera, pixel_centres
 from ..images import AbstractColorSpace, Image, SRGB
+from ..io import MappedArray
 from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray, widen
 from ._annealing import Annealing
@@ -21,7 +23,7 @@ class Views(AbstractModule):
     **Arguments:**
 
     - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row; bytes, or
-      floating numbers between 0 and 1.
+      floating numbers between 0 and 1; in memory or in a file.
     - `cameras`: one camera whose leaves have a leading axis `frames`; or the paths of cameras in
       the scene. Its static size is that of the first picture.
     - `widths`, `heights`: of the pictures, in pixels; they may differ.
@@ -31,7 +33,7 @@ class Views(AbstractModule):
     - `space`: which numbers the pixels are.
     """
 
-    pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"]
+    pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
     cameras: AbstractCamera | CamerasInScene
     widths: Int[Array, " frames"]
     heights: Int[Array, " frames"]
@@ -81,7 +83,7 @@ class Views(AbstractModule):
         sizes = self.widths * self.heights
         return jnp.cumsum(sizes) - sizes
 
-    def rgba(self, indices: Int[Array, " rays"]) -> Float[Array, "rays channels"]:
+    def rgba(self, indices: Int[Array, "*rays"]) -> Float[Array, "*rays channels"]:
         """Pixels of the flat list as numbers between 0 and 1.
 
         **Arguments:**
@@ -92,7 +94,23 @@ class Views(AbstractModule):
 
         Straight colours, with opacity if the pictures have it.
         """
-        values = self.pixels[indices]
+        if isinstance(self.pixels, MappedArray):
+            return self.as_floats(jnp.asarray(self.pixels.take(np.asarray(indices))))
+        return self.as_floats(self.pixels[indices])
+
+    def as_floats(
+        self, values: UInt8[Array, "*rays channels"] | Float[Array, "*rays channels"]
+    ) -> Float[Array, "*rays channels"]:
+        """Pixels as numbers between 0 and 1.
+
+        **Arguments:**
+
+        - `values`: as the pictures have them.
+
+        **Returns:**
+
+        The numbers.
+        """
         return values / 255.0 if self.pixels.dtype == jnp.uint8 else values
 
     def rays(self, indices: Int[Array, " rays"], width: ScalarLike = 1.0) -> Ray | Pixels:
@@ -107,11 +125,28 @@ class Views(AbstractModule):
 
         Rays with one leading axis; or, for cameras in the scene, what they can be made from.
         """
-        frames, centres = jax.vmap(self._locate, (0, None))(indices, self.starts())
+        return self.rays_at(*self.locate(indices), width)
+
+    def rays_at(
+        self, frame: Int[Array, " rays"], place: Int[Array, "rays 2"], width: ScalarLike = 1.0
+    ) -> Ray | Pixels:
+        """The cones through pixels.
+
+        **Arguments:**
+
+        - `frame`: the number of each pixel's picture.
+        - `place`: its column and row.
+        - `width`: of the cones, in pixels.
+
+        **Returns:**
+
+        As `rays`.
+        """
+        centres = place + 0.5
         if isinstance(self.cameras, CamerasInScene):
-            widths = jnp.full(indices.shape, width, centres.dtype)
-            return Pixels(frames, centres, widths, self.cameras.paths)
-        rays = jax.vmap(lambda frame, pixel: self.camera(frame).ray(pixel))(frames, centres)
+            widths = jnp.full(frame.shape, width, centres.dtype)
+            return Pixels(frame, centres, widths, self.cameras.paths)
+        rays = jax.vmap(lambda frame, pixel: self.camera(frame).ray(pixel))(frame, centres)
         return widen(rays, width)
 
     def means(
@@ -129,21 +164,27 @@ class Views(AbstractModule):
 
         The means, and whether the whole square lies in the picture.
         """
-        shares, starts = annealing.shares(width), self.starts()
-        away = jnp.arange(-annealing.reach, annealing.reach + 1)
+        frame, place = self.locate(indices)
+        sizes = jnp.stack([self.widths, self.heights], axis=-1)[frame]
+        squares = self.rgba(annealing.squares(self.starts()[frame], sizes, place))
+        return annealing.mean(squares, width), annealing.inside(sizes, place, width)
 
-        def mean(index: Int[Array, ""]) -> tuple[Float[Array, " channels"], Bool[Array, ""]]:
-            frame, centre = self._locate(index, starts)
-            size = jnp.stack([self.widths[frame], self.heights[frame]])
-            inside = jnp.all((centre - width / 2 >= 0) & (centre + width / 2 <= size))
-            column, row = (centre - 0.5).astype(int)
-            columns = jnp.clip(column + away, 0, size[0] - 1)
-            rows = jnp.clip(row + away, 0, size[1] - 1)
-            places = starts[frame] + rows[:, None] * size[0] + columns
-            square = self.rgba(places.reshape(-1)).reshape(*places.shape, -1)
-            return jnp.einsum("i,j,ijc->c", shares, shares, square), inside
+    def locate(
+        self, indices: Int[Array, " rays"]
+    ) -> tuple[Int[Array, " rays"], Int[Array, "rays 2"]]:
+        """Where pixels of the flat list are.
 
-        return jax.vmap(mean)(indices)
+        **Arguments:**
+
+        - `indices`: in the flat list.
+
+        **Returns:**
+
+        The numbers of their pictures, and their columns and rows.
+        """
+        frame = self.frame_of(indices)
+        row, column = jnp.divmod(indices - self.starts()[frame], self.widths[frame])
+        return frame, jnp.stack([column, row], axis=-1)
 
     def frame_of(self, indices: Int[Array, " rays"]) -> Int[Array, " rays"]:
         """Which picture each pixel of the flat list belongs to.
@@ -170,16 +211,25 @@ class Views(AbstractModule):
         The picture, with its opacity if known.
         """
         width, height = int(self.widths[frame]), int(self.heights[frame])
-        rgba = self.rgba(self.starts()[frame] + jnp.arange(width * height))
+        rgba = self.as_floats(jnp.asarray(self.pixels[self.part(frame)]))
         rgb = self.backdrop.compose(rgba, None).reshape(height, width, 3)
         alpha = rgba[:, 3].reshape(height, width) if rgba.shape[1] == 4 else None
         return Image(rgb, alpha=alpha)
 
-    def _locate(self, index: Int[Array, ""], starts: Int[Array, " frames"]):
-        """The picture and the pixel centre that a flat index stands for."""
-        frame = jnp.searchsorted(starts, index, side="right") - 1
-        row, column = jnp.divmod(index - starts[frame], self.widths[frame])
-        return frame, jnp.stack([column, row]) + 0.5
+    def part(self, frame: int) -> slice:
+        """The part of the flat list that is one picture.
+
+        **Arguments:**
+
+        - `frame`: its number.
+
+        **Returns:**
+
+        The slice.
+        """
+        # In 64 bits: a file may hold more pixels than JAX can count.
+        ends = np.cumsum(np.asarray(self.widths, np.int64) * np.asarray(self.heights))
+        return slice(int(ends[frame - 1]) if frame else 0, int(ends[frame]))
 
 
 def views(

@@ -12,6 +12,8 @@ from ._positional import AbstractEncoding
 
 
 _INITIAL = 0.1
+# A longer table has some rows to spare, so that many devices can have equal parts of it.
+_LONG, _PARTS = 2**20, 2**8
 
 
 class Grid(AbstractEncoding):
@@ -61,7 +63,8 @@ class Grid(AbstractEncoding):
         if capacity < 1 or capacity & (capacity - 1):
             raise ValueError(f"`capacity` must be a power of two; got {capacity}.")
         self.resolutions, self.capacity = tuple(resolutions), capacity
-        shape = sum(self._sizes()), features
+        rows = sum(self._sizes())
+        shape = rows if rows < _LONG else -(-rows // _PARTS) * _PARTS, features
         self.table = jax.random.uniform(key, shape, minval=-_INITIAL, maxval=_INITIAL)
 
     @property

@@ -24,6 +24,7 @@ from ._fit import (
     FitResult as FitResult,
     History as History,
 )
+from ._layout import gather_whole as gather_whole, Layout as Layout
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._markup import latex as latex, markdown as markdown, Table as Table
 from ._measures import find_measures as find_measures, Measures as Measures

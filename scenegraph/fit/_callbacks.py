@@ -20,6 +20,7 @@ class Progress:
     - `info`: what the last step told.
     - `seconds`: since the fit began, compilation included.
     - `rate`: steps a second, lately.
+    - `first`: whether this is the first process of the fit, which alone should write files.
     """
 
     step: int
@@ -27,6 +28,7 @@ class Progress:
     info: StepInfo
     seconds: float
     rate: float
+    first: bool = True
 
     @property
     def state(self) -> FitState:
@@ -45,7 +47,11 @@ class Progress:
 
 
 class AbstractCallback(abc.ABC):
-    """Something to do every so many steps; it may end the fit."""
+    """Something to do every so many steps; it may end the fit.
+
+    Where several processes fit together, it is called in all of them, and ends the fit if any of
+    them wishes so.
+    """
 
     every: int
 
@@ -88,7 +94,8 @@ class JsonLines(AbstractCallback):
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }
-        append_json(self.path, line)
+        if progress.first:
+            append_json(self.path, line)
         return False
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..io import DamagedFile, FileError, PART
 from ._callbacks import AbstractCallback, Progress
 from ._checkpoint import load_state, Snapshot, take_snapshot
+from ._layout import gather_whole
 from ._state import FitState
 
 
@@ -39,6 +40,8 @@ class Checkpoints(AbstractCallback):
     - `keep`: how many of the newest stay; at least one. Keyword only, as is all that follows.
     - `about`: anything to remember in them that JSON can hold.
     - `also`: called by the thread with every snapshot that it has written.
+    - `writes`: false in all but one of several processes that fit together: they only hand over
+      their parts of arrays that none has whole. All must save at the same steps.
 
     Example: at the end of the `with` statement, all is on the disk.
 
@@ -59,11 +62,12 @@ class Checkpoints(AbstractCallback):
         keep: int = 3,
         about: dict[str, Any] | None = None,
         also: Callable[[Snapshot], Any] | None = None,
+        writes: bool = True,
     ):
         if keep < 1 or period < 0:
             raise ValueError(f"at least one checkpoint has to stay; got {keep=}, {period=}.")
         self.folder, self.period, self.keep = pathlib.Path(folder), period, keep
-        self.about, self.also = about or {}, also
+        self.about, self.also, self.writes = about or {}, also, writes
         self._pool = ThreadPoolExecutor(1, "checkpoints")
         self._writing: Future | None = None
         self._newest: int | None = None
@@ -96,8 +100,8 @@ class Checkpoints(AbstractCallback):
         `FileError` if the checkpoint before could not be written.
         """
         self.wait()
-        step = int(state.step)
-        if step == self._newest and psnr is None:
+        state, step = gather_whole(state), int(state.step)
+        if not self.writes or (step == self._newest and psnr is None):
             return
         snapshot, self._newest = take_snapshot(state), step
         self._writing = self._pool.submit(self._write, snapshot, step, psnr)
@@ -111,7 +115,8 @@ class Checkpoints(AbstractCallback):
         - `psnr`: its score, in decibels.
         """
         self.wait()
-        best = _best(self._files())
+        # Before anything is decided that only the process that writes can know.
+        state, best = gather_whole(state), _best(self._files())
         if best is None or best.psnr is None or psnr > best.psnr:
             self.save(state, psnr=psnr)
 

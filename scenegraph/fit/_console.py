@@ -18,8 +18,9 @@ class Console(AbstractCallback):
     rays: int = 0
 
     def __call__(self, progress: Progress) -> bool:
-        sys.stderr.write(progress_line(progress, self.rays) + "\n")
-        sys.stderr.flush()
+        if progress.first:
+            sys.stderr.write(progress_line(progress, self.rays) + "\n")
+            sys.stderr.flush()
         return False
 
 

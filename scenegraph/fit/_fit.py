@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import time
 from collections import deque
@@ -10,15 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .._typing import Array, Float, Int, PyTree, RandomKey
+from .._typing import Array, Device, Float, Int, PyTree, RandomKey
 from ..data import Annealing, RayBatches, Views
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..render import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene
+from ._agree import Agreement, check_alike
 from ._callbacks import AbstractCallback, Deadline, Progress
+from ._feed import Feed
 from ._flat import Flat, flatten
+from ._layout import as_layout, Layout
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
 from ._room import (
@@ -98,6 +102,7 @@ def fit(
     state: FitState | None = None,
     deadline: Deadline | None = None,
     annealing: Annealing | None = None,
+    devices: Sequence[Device] | Layout | None = None,
 ) -> FitResult:
     """Fits any leaves of a scene to pictures, or of any Module to anything.
 
@@ -117,6 +122,9 @@ def fit(
     - `state`: to go on from, instead of starting at `scene`.
     - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
     - `annealing`: begins with wide cones; for `Views`.
+    - `devices`: that share the rays of a batch; by default all of this process, or of all
+      processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
+      does not depend on them, but for rounding.
 
     **Returns:**
 
@@ -128,20 +136,26 @@ def fit(
     steps change nothing. `ValueError` for a path that matches nothing. `TooLarge`, a `MemoryError`,
     before the first step, if there is not the memory for one.
     """
-    batches = _batches(scene, views_or_batches, annealing)
+    batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
+    if isinstance(objective, RenderLoss):
+        objective = dataclasses.replace(objective, mesh=layout.mesh)
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
     if isinstance(scene, Scene):
         check_scene(scene)
-    objective = first_room(objective, state, batches)
-    begin = dataclasses.replace(state, room=room_of(objective))
-    advance = _Advance(batches, objective, optimizer, chosen)
-    if int(begin.step) < steps:
-        advance = fit_into_memory(advance, flatten(begin))
-    result = _run(begin, advance, steps, callbacks, deadline)
+    check_alike(layout, state, batches)
+    batches, begin = layout.copy(batches), layout.place(state)
+    objective = first_room(objective, begin, batches)
+    begin = layout.place(dataclasses.replace(begin, room=room_of(objective)))
+    agree = Agreement(layout)
+    with contextlib.closing(Feed(batches, layout, state.key)) as feed:
+        advance = _Advance(feed, objective, optimizer, chosen)
+        if int(begin.step) < steps:
+            advance = fit_into_memory(advance, flatten(begin), least=agree.least)
+        result = _run(begin, advance, agree, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -157,89 +171,91 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
 
 
 class _Advance:
-    """One compiled step: makes the batch and takes the step, all on the device."""
+    """One compiled step, which all devices take together."""
 
-    def __init__(self, batches: Any, loss: Any, optimizer: Any, trainable: PyTree):
-        self.parts = batches, loss, optimizer, trainable
-        self.room = room_of(loss)
-        self._batches, self._others = flatten(batches), flatten((loss, optimizer, trainable))
+    def __init__(self, feed: Feed, loss: Any, optimizer: Any, trainable: PyTree):
+        self.parts = feed, loss, optimizer, trainable
+        self.layout, self.room = feed.layout, room_of(loss)
+        others = self.layout.copy((loss, optimizer, trainable))
+        self._feed, self._others = feed, flatten((*others, self.layout))
 
-    def __call__(self, state: Flat, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
-        batch = _batch(self._batches, state)
-        return _step(self._others, state, batch, np.float32(horizon))
+    def __call__(self, state: Flat, number: int, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
+        return _step(self._others, state, self._feed(state, number), np.float32(horizon))
 
     def needs(self, state: Flat) -> Needs | None:
-        batch = jax.eval_shape(_batch, self._batches, state)
+        batch = self._feed.shapes(state, int(state.tree.step))
         step = _step.lower(self._others, state, batch, np.float32(0)).compile()
-        return needs_of(step, batch)
+        return needs_of(step, batch, self.layout.sharers())
 
     def in_smaller_blocks(self, times: int) -> "_Advance | None":
-        batches, loss, *others = self.parts
+        feed, loss, *others = self.parts
         smaller = loss.in_smaller_blocks(times) if isinstance(loss, RenderLoss) else None
-        return None if smaller is None else _Advance(batches, smaller, *others)
+        return None if smaller is None else _Advance(feed, smaller, *others)
 
     def with_room_for(self, before: Flat, extra: PyTree, number: int) -> "_Advance":
         """The same, or with another budget for the samples, which is compiled once."""
         if not self.room or not is_short(extra, number):
             return self
-        batches, loss, *others = self.parts
+        feed, loss, *others = self.parts
         other = next_room(loss, before.tree)
-        return self if other is loss else _Advance(batches, other, *others)
+        return self if other is loss else _Advance(feed, other, *others)
 
-
-# Apart, because a step is compiled anew when the room for its samples changes.
-@jax.jit
-def _batch(batches: Flat, state: Flat) -> Flat:
-    key, number = state.tree.key, state.tree.step
-    seed = jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
-    return flatten(batches.tree.batch(seed, number))
+    def remember_room(self, state: Flat) -> Flat:
+        """The state, which tells a fit that goes on from it how much room there was."""
+        return flatten(self.layout.place(dataclasses.replace(state.tree, room=self.room)))
 
 
 @jax.jit
 def _step(parts: Flat, state: Flat, batch: Flat, horizon: Array) -> tuple[Flat, PyTree, StepInfo]:
-    loss, optimizer, trainable = parts.tree
+    loss, optimizer, trainable, layout = parts.tree
     before: FitState = state.tree
     before = dataclasses.replace(before, horizon=horizon.astype(before.horizon.dtype))
-    after, info = step(before, batch.tree, loss=loss, optimizer=optimizer, trainable=trainable)
+    new = step(before, batch.tree, loss=loss, optimizer=optimizer, trainable=trainable)
+    after, info = layout.keep(new)
     return flatten(after), eqx.filter(after.extra, eqx.is_array), info
 
 
 def _run(
     begin: FitState,
     advance: _Advance,
+    agree: Agreement,
     steps: int,
     callbacks: Sequence[AbstractCallback],
     deadline: Deadline | None,
 ) -> FitResult:
     clock, records, number = _Clock(), [], int(begin.step)
     state, extra, again = flatten(begin), begin.extra, looks_again(begin.model)
-    horizon, first = float(steps), number
+    horizon, start = float(steps), number
     stop = number >= steps
     while not stop:
         before, told = state, extra
-        state, extra, info = advance(state, horizon)
+        state, extra, info = advance(state, number, horizon)
         number += 1
         state = look_again(state, number) if again else state
         done = clock.tick(info)
         roomier = advance.with_room_for(before, told, number - 1)
         if roomier is not advance:
-            state = flatten(dataclasses.replace(state.tree, room=roomier.room))
-            advance = roomier
+            state, advance = roomier.remember_room(state), roomier
             clock.forget()
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)
+            horizon = agree.horizon(horizon, number, clock.rate)
         stop = number >= round(horizon)
-        _check(info if stop else done, state, advance.parts[-1], most=number - first)
+        _check(info if stop else done, state, advance.parts[-1], most=number - start)
         if stop or number % max(1, steps // 1000) == 0:
             records.append((number, info.loss, extra))
-        stop = _call_back(callbacks, Progress(number, state, info, clock.seconds, clock.rate), stop)
+        progress = Progress(number, state, info, clock.seconds, clock.rate, agree.first)
+        stop = _call_back(callbacks, progress, stop, agree)
     return FitResult(state.tree.model, state.tree, _history(records))
 
 
-def _call_back(callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool) -> bool:
+def _call_back(
+    callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool, agree: Agreement
+) -> bool:
     due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
     wishes = [callback(progress) for callback in due]
-    return stop or any(wishes)
+    seldom = any(callback.every > 1 for callback in due)
+    return stop or agree.stop(any(wishes), progress.step, progress.rate, now=seldom)
 
 
 def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) -> None:

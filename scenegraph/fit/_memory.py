@@ -1,10 +1,12 @@
 """How much memory there is, and how much a step needs: asked before the first one is taken."""
 
 import contextlib
+import math
 import os
 import pathlib
 import resource
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -48,13 +50,14 @@ class Needs(NamedTuple):
         return 2 * (self.state + self.batch) + self.temporary
 
 
-def needs_of(compiled: Any, batch: PyTree) -> Needs | None:
+def needs_of(compiled: Any, batch: PyTree, sharers: int = 1) -> Needs | None:
     """What a compiled step takes, as the compiler says.
 
     **Arguments:**
 
     - `compiled`: a step, compiled ahead of time.
     - `batch`: an argument of its, or the shapes of one.
+    - `sharers`: how many devices, each of which takes as much, share one memory.
 
     **Returns:**
 
@@ -66,11 +69,19 @@ def needs_of(compiled: Any, batch: PyTree) -> Needs | None:
         return None
     if analysis is None:
         return None
-    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(batch))
-    return Needs(analysis.output_size_in_bytes, size, analysis.temp_size_in_bytes)
+    size = sum(map(_on_one_device, jax.tree.leaves(batch)))
+    needs = analysis.output_size_in_bytes, size, analysis.temp_size_in_bytes
+    return Needs(*(sharers * needed for needed in needs))
 
 
-def fit_into_memory(step: Any, state: Any) -> Any:
+def _on_one_device(leaf: Any) -> int:
+    shape = leaf.shape if leaf.sharding is None else leaf.sharding.shard_shape(leaf.shape)
+    return math.prod(shape) * leaf.dtype.itemsize
+
+
+def fit_into_memory(
+    step: Any, state: Any, *, least: Callable[[float], float] = lambda size: size
+) -> Any:
     """A step that there is memory for, compiled.
 
     **Arguments:**
@@ -79,6 +90,8 @@ def fit_into_memory(step: Any, state: Any) -> Any:
       the compiler does not tell; `in_smaller_blocks(times)` returns the same step with so many
       times fewer rays worked on at a time, or `None` where that is not for us to choose.
     - `state`: to begin with.
+    - `least`: finds the least of what all processes of the fit have, so that they decide alike.
+      Keyword only argument.
 
     **Returns:**
 
@@ -90,6 +103,7 @@ def fit_into_memory(step: Any, state: Any) -> Any:
     """
     check_address_space(_COMPILER)
     needs, (free, where) = step.needs(state), free_memory()
+    free = int(least(free))
     for times in _SMALLER:
         if needs is None or needs.total() <= free:
             return step

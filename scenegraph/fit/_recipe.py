@@ -44,6 +44,8 @@ from ._schedule import LogLinear, mip_nerf_optimizer
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
 # Samples a ray to begin with; a fit finds what it needs.
 _BUDGET = 16
+# Of more pixels, a list would take more memory than it is worth: a gigabyte.
+_LISTED = 2**28
 _ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
 
 
@@ -75,6 +77,7 @@ def load_views(config: FitConfig, folder: str | os.PathLike, split: str) -> View
         far=config.far,
         backdrop=backdrop,
         straight_alpha=config.straight_alpha,
+        memory_map={"auto": None, "always": True, "never": False}[config.memory_map],
     )
     return views if config.area_weights else replace(views, lossmult=jnp.ones(views.frames))
 
@@ -140,7 +143,8 @@ def find_hull(
 def make_batches(
     config: FitConfig, views: Views, box: tuple[np.ndarray, np.ndarray] | None
 ) -> RayBatches:
-    """Random batches: only of pixels in which the box appears, if there is one.
+    """Random batches: only of pixels in which the box appears, if there is one, and unless there
+    are very many.
 
     **Arguments:**
 
@@ -155,7 +159,7 @@ def make_batches(
     choice: AbstractPixelChoice = AllImages()
     if config.batching == "single_image":
         choice = SingleImage()
-    elif box is not None:
+    elif box is not None and views.pixels.shape[0] <= _LISTED:
         choice = pixels_through(views, *box)
     return RayBatches(views, config.batch_size, choice)
 

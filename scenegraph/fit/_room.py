@@ -14,6 +14,7 @@ from ..losses import LossTerms
 from ..numerics import unfreeze
 from ..render import render_rays
 from ..scene import has_occupancy, refresh_occupancy, Scene
+from ._feed import traceable
 from ._flat import Flat, flatten
 from ._loss import cones, RenderLoss
 from ._state import FitState
@@ -68,7 +69,8 @@ def first_room(loss: Any, state: FitState, batches: Any) -> Any:
     if int(state.room):
         integrator = with_room(_integrator(loss, state.model), int(state.room))
         return dataclasses.replace(loss, integrator=integrator)
-    return _with_room(loss, state.model, float(_asked(loss, state.model, batches, state.key)))
+    asked = _asked(loss, state.model, traceable(batches), state.key)
+    return _with_room(loss, state.model, float(asked))
 
 
 @eqx.filter_jit

@@ -75,13 +75,18 @@ class Run:
         return self.folder / "tensorboard"
 
     def checkpoints(
-        self, period: int = 0, *, keep: int = 1, about: dict[str, Any] | None = None
+        self,
+        period: int = 0,
+        *,
+        keep: int = 1,
+        about: dict[str, Any] | None = None,
+        writes: bool = True,
     ) -> Checkpoints:
         """The files in `checkpoints/`: all that is needed to go on.
 
         **Arguments:**
 
-        - `period`, `keep`, `about`: as for `Checkpoints`.
+        - `period`, `keep`, `about`, `writes`: as for `Checkpoints`.
 
         **Returns:**
 
@@ -92,7 +97,7 @@ class Run:
             save(snapshot.state.model, self.folder / SCENE_FILE)
 
         folder = self.folder / "checkpoints"
-        return Checkpoints(folder, period, keep=keep, about=about, also=save_scene)
+        return Checkpoints(folder, period, keep=keep, about=about, also=save_scene, writes=writes)
 
     def check(self, *, resume: bool) -> None:
         """Makes sure that the folder can be written to; writes nothing.

@@ -25,6 +25,12 @@ from ._json import (
     read_json as read_json,
     write_json as write_json,
 )
+from ._mapped import (
+    MappedArray as MappedArray,
+    open_mapped as open_mapped,
+    require_room as require_room,
+    write_mapped as write_mapped,
+)
 from ._pictures import (
     read_picture as read_picture,
     require_video as require_video,

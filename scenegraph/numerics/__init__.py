@@ -8,6 +8,15 @@ from ._coverage import (
     polygon_coverage as polygon_coverage,
     slab_coverage as slab_coverage,
 )
+from ._devices import (
+    cut_over as cut_over,
+    device_mesh as device_mesh,
+    map_over_devices as map_over_devices,
+    mesh_of as mesh_of,
+    pad_rows as pad_rows,
+    sum_over_devices as sum_over_devices,
+    whole_on as whole_on,
+)
 from ._filtered import (
     filtered_sqrt as filtered_sqrt,
     filtered_square_wave as filtered_square_wave,

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -49,7 +50,7 @@ def check_scene(scene: Scene) -> None:
     if is_traced(scene):
         return
     leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
-    if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
+    if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
     if not is_lit(scene.root) and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
@@ -83,11 +84,18 @@ def _depth() -> int:
     return depth
 
 
+def _is_finite(leaf: Array) -> bool:
+    # Of what is cut over several processes, none has all.
+    if isinstance(leaf, jax.Array) and not (leaf.is_fully_addressable or leaf.is_fully_replicated):
+        return bool(jnp.all(jnp.isfinite(leaf)))
+    return bool(np.all(np.isfinite(leaf)))
+
+
 def _not_finite(scene: Scene) -> str:
     bad = [
         path
         for path, leaf, _ in named_leaves(scene)
-        if eqx.is_inexact_array(leaf) and not np.all(np.isfinite(leaf))
+        if eqx.is_inexact_array(leaf) and not _is_finite(leaf)
     ]
     return f"the scene's leaf {bad[0]!r} is not finite" + (
         f" (and {len(bad) - 1} more)." if len(bad) > 1 else "."

@@ -245,3 +245,11 @@ def test_first_numbers_are_small_and_many():
 def test_impossible_grids_are_refused(arguments, reason):
     with pytest.raises(ValueError, match=reason):
         Grid(*arguments, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize(("resolution", "rows"), [(100, 101**3), (102, 103**3)])
+def test_long_tables_have_equal_parts_for_many_devices(resolution, rows):
+    """1,030,301 rows are fewer than a long table has; 1,092,727 are not."""
+    grid = jax.eval_shape(lambda: Grid((resolution,), 2, 2**21, key=jax.random.key(0)))
+    spare = grid.table.shape[0] - rows
+    assert spare == (0 if rows < 2**20 else -rows % 256)

@@ -18,7 +18,9 @@ import scenegraph as sg
 from helpers import assert_close
 from scenegraph.data import RayBatches
 from scenegraph.fit import _fit, _memory, free_memory, RenderLoss, TooLarge
+from scenegraph.fit._feed import Feed
 from scenegraph.fit._flat import flatten
+from scenegraph.fit._layout import Layout
 from scenegraph.fit._memory import check_address_space, fit_into_memory, Needs
 from toy_fits import cloud, cloud_views, Line, Points, squared_error
 
@@ -92,7 +94,9 @@ def test_limits_of_control_groups(tmp_path, monkeypatch, files, left):
 def test_the_compiler_says_what_a_step_needs():
     """State and batch can be counted."""
     state = sg.start_state(Line.start(), optax.adam(0.1), extra=jnp.array(0), key=KEY)
-    advance = _fit._Advance(Points(), squared_error, optax.adam(0.1), Line(True, True, False))
+    advance = _fit._Advance(
+        Feed(Points(), Layout(), KEY), squared_error, optax.adam(0.1), Line(True, True, False)
+    )
     needs = advance.needs(flatten(state))
     assert needs is not None and needs.batch == 2 * 8 * 4
     arrays = [x for x in flatten(state).arrays]
@@ -107,13 +111,13 @@ def test_smaller_blocks_take_less_and_give_the_same_numbers():
     batches = RayBatches(cloud_views(), 256)
     state = sg.start_state(cloud(), optax.adam(0.1), key=KEY)
     trainable = sg.scene.trainable_leaves(cloud())
-    advance = _fit._Advance(batches, RenderLoss(), optax.adam(0.1), trainable)
+    advance = _fit._Advance(Feed(batches, Layout(), KEY), RenderLoss(), optax.adam(0.1), trainable)
     smaller = advance.in_smaller_blocks(32)
     assert smaller is not None
     much, little = (x.needs(flatten(state)) for x in (advance, smaller))
     assert much is not None and little is not None
     assert little.temporary < 0.7 * much.temporary and little.batch == much.batch
-    one, other = (x(flatten(state), 1.0)[0].tree.model for x in (advance, smaller))
+    one, other = (x(flatten(state), 0, 1.0)[0].tree.model for x in (advance, smaller))
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         assert_close(a, b, 1e-5)
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from scenegraph.fit._flat import flatten
 
 import scenegraph as sg
 from helpers import assert_close
@@ -16,6 +15,7 @@ from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
 from scenegraph.fit import Checkpoints, load_state, RenderLoss, start_state
+from scenegraph.fit._flat import flatten
 from scenegraph.fit._room import first_room, look_again, looks_again, next_room, shares_room
 from scenegraph.integrators import budget_of, OccupancyMarch
 from scenegraph.losses import LossTerms

@@ -1,0 +1,186 @@
+"""All pixels of all pictures in one list: in memory, or in a file that is read where needed."""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Float, UInt8
+from ..io import FileError, MappedArray, open_mapped, require_room, write_mapped
+
+
+# Pictures take up to this part of the free memory, of the host's and of each device's; larger
+# ones are left in a file. Loading needs room for a second and a third copy.
+_PART = 0.25
+# Pictures that are read at a time while a file is made.
+_AT_A_TIME = 32
+_VERSION = 1
+
+Shape = tuple[int, int, int]
+Pixels = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
+
+
+class _Read(NamedTuple):
+    """A picture's shape as it was read, and its pixels after a change."""
+
+    shape: Shape
+    pixels: np.ndarray
+
+
+def gather_pixels(
+    files: list[pathlib.Path],
+    read: Callable[[int], np.ndarray],
+    change: Callable[[np.ndarray], np.ndarray] = lambda picture: picture,
+    *,
+    settings: str = "",
+    memory_map: bool | None = None,
+    one_size: bool = True,
+) -> tuple[Pixels, list[Shape]]:
+    """Reads pictures into one flat list.
+
+    **Arguments:**
+
+    - `files`: of the pictures.
+    - `read`: makes the picture of a number, as `height width channels`.
+    - `change`: makes the pixels of a picture that was read, such as fewer.
+    - `settings`: what else the pixels depend on. Keyword only, as is all that follows.
+    - `memory_map`: whether the list is a file in the cache folder, made once; by default if it
+      would take more than a quarter of the memory that is free.
+    - `one_size`: whether pictures of different sizes are refused, and not only such of different
+      channels.
+
+    **Returns:**
+
+    The list, and the shape of every picture as it was read.
+
+    **Errors:**
+
+    `FileError` for a picture that is missing, damaged or unlike the first.
+    """
+    first = read(0)
+    begin = _Read(first.shape, change(first))
+    size = begin.pixels.nbytes * len(files)
+
+    def read_alike(index: int) -> _Read:
+        picture = read(index)
+        alike = picture.shape[2] == first.shape[2] and not one_size
+        if not alike and picture.shape != first.shape:
+            wanted = "be alike" if one_size else "have as many channels"
+            raise FileError(
+                f"{files[index]} has shape {picture.shape} (height, width, channels); the first "
+                f"picture, {files[0]}, has {first.shape}. All must {wanted}."
+            )
+        return _Read(picture.shape, change(picture))
+
+    if memory_map is None:
+        memory_map = size > _PART * free_memory()
+    if memory_map:
+        return _in_file(files, read_alike, settings, size)
+    with ThreadPoolExecutor() as pool:
+        pictures = [begin, *pool.map(read_alike, range(1, len(files)))]
+    flat = np.concatenate([_rows(picture.pixels) for picture in pictures])
+    return jnp.asarray(flat), [picture.shape for picture in pictures]
+
+
+def free_memory() -> float:
+    """How much memory the pictures may share with all else.
+
+    **Returns:**
+
+    Bytes that are free, of the host or of a device, whichever has less; infinite if nobody knows.
+    """
+    stats = jax.local_devices()[0].memory_stats() or {}
+    on_device = stats.get("bytes_limit", np.inf) - stats.get("bytes_in_use", 0)
+    return float(min(on_device, _free_on_host()))
+
+
+def _free_on_host() -> float:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * float(line.split()[1])
+    return np.inf
+
+
+def _in_file(
+    files: list[pathlib.Path], read: Callable[[int], _Read], settings: str, size: int
+) -> tuple[Pixels, list[Shape]]:
+    name, fingerprint = _identity(files, settings)
+    folder = cache_folder() / "pixels"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{fingerprint}.bin"
+    with _alone(folder / f"{name}.lock"):
+        found = open_mapped(path)
+        if found is None:
+            require_room(folder, size)
+            about = {"shapes": []}
+            found = write_mapped(path, _blocks(len(files), read, about["shapes"]), about), about
+            _forget_others(folder, name, path)
+    pixels, about = found
+    return pixels, [(height, width, channels) for height, width, channels in about["shapes"]]
+
+
+def _blocks(count: int, read: Callable[[int], _Read], shapes: list[Shape]) -> Iterator[np.ndarray]:
+    """The pixels of one picture after the other; their shapes are put down on the way."""
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, count, _AT_A_TIME):
+            for picture in pool.map(read, range(start, min(start + _AT_A_TIME, count))):
+                shapes.append(picture.shape)
+                yield _rows(picture.pixels)
+
+
+def _rows(pixels: np.ndarray) -> np.ndarray:
+    return pixels.reshape(-1, pixels.shape[2])
+
+
+def cache_folder() -> pathlib.Path:
+    """Where files are kept that can be made again.
+
+    **Returns:**
+
+    What `SCENEGRAPH_CACHE` names, or a folder in the user's cache.
+    """
+    if named := os.environ.get("SCENEGRAPH_CACHE"):
+        return pathlib.Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(base) / "scenegraph"
+
+
+def _identity(files: list[pathlib.Path], settings: str) -> tuple[str, str]:
+    """A name for what is asked for, and a fingerprint of what the files are like by now."""
+    name, fingerprint = hashlib.sha256(), hashlib.sha256()
+    name.update(f"{_VERSION} {settings}".encode())
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError as error:
+            raise FileError(f"cannot read the picture {file}: {error.strerror}.") from error
+        name.update(f"\0{file.resolve()}".encode())
+        fingerprint.update(f"{status.st_size} {status.st_mtime_ns} ".encode())
+    return name.hexdigest()[:16], fingerprint.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _alone(path: pathlib.Path) -> Iterator[None]:
+    """Lets one process at a time make the file; the others find it."""
+    with path.open("w") as file:
+        # Not all systems can do this; where they cannot, the same file is made twice.
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_others(folder: pathlib.Path, name: str, kept: pathlib.Path) -> None:
+    """Removes what was made of the same files before they changed."""
+    for old in folder.glob(f"{name}-*"):
+        if not old.name.startswith(kept.name):
+            old.unlink(missing_ok=True)
