@@ -3,13 +3,15 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
+import optax
 import tyro
 
-from ..data import Views
+from .._typing import RandomKey
+from ..data import RayBatches, Views
 from ..diagnostics import make_dataset
 from ..fit import (
     AbstractCallback,
@@ -36,13 +38,14 @@ from ..fit import (
     preset,
     Profile,
     Progress,
+    RenderLoss,
     Run,
     start_state,
     StopOnSignal,
     TensorBoard,
 )
 from ..io import import_extra
-from ..scene import save
+from ..scene import save, Scene
 from ._cluster import Cluster, is_first
 from ._console import say
 from ._ending import fit_to_the_end
@@ -51,6 +54,16 @@ from ._finale import Finale, plan_finale
 from ._own_path import own_path
 from ._paths import CAMERAS_FILE, turntable
 from ._time import process_age, seconds_of
+
+
+class _Task(NamedTuple):
+    """All that a fit needs beside its callbacks."""
+
+    scene: Scene
+    batches: RayBatches
+    loss: RenderLoss
+    optimizer: optax.GradientTransformation
+    key: RandomKey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,44 +145,52 @@ class Fit:
     def _fit(
         self, run: Run, folder: pathlib.Path, views: Views, held_out: Views, limit: float | None
     ) -> tuple[FitState, Finale]:
+        config, task = self.config, self._task(views)
+        about = {**self._about(run, folder), "fit": dataclasses.asdict(config)}
+        checkpoints = run.checkpoints(
+            config.save_every, keep=config.keep, about=about, writes=is_first()
+        )
+        state = _restored(checkpoints, task) if self.resume else None
+        self._begin(run, folder, views, 0 if state is None else int(state.step))
+        finale = plan_finale(task.scene, held_out, limit)
+        finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
+        callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
+
+        def go(stop: StopOnSignal) -> FitResult:
+            with self._records(run, held_out) as records:
+                return fit(
+                    task.scene,
+                    task.batches,
+                    optimizer=task.optimizer,
+                    loss=task.loss,
+                    steps=config.steps,
+                    key=task.key,
+                    callbacks=[*records, *callbacks, stop],
+                    state=state,
+                    deadline=None if limit is None else _deadline(limit - finale.seconds),
+                )
+
+        return fit_to_the_end(go, run, checkpoints, self.cluster.largest), finale
+
+    def _task(self, views: Views) -> _Task:
+        """What the settings make of the pictures."""
         config, key = self.config, jax.random.key(self.config.seed)
         box = find_box(config, views)
         if box is not None:
             say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
         empty = find_hull(config, views, box)
         scene = make_scene(config, box, empty, key=jax.random.fold_in(key, 1))
-        batches, loss = make_batches(config, views, box), make_loss(config)
-        optimizer = make_optimizer(config)
-        about = {**self._about(run, folder), "fit": dataclasses.asdict(config)}
-        checkpoints = run.checkpoints(
-            config.save_every, keep=config.keep, about=about, writes=is_first()
-        )
-        state = None
-        if self.resume:
-            extra = empty_extra(loss, scene, batches, key)
-            state = _restored(checkpoints, start_state(scene, optimizer, extra=extra, key=key))
-        self._begin(run, folder, views, 0 if state is None else int(state.step))
-        finale = plan_finale(scene, held_out, limit)
-        finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
-        callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
-        profiles = [Profile(run.folder / "profile")] if self.profile else []
+        batches = make_batches(config, views, box)
+        return _Task(scene, batches, make_loss(config), make_optimizer(config), key)
 
-        def go(stop: StopOnSignal) -> FitResult:
-            with contextlib.ExitStack() as stack:
-                board = stack.enter_context(_board(self.tensorboard, run, config, held_out))
-                return fit(
-                    scene,
-                    batches,
-                    optimizer=optimizer,
-                    loss=loss,
-                    steps=config.steps,
-                    key=key,
-                    callbacks=[*board, *callbacks, *map(stack.enter_context, profiles), stop],
-                    state=state,
-                    deadline=None if limit is None else _deadline(limit - finale.seconds),
-                )
-
-        return fit_to_the_end(go, run, checkpoints, self.cluster.largest), finale
+    @contextlib.contextmanager
+    def _records(self, run: Run, held_out: Views) -> Iterator[list[AbstractCallback]]:
+        """Callbacks that write files until the fit ends: for TensorBoard, and for a profiler."""
+        with contextlib.ExitStack() as stack:
+            records = stack.enter_context(_board(self.tensorboard, run, self.config, held_out))
+            if self.profile:
+                records.append(stack.enter_context(Profile(run.folder / "profile")))
+            yield records
 
     def _about(self, run: Run, folder: pathlib.Path) -> dict[str, Any]:
         """What a run remembers beside its settings; data inside the run move with it."""
@@ -184,7 +205,9 @@ class Fit:
         save(turntable(views) | own_path(folder, self.config), run.folder / CAMERAS_FILE)
 
 
-def _restored(checkpoints: Checkpoints, like: FitState) -> FitState:
+def _restored(checkpoints: Checkpoints, task: _Task) -> FitState:
+    extra = empty_extra(task.loss, task.scene, task.batches, task.key)
+    like = start_state(task.scene, task.optimizer, extra=extra, key=task.key)
     state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
     say(f"resuming at step {int(state.step):,}")
     return state
