@@ -60,10 +60,13 @@ class Film:
     def depths(self) -> tuple[float, float]:
         """The depths that get the last and the first colour, the same in the whole film.
 
-        They are found by a first look at frames that are spread over it, in small.
+        They are found by a first look at frames that are spread over it, in small; or at the only
+        frame, which needs no other program to be compiled.
         """
         if not {"depth", "median-depth"} & set(self.show):
             return 0.0, 1.0
+        if len(self.cameras) == 1:
+            return depth_limits([self.look(0)])
         chosen = np.linspace(0, len(self.cameras) - 1, min(_FIRST_FRAMES, len(self.cameras)))
         return depth_limits(
             [render(self.scene, _small(self.cameras[i])) for i in chosen.round().astype(int)]

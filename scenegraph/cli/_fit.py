@@ -34,6 +34,7 @@ from ..fit import (
     make_schedule,
     open_run,
     preset,
+    Profile,
     Progress,
     Run,
     start_state,
@@ -80,6 +81,9 @@ class Fit:
     resume: bool = False
     """Go on with the fit in --out from its newest whole checkpoint, to the same numbers as if it
     had never stopped. If the pictures are in another place by now, name their folder."""
+
+    profile: bool = False
+    """Record a few steps for a profiler, after compilation, in the folder `profile` of the run."""
 
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = Cluster()
 
@@ -143,16 +147,16 @@ class Fit:
         state = None
         if self.resume:
             extra = empty_extra(loss, scene, batches, key)
-            like = start_state(scene, optimizer, extra=extra, key=key)
-            state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
-            say(f"resuming at step {int(state.step):,}")
+            state = _restored(checkpoints, start_state(scene, optimizer, extra=extra, key=key))
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(scene, held_out, limit)
         finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
         callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
+        profiles = [Profile(run.folder / "profile")] if self.profile else []
 
         def go(stop: StopOnSignal) -> FitResult:
-            with _board(self.tensorboard, run, config, held_out) as board:
+            with contextlib.ExitStack() as stack:
+                board = stack.enter_context(_board(self.tensorboard, run, config, held_out))
                 return fit(
                     scene,
                     batches,
@@ -160,7 +164,7 @@ class Fit:
                     loss=loss,
                     steps=config.steps,
                     key=key,
-                    callbacks=[*board, *callbacks, stop],
+                    callbacks=[*board, *callbacks, *map(stack.enter_context, profiles), stop],
                     state=state,
                     deadline=None if limit is None else _deadline(limit - finale.seconds),
                 )
@@ -178,6 +182,12 @@ class Fit:
         run.save_config(self.config, **self._about(run, folder))
         run.cut_log(step)
         save(turntable(views) | own_path(folder, self.config), run.folder / CAMERAS_FILE)
+
+
+def _restored(checkpoints: Checkpoints, like: FitState) -> FitState:
+    state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
+    say(f"resuming at step {int(state.step):,}")
+    return state
 
 
 def _deadline(limit: float) -> Deadline:

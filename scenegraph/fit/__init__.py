@@ -42,6 +42,7 @@ from ._presets import (
     PRESETS as PRESETS,
     PURPOSES as PURPOSES,
 )
+from ._profile import Profile as Profile
 from ._protocol import protocol_of as protocol_of
 from ._recipe import (
     find_box as find_box,

@@ -71,7 +71,7 @@ class AbstractCallback(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class JsonLines(AbstractCallback):
-    """Appends a line of JSON to a file: step, loss, PSNR, seconds, steps a second.
+    """Appends a line of JSON to a file: step, loss, PSNR, gradient, skipped steps, time, speed.
 
     **Arguments:**
 
@@ -90,6 +90,7 @@ class JsonLines(AbstractCallback):
             "loss": float(progress.info.loss),
             "psnr": progress.psnr(),
             "gradient_norm": float(progress.info.gradient_norm),
+            "skipped": int(progress.state.skipped),
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }

@@ -42,4 +42,6 @@ def progress_line(progress: Progress, rays: int) -> str:
     parts += [] if psnr is None else [f"psnr {psnr:5.2f} dB"]
     parts += [f"{progress.rate * rays:,.0f} rays/s"] if rays else [f"{progress.rate:.1f} steps/s"]
     left = (total - progress.step) / progress.rate if progress.rate else 0.0
+    skipped = int(progress.state.skipped)
+    parts += [f"{skipped} steps skipped: not finite"] if skipped else []
     return "  ".join([*parts, f"{progress.seconds:.0f} s", f"{left:.0f} s left"])

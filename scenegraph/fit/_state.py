@@ -28,6 +28,7 @@ class FitState(AbstractModule):
     - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
     - `room`: for how many samples a ray there will be room in the next step, where rays share it;
       0 before that is known, and where they do not.
+    - `skipped`: how many steps in all were not finite and so changed nothing.
     """
 
     model: PyTree
@@ -38,6 +39,7 @@ class FitState(AbstractModule):
     horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
     failures: Int[Array, ""]
     room: Int[Array, ""] = eqx.field(converter=_count, default=0)
+    skipped: Int[Array, ""] = eqx.field(converter=_count, default=0)
 
 
 class StepInfo(AbstractModule):

@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -55,10 +56,17 @@ def step(
     healthy = jnp.isfinite(value) & finite.all()
     free, moments, extra = _choose(healthy, (moved, moments, strong_types(extra)), before)
     failures = jnp.where(healthy, 0, state.failures + 1)
-    model, count = eqx.combine(free, held), state.step + 1
     info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient), finite, failures)
-    horizon, room = state.horizon, state.room
-    return FitState(model, moments, extra, state.key, count, horizon, failures, room), info
+    after = dataclasses.replace(
+        state,
+        model=eqx.combine(free, held),
+        moments=moments,
+        extra=extra,
+        step=state.step + 1,
+        failures=failures,
+        skipped=state.skipped + ~healthy,
+    )
+    return after, info
 
 
 def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:

@@ -47,7 +47,7 @@ def render(
       as those of a fit, or else all of this process. In a traced function, where that is not known,
       the default is to leave it to JAX. Keyword only argument.
     - `normals`: whether the picture has them: of surfaces their own, turned to the eye; of media
-      minus the gradient of the density. This takes about twice as long. Keyword only argument.
+      minus the gradient of the density, which takes about twice as long. Keyword only argument.
     - `median_depth`: whether the picture has it. Keyword only argument.
 
     **Returns:**

@@ -39,19 +39,20 @@ NAMES = {
 
 
 def main(
-    steps: int = 1500,
+    steps: int = 1000,
     batch: int = 1024,
     size: int = 200,
     levels: int = 4,
     views: int = 6,
+    degrees: int = 16,
     scene: str = "chair",
     out: pathlib.Path = pathlib.Path("docs/benchmarks/ablation.json"),
     page: pathlib.Path = pathlib.Path("docs/mipnerf.md"),
 ) -> None:
-    """Fits the same pixels four times, scores every size apart, and writes the table's page."""
+    """Fits the same pixels four times, scores every size apart, and writes the page's table."""
     source = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
     base = dataclasses.replace(
-        preset("tiny"), steps=steps, batch_size=batch, max_degree=10, delay_steps=50
+        preset("tiny"), steps=steps, batch_size=batch, max_degree=degrees, delay_steps=50
     )
     figures: dict[str, Any] = {"settings": dataclasses.asdict(base), "fits": []}
     with tempfile.TemporaryDirectory() as folder:

@@ -132,6 +132,12 @@ def test_fast_is_where_the_settings_start(parsed, tmp_path):
     assert command.max_time == "5m" and not command.resume
 
 
+def test_profile_is_written_into_the_run(data, tmp_path):
+    arguments = ["fit", str(data), "--out", str(tmp_path / "run"), "--steps", "16", "--profile"]
+    assert main([*arguments, *SMALL]) == 0
+    assert list((tmp_path / "run" / "profile").rglob("*.xplane.pb"))
+
+
 def test_next_free_run_folder(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "001").mkdir(parents=True)

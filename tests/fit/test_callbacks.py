@@ -16,6 +16,7 @@ from scenegraph.fit import (
     Every,
     FitState,
     JsonLines,
+    Profile,
     Progress,
     progress_line,
     StepInfo,
@@ -71,6 +72,28 @@ def test_log_is_a_line_of_json_every_so_many_steps(tmp_path):
     assert [line["step"] for line in lines] == [4, 8, 10]
     assert lines[-1]["loss"] < lines[0]["loss"] and lines[0]["rays_per_second"] > 0
     assert lines[0]["psnr"] is None and lines[0]["gradient_norm"] > 0
+
+
+def test_profile_records_a_few_steps(tmp_path):
+    with Profile(tmp_path, wait=3, steps=2) as profile:
+        run(Every(1, lambda p: list(tmp_path.rglob("*.pb")) and p.step < 5 and 1 / 0), profile)
+        assert list(tmp_path.rglob("*.xplane.pb"))
+    assert len(list(tmp_path.rglob("*.xplane.pb"))) == 1
+
+
+def test_profile_of_a_fit_that_ends_early_is_written_too(tmp_path):
+    with Profile(tmp_path, wait=3, steps=99) as profile:
+        run(profile, StopAt(5))
+    assert list(tmp_path.rglob("*.xplane.pb"))
+    with Profile(tmp_path / "none", wait=99) as profile:
+        run(profile)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("settings", [{"wait": 0}, {"steps": 0}])
+def test_profile_of_nothing(tmp_path, settings):
+    with pytest.raises(ValueError, match="at least a step"):
+        Profile(tmp_path, **settings)
 
 
 def test_console_writes_to_the_error_stream(capsys):

@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused_with_what_to_lower(free, asked, smaller, f
 def test_fit_asks_before_its_first_step(monkeypatch):
     steps = []
     callbacks = [sg.fitting.Every(1, lambda progress: steps.append(progress.step))]
-    monkeypatch.setattr(_memory, "free_memory", lambda: (1000, "the test"))
+    monkeypatch.setattr(_memory, "free_memory", lambda: (100, "the test"))
     with pytest.raises(TooLarge, match="the test leaves only 0.0 MiB"):
         sg.fit(
             Line.start(),
