@@ -27,8 +27,8 @@ from ._fit import (
     fit as fit,
     FitError as FitError,
     FitResult as FitResult,
-    History as History,
 )
+from ._history import History as History
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._memory import (
     check_address_space as check_address_space,
