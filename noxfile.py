@@ -55,6 +55,13 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """What takes long: kills, damaged and strange files, a long fit; arguments name some of it."""
+    session.install("-e", ".[dev]")
+    session.run("python", "tests/soaks/run.py", *session.posargs, env=CACHE)
+
+
+@nox.session
 def torch(session: nox.Session) -> None:
     """The bridge to PyTorch."""
     # Where pip knows the build `+cpu`, it takes that; PyPI's for Linux brings gigabytes for GPUs.

@@ -22,8 +22,8 @@ from ._fit import (
     fit as fit,
     FitError as FitError,
     FitResult as FitResult,
-    History as History,
 )
+from ._history import History as History
 from ._layout import gather_whole as gather_whole, Layout as Layout
 from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
 from ._markup import latex as latex, markdown as markdown, Table as Table

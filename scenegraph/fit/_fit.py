@@ -7,11 +7,10 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
-from .._typing import Array, Device, Float, Int, PyTree, RandomKey
+from .._typing import Array, Device, PyTree, RandomKey
 from ..data import Annealing, RayBatches, Views
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
@@ -22,6 +21,7 @@ from ._agree import Agreement, check_alike
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._feed import Feed
 from ._flat import Flat, flatten
+from ._history import History, Records
 from ._layout import as_layout, Layout
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
@@ -43,22 +43,6 @@ from ._trainable import choose_trainable
 _PATIENCE = 10
 # Seconds over which the rate is measured.
 _WINDOW = 20.0
-
-
-class History(AbstractModule):
-    """How a fit went, at up to a thousand of its steps.
-
-    **Arguments:**
-
-    - `steps`: their numbers.
-    - `loss`: before each of them.
-    - `extra`: what the loss returned beside its value: for scenes, `LossTerms` with a leading
-      axis.
-    """
-
-    steps: Int[Array, " records"]
-    loss: Float[Array, " records"]
-    extra: PyTree
 
 
 class FitResult(AbstractModule):
@@ -223,7 +207,7 @@ def _run(
     callbacks: Sequence[AbstractCallback],
     deadline: Deadline | None,
 ) -> FitResult:
-    clock, records, number = _Clock(), [], int(begin.step)
+    clock, records, number = _Clock(), Records(), int(begin.step)
     state, extra, again = flatten(begin), begin.extra, looks_again(begin.model)
     horizon, start = float(steps), number
     stop = number >= steps
@@ -243,10 +227,10 @@ def _run(
         stop = number >= round(horizon)
         _check(info if stop else done, state, advance.parts[-1], most=number - start)
         if stop or number % max(1, steps // 1000) == 0:
-            records.append((number, info.loss, extra))
+            records.add(number, info.loss, extra)
         progress = Progress(number, state, info, clock.seconds, clock.rate, agree.first)
         stop = _call_back(callbacks, progress, stop, agree)
-    return FitResult(state.tree.model, state.tree, _history(records))
+    return FitResult(state.tree.model, state.tree, records.history())
 
 
 def _call_back(
@@ -299,11 +283,3 @@ class _Clock:
         span = now - self._marks[0]
         self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
         return done
-
-
-def _history(records: list[tuple[int, Array, PyTree]]) -> History:
-    if not records:
-        return History(jnp.zeros(0, jnp.int32), jnp.zeros(0), None)
-    numbers, losses, extras = zip(*records, strict=True)
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *extras)
-    return History(jnp.asarray(numbers), jnp.stack(losses), stacked)

@@ -1,0 +1,35 @@
+"""A little of every soak (`nox -s soak` runs them whole)."""
+
+import pytest
+
+from soaks.damage import cut_and_altered
+from soaks.strangers import KINDS, strange_files
+
+
+@pytest.mark.parametrize("name, stride", [("scene", 31), ("checkpoint", 83)])
+def test_files_that_are_cut_or_altered(name, stride):
+    found = cut_and_altered(name, 120, stride)
+    assert found["altered"]["refused"] > 90
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strange_files(kind):
+    found = strange_files(kind, 40, seconds=10)
+    assert found["refused"] > found["right"] > 0
+
+
+@pytest.mark.slow
+def test_killed_again_and_again():
+    from soaks import kills
+
+    assert kills.main(kills=5, steps=300)["kills"] == 5
+
+
+@pytest.mark.slow
+def test_a_long_fit():
+    from soaks import endurance
+
+    long = endurance.long_fit(3000)
+    assert long["growth_mib"] < 8 and long["growth_of_arrays"] < 100
+    assert long["compilations_when_warm"] == 0
+    assert endurance.traces(600) == 2
