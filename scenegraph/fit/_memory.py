@@ -47,7 +47,16 @@ class Needs(NamedTuple):
 
         Bytes, beside what is there already.
         """
-        return 2 * (self.state + self.batch) + self.temporary
+        return self.least() + self.temporary
+
+    def least(self) -> int:
+        """What smaller blocks do not change.
+
+        **Returns:**
+
+        Bytes.
+        """
+        return 2 * (self.state + self.batch)
 
 
 def needs_of(compiled: Any, batch: PyTree, sharers: int = 1) -> Needs | None:
@@ -108,7 +117,7 @@ def fit_into_memory(
         if needs is None or needs.total() <= free:
             return step
         smaller = step.in_smaller_blocks(times)
-        if smaller is None:
+        if smaller is None or needs.least() > free:
             break
         less = smaller.needs(state)
         if less is not None and less.total() <= free:
