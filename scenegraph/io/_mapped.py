@@ -17,7 +17,7 @@ from ._json import read_json, write_json
 
 
 # Fewer rows are read by one thread; more are worth several, which wait for the disk together.
-_ROWS_A_THREAD = 2**12
+_ROWS_A_THREAD = 2**10
 _THREADS = 16
 
 
@@ -63,9 +63,13 @@ class MappedArray:
         if len(parts) == 1:
             found = [source.take(wanted, axis=0)]
         else:
-            with ThreadPoolExecutor(len(parts)) as pool:
-                found = list(pool.map(lambda part: source.take(part, axis=0), parts))
+            found = list(_readers().map(lambda part: source.take(part, axis=0), parts))
         return np.concatenate(found).reshape(*rows.shape, self.shape[1])
+
+
+@functools.cache
+def _readers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, "scenegraph-reader")
 
 
 @functools.lru_cache(maxsize=16)
