@@ -48,7 +48,7 @@ class Finale:
             plot_log(read_log(run.log), run.folder / "curve.png")
         metrics = evaluate_run(run, scene, folder, None, self.frames)
         film = run.folder / "turntable.gif"
-        render_path(run, _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
+        render_path(run, scene, _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
         # There is no SSIM of very small pictures.
         ssim = "" if metrics["ssim"] is None else f", ssim {metrics['ssim']:.3f}"
         say(

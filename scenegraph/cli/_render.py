@@ -196,13 +196,14 @@ def _spread(cameras: list[AbstractCamera], frames: int | None) -> list[AbstractC
 
 
 def render_path(
-    run: Run, frames: int, out: pathlib.Path, *, most_pixels: int | None = None
+    run: Run, scene: Scene, frames: int, out: pathlib.Path, *, most_pixels: int | None = None
 ) -> None:
     """Renders a run's scene along its usual path into a film.
 
     **Arguments:**
 
-    - `run`: with a scene and remembered cameras.
+    - `run`: with remembered cameras.
+    - `scene`: of the run.
     - `frames`: how many.
     - `out`: the file, `.gif` or `.mp4`.
     - `most_pixels`: frames are made smaller if they are wider than this. Keyword only argument.
@@ -211,4 +212,4 @@ def render_path(
     cameras = PATHS[known.usual_path()](known, Wanted(frames))
     if most_pixels is not None and cameras[0].width > most_pixels:
         cameras = [scale_resolution(x, most_pixels / x.width) for x in cameras]
-    write_film(Film(load(run.folder), cameras), out, frames_per_second=_SPEED, separate=False)
+    write_film(Film(scene, cameras), out, frames_per_second=_SPEED, separate=False)
