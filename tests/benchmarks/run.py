@@ -7,6 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import basin  # noqa: E402
+import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_use  # noqa: E402
 import memory  # noqa: E402
@@ -17,6 +18,7 @@ import tyro  # noqa: E402
 
 COMMANDS = {
     "basin": basin.main,
+    "checkpoints": checkpoints.main,
     "fast": fast.main,
     "first-use": first_use.main,
     "memory": memory.main,
