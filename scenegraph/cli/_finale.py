@@ -49,8 +49,10 @@ class Finale:
         metrics = evaluate_run(run, scene, folder, None, self.frames)
         film = run.folder / "turntable.gif"
         render_path(run, _TURNTABLE_FRAMES, film, most_pixels=_TURNTABLE_PIXELS)
+        # There is no SSIM of very small pictures.
+        ssim = "" if metrics["ssim"] is None else f", ssim {metrics['ssim']:.3f}"
         say(
-            f"test psnr {metrics['psnr']:.2f} dB, ssim {metrics['ssim']:.3f} on "
+            f"test psnr {metrics['psnr']:.2f} dB{ssim} on "
             f"{len(metrics['per_image'])} pictures; see {run.folder}"
         )
 

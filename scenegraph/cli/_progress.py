@@ -1,9 +1,12 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ._cluster import is_first
+
 
 def frames_bar() -> Progress:
-    """A bar that counts frames and tells how long the rest will take, on the error stream.
+    """A bar that counts frames and tells how long the rest will take, on the error stream. Of
+    several processes only the first shows it.
 
     **Returns:**
 
@@ -16,4 +19,5 @@ def frames_bar() -> Progress:
         TimeRemainingColumn(),
         TextColumn("left"),
         console=Console(stderr=True),
+        disable=not is_first(),
     )

@@ -103,6 +103,23 @@ def test_killing_one_ends_the_other_and_both_go_on(data, whole, tmp_path, victim
     assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("told", [0, 1])
+def test_telling_one_to_stop_stops_both_and_both_go_on(data, whole, tmp_path, told):
+    run = tmp_path / "stopped"
+    processes = start(data, run)
+    wait_for(lambda: 11 in log_of(run), processes)
+    processes[told].send_signal(signal.SIGTERM)
+    for code, said in ended(processes):
+        assert code == 128 + signal.SIGTERM and "stopped by SIGTERM" in said, said[-2000:]
+    last = max(log_of(run))
+    assert last < STEPS and (run / "checkpoints" / f"{last:08d}.sg").exists()
+    for code, said in ended(start(data, run, "--resume")):
+        assert code == 0, said[-2000:]
+    assert log_of(run) == log_of(whole)
+    assert (run / "scene.sg").read_bytes() == (whole / "scene.sg").read_bytes()
+
+
 # --- What is refused
 
 
