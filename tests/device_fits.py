@@ -115,8 +115,9 @@ SCENES = {"network": network_scene, "grid": grid_scene, "ball": ball_scene}
 
 
 def fit(scene: str, size: int, devices=None, steps: int = 20) -> dict:
-    """How a fit went: losses, and all else that it says."""
+    """How a fit went: losses, all else that it says, and what came out."""
     import jax
+    import numpy as np
     import optax
 
     import scenegraph as sg
@@ -130,8 +131,14 @@ def fit(scene: str, size: int, devices=None, steps: int = 20) -> dict:
         key=jax.random.key(0),
         devices=devices,
     )
-    terms = fitted.history.extra
+    terms, whole = fitted.history.extra, sg.fitting.gather_whole(fitted.scene)
+    # Only the network, to save time: the other scene takes long to compile.
+    look = [[0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 3, 3]
+    camera = sg.PerspectiveCamera.look_at(*look)
+    shown = sg.render(fitted.scene, camera).rgb if scene == "network" else 0.0
     return {
+        "picture": np.asarray(shown).reshape(-1).tolist(),
+        "weights": [float(np.sum(np.abs(x))) for x in jax.tree.leaves(whole)],
         "loss": fitted.history.loss.tolist(),
         "mse": terms.mse.tolist(),
         "left_out": terms.left_out.tolist(),
@@ -160,9 +167,11 @@ def together(port: int, process: int) -> dict:
     """The same fits by two processes."""
     import jax
 
+    from scenegraph.fit import Layout
+
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"localhost:{port}", 2, process)
-    return {"network": fit("network", 24), "grid": fit("grid", 29)}
+    return {"network": fit("network", 24), "grid": fit("grid", 29, Layout(cut_from=64))}
 
 
 def room(size: int) -> dict:

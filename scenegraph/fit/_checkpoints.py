@@ -152,9 +152,12 @@ class Checkpoints(AbstractCallback):
         """
         for file in reversed(self._files()):
             try:
-                return load_state(file.path, like)
+                state = load_state(file.path, like)
             except DamagedFile as error:
                 (skipped or _warn)(error)
+            else:
+                self._newest = file.step  # it need not be saved again
+                return state
         raise FileError(f"there is no whole checkpoint in {self.folder} to resume from.")
 
     def paths(self) -> list[pathlib.Path]:

@@ -171,19 +171,20 @@ def free_memory() -> tuple[int, str]:
 
 
 def _advice(needs: Needs, free: int, where: str) -> str:
-    levers = {
-        "its batch": (needs.batch, "--batch-size"),
-        "the scene with the optimiser's moments": (
-            needs.state,
+    levers = [
+        ("twice its batch", 2 * needs.batch, "--batch-size"),
+        (
+            "twice the scene with the optimiser's moments",
+            2 * needs.state,
             "--width, --depth, or a grid's --capacity, --features and --resolutions",
         ),
-        "what it sets aside while it runs": (needs.temporary, "--samples, --candidates, --width"),
-    }
-    parts = ", ".join(f"{_shown(size)} for {name}" for name, (size, _) in levers.items())
-    _, flags = max(levers.values())
+        ("what it sets aside while it runs", needs.temporary, "--samples, --candidates, --width"),
+    ]
+    parts = ", ".join(f"{_shown(size)} for {name}" for name, size, _ in levers)
+    flags = max(levers, key=lambda lever: lever[1])[2]
     return (
-        f"a step needs {_shown(needs.total())} ({parts}; state and batch twice, because the next "
-        f"step is prepared meanwhile), but {where} leaves only {_shown(free)}. Lower {flags}."
+        f"a step needs {_shown(needs.total())} ({parts}; twice because the next step is prepared "
+        f"meanwhile), but {where} leaves only {_shown(free)}. Lower {flags}."
     )
 
 

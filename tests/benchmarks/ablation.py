@@ -54,7 +54,8 @@ def main(
     base = dataclasses.replace(
         preset("tiny"), steps=steps, batch_size=batch, max_degree=degrees, delay_steps=50
     )
-    figures: dict[str, Any] = {"settings": dataclasses.asdict(base), "fits": []}
+    figures: dict[str, Any] = {"scene": scene, "test_views": views, "fits": []}
+    figures["settings"] = dataclasses.asdict(base)
     with tempfile.TemporaryDirectory() as folder:
         data = _convert(source, pathlib.Path(folder), size, levels)
         for (integrated, area_weights), name in NAMES.items():

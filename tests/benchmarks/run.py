@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import ablation  # noqa: E402
 import basin  # noqa: E402
+import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_use  # noqa: E402
 import memory  # noqa: E402
@@ -19,6 +20,7 @@ import tyro  # noqa: E402
 COMMANDS = {
     "ablation": ablation.main,
     "basin": basin.main,
+    "checkpoints": checkpoints.main,
     "fast": fast.main,
     "first-use": first_use.main,
     "memory": memory.main,

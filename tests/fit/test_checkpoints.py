@@ -228,6 +228,14 @@ def test_the_newest_that_is_whole_is_restored(tmp_path):
         checkpoints.restore(state_of(0))
 
 
+def test_what_was_restored_is_not_saved_again(tmp_path):
+    with Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(state_of(4), psnr=20.0)
+    with Checkpoints(tmp_path) as later:
+        later.save(later.restore(state_of(0)))
+    assert names(tmp_path) == ["00000004_psnr_20.0000.sg"]
+
+
 def test_one_of_another_scene_is_not_passed_over(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(state_of(1))

@@ -38,6 +38,15 @@ def test_free_memory_is_no_more_than_the_machine_has():
     assert MIB < free <= total and where in ("the system", "the container's limit (cgroup)")
 
 
+def test_free_memory_of_a_device_is_what_the_device_says(monkeypatch):
+    class Gpu:
+        def memory_stats(self):
+            return {"bytes_limit": 1000, "bytes_in_use": 300, "peak_bytes_in_use": 900}
+
+    monkeypatch.setattr(jax, "local_devices", lambda: [Gpu()])
+    assert free_memory() == (700, "the device")
+
+
 @pytest.fixture
 def address_space():
     """Sets how much address space is left, in MiB."""
