@@ -195,6 +195,8 @@ def _join(coordinator: str | None, processes: int | None, number: int | None) ->
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     # It would keep SIGTERM to itself.
     jax.config.update("jax_enable_preemption_service", False)
+    if not number:
+        sys.stderr.write("waiting for the other processes, for five minutes at most\n")
     try:
         jax.distributed.initialize(
             coordinator,
@@ -203,7 +205,7 @@ def _join(coordinator: str | None, processes: int | None, number: int | None) ->
             heartbeat_timeout_seconds=_SILENCE,
             shutdown_timeout_seconds=2 * _SILENCE,
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RuntimeError) as error:
         raise ValueError(
             f"--distributed found no cluster ({error}) Outside of SLURM, Kubernetes and the like, "
             "give --coordinator HOST:PORT, --num-processes and --process-id."

@@ -44,7 +44,7 @@ from ..fit import (
     StopOnSignal,
     TensorBoard,
 )
-from ..io import import_extra
+from ..io import import_extra, MappedArray
 from ..scene import save, Scene
 from ._cluster import Cluster, is_first
 from ._console import say
@@ -128,6 +128,10 @@ class Fit:
         views = load_views(self.config, folder, "train")
         held_out = load_views(self.config, folder, held_out_split(folder))
         say(f"data {folder}, run {run.folder}")
+        if jax.device_count() > 1:
+            say(f"{jax.device_count()} devices of {jax.process_count()} processes share the rays")
+        if isinstance(views.pixels, MappedArray):
+            say(f"the pixels are read from {views.pixels.path}")
         if views.pixels.shape[1] == 3:
             say("the pictures have no opacity: they are taken as they are, on no backdrop")
         state, finale = self._fit(run, folder, views, held_out, limit)

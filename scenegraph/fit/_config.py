@@ -17,8 +17,7 @@ class FitConfig:
     batch_size: int = 512  # rays a step
     batching: Literal["all_images", "single_image"] = "all_images"  # where a batch is drawn from
     background: Literal["white", "black", "random"] = "white"  # what RGBA pictures are put on
-    # Whether pixels stay in a file, in the cache folder: if they would take much of the memory.
-    memory_map: Literal["auto", "always", "never"] = "auto"
+    memory_map: Literal["auto", "always", "never"] = "auto"  # leave pixels in a file, if many
     straight_alpha: bool = False  # downscale colours without weighting them by opacity
 
     area_weights: bool = True  # pixels of small pictures count for all that they stand for

@@ -1,5 +1,6 @@
 """When callbacks are called, what they see, and deadlines."""
 
+import dataclasses
 import itertools
 import json
 import time
@@ -100,6 +101,12 @@ def test_console_writes_to_the_error_stream(capsys):
     run(Console(every=5))
     out, err = capsys.readouterr()
     assert out == "" and len(err.splitlines()) == 2 and "step       5/10" in err
+
+
+def test_only_the_first_of_several_processes_writes(tmp_path, capsys):
+    other = dataclasses.replace(progress(), first=False)
+    assert not JsonLines(tmp_path / "log")(other) and not Console()(other)
+    assert not list(tmp_path.iterdir()) and capsys.readouterr().err == ""
 
 
 def test_progress_line():
