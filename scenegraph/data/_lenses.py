@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array
 from ..cameras import AbstractCamera, FisheyeCamera, OpenCVCamera, PanoramaCamera, PerspectiveCamera
-from ..io import FileError
+from ..io import FileError, LARGEST
 from ..transforms import Pose
 
 
@@ -156,8 +156,8 @@ _SIZES = {
 def _number(where: str, key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FileError(f"{where}: `{key}` must be a number; got {value!r}.")
-    if not abs(value) < 1e30:  # not NaN, nor an integer that no float holds
-        raise FileError(f"{where}: `{key}` must be finite.")
+    if not abs(value) <= LARGEST:  # not NaN, nor an integer that no float holds
+        raise FileError(f"{where}: `{key}` must be finite, and not above {LARGEST:g}.")
     fits, rule = _SIZES.get(key, (math.isfinite, "be finite"))
     if not fits(value):
         raise FileError(f"{where}: `{key}` must {rule}; got {value!r}.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._typing import Int
 from ..images import shrink
-from ..io import FileError, read_json, read_picture
+from ..io import as_pose, FileError, read_json, read_picture
 from ._pixel_store import gather_pixels, Pixels
 
 
@@ -99,7 +99,9 @@ def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")
     name, matrix = frame["file_path"], frame.get("transform_matrix")
-    return Frame(name, picture_path(path, where, name), as_pose(where, "transform_matrix", matrix))
+    return Frame(
+        name, picture_path(path, where, name), as_pose(matrix, f"{where}: `transform_matrix`")
+    )
 
 
 def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
@@ -131,37 +133,6 @@ def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     if pathlib.PurePath(name).is_absolute() or not inside:
         raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
     return picture
-
-
-def as_pose(where: str, key: str, value: Any) -> np.ndarray:
-    """A pose that a listing gives as a matrix.
-
-    **Arguments:**
-
-    - `where`: the listing and the frame, for messages.
-    - `key`: what the listing calls it.
-    - `value`: world from camera, 4x4.
-
-    **Returns:**
-
-    The matrix, float64.
-
-    **Errors:**
-
-    `FileError` for anything but a rotation and a shift.
-    """
-    try:
-        pose = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{where}: `{key}` is not a matrix of numbers.") from error
-    if pose.shape != (4, 4):
-        raise FileError(f"{where}: `{key}` must be 4x4; its shape is {pose.shape}.")
-    rotation = pose[:3, :3]
-    if not np.isfinite(pose).all():
-        raise FileError(f"{where}: `{key}` has numbers that are not finite.")
-    if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3) or np.linalg.det(rotation) < 0:
-        raise FileError(f"{where}: the 3x3 part of `{key}` is not a rotation.")
-    return pose
 
 
 def gather_pictures(

@@ -18,11 +18,10 @@ from ..cameras import (
     spherified_circle,
     spherify_poses,
 )
-from ..io import FileError, read_array
+from ..io import are_usable, as_pose, FileError, LARGEST, read_array
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._listing import (
-    as_pose,
     gather_pictures,
     picture_path,
     PICTURES,
@@ -187,6 +186,23 @@ def _limits(
 
 
 def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
+    columns, bounds = _read_table(path)
+    height, width, focal = columns[0, :, 4]
+    if not (columns[:, :, 4] > 0).all() or not np.allclose(columns[:, :, 4], columns[0, :, 4]):
+        raise FileError(f"{path}: all pictures must have one size and focal length above zero.")
+    nearest, farthest = bounds.min(), bounds.max()
+    if not max(1, farthest) < LARGEST * nearest:
+        raise FileError(f"{path}: depths from {nearest:g} to {farthest:g} are out of all measure.")
+    scale = 1 / (0.75 * nearest)
+    poses = recentre_poses(_poses(path, columns, scale))
+    if spherify:
+        poses, more = spherify_poses(poses)
+        scale = scale * more
+    return _Scene(poses, scale * bounds, height, width, focal)
+
+
+def _read_table(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """A pose and a size, and the nearest and farthest depth of each picture."""
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent}; pass an LLFF data folder.")
     table = read_array(path)
@@ -194,20 +210,12 @@ def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
         raise FileError(
             f"{path} must have 17 numbers for each picture; its shape is {table.shape}."
         )
-    if not np.isfinite(table).all():
-        raise FileError(f"{path} has numbers that are not finite.")
+    if not are_usable(table):
+        raise FileError(f"{path} has numbers that are not finite, or above {LARGEST:g}.")
     columns, bounds = table[:, :15].reshape(-1, 3, 5), table[:, 15:]
     if not (bounds > 0).all() or not (bounds[:, 0] < bounds[:, 1]).all():
         raise FileError(f"{path}: depths must be positive, and the near one less than the far one.")
-    height, width, focal = columns[0, :, 4]
-    if not (columns[:, :, 4] > 0).all() or not np.allclose(columns[:, :, 4], columns[0, :, 4]):
-        raise FileError(f"{path}: all pictures must have one size and focal length above zero.")
-    scale = 1 / (0.75 * bounds.min())
-    poses = recentre_poses(_poses(path, columns, scale))
-    if spherify:
-        poses, more = spherify_poses(poses)
-        scale = scale * more
-    return _Scene(poses, scale * bounds, height, width, focal)
+    return columns, bounds
 
 
 def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
@@ -216,7 +224,7 @@ def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
     top = np.stack([right, -down, back, scale * place], axis=2)
     poses = np.concatenate([top, np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(top), 1, 1))], axis=1)
     for index, pose in enumerate(poses):
-        as_pose(f"{path}: picture {index}", "poses_bounds", pose)
+        as_pose(pose, f"{path}: the pose of picture {index}")
     return poses
 
 

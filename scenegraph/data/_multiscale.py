@@ -10,11 +10,11 @@ import numpy as np
 
 from .._typing import Array
 from ..cameras import PerspectiveCamera
-from ..io import FileError, read_json
+from ..io import are_usable, as_pose, FileError, LARGEST, read_json
 from ..transforms import Pose
 from ._backdrops import AbstractBackdrop, Solid
 from ._convert_multiscale import MULTISCALE_LISTING
-from ._listing import as_pose, gather_pictures, picture_path
+from ._listing import gather_pictures, picture_path
 from ._views import Views
 
 
@@ -100,7 +100,7 @@ def _each(
     for index, name in enumerate(columns["file_path"]):
         where = f"{path}: {split} picture {index}"
         files.append(picture_path(path, where, name))
-        poses.append(as_pose(where, "cam2world", columns["cam2world"][index]))
+        poses.append(as_pose(columns["cam2world"][index], f"{where}: `cam2world`"))
         lenses.append(_lens(where, columns["pix2cam"][index]))
     return files, np.stack(poses), np.stack(lenses)
 
@@ -164,8 +164,8 @@ def _numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np
         numbers = np.asarray(values if plain else None, dtype=np.float64)
     except (TypeError, OverflowError) as error:
         raise FileError(f"{where} must hold numbers.") from error
-    if not plain or not np.isfinite(numbers).all():
-        raise FileError(f"{where} must hold finite numbers.")
+    if not plain or not are_usable(numbers):
+        raise FileError(f"{where} must hold finite numbers, not above {LARGEST:g}.")
     if name in ("width", "height") and not all(x == int(x) and 0 < x < 2**20 for x in numbers):
         raise FileError(f"{where} must hold numbers of pixels.")
     if (numbers < 0).any():
@@ -179,11 +179,11 @@ def _lens(where: str, value: Any) -> np.ndarray:
         matrix = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise FileError(f"{where}: `pix2cam` is not a matrix of numbers.") from error
-    if matrix.shape != (3, 3) or not np.isfinite(matrix).all():
+    if matrix.shape != (3, 3) or not are_usable(matrix):
         raise FileError(f"{where}: `pix2cam` must be 3x3 and finite; got shape {matrix.shape}.")
     scale = matrix[0, 0]
     plain = np.array([[scale, 0, matrix[0, 2]], [0, -scale, matrix[1, 2]], [0, 0, -1]])
-    if scale <= 0 or not np.allclose(matrix, plain, rtol=1e-5, atol=1e-9):
+    if scale < 1 / LARGEST or not np.allclose(matrix, plain, rtol=1e-5, atol=1e-9):
         raise FileError(
             f"{where}: `pix2cam` must be that of a pinhole with square pixels, "
             "[[1/f, 0, -cx/f], [0, -1/f, cy/f], [0, 0, -1]]."

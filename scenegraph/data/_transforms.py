@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..io import FileError
+from ..io import are_usable, FileError
 from ._backdrops import AbstractBackdrop, Solid
 from ._bounds import depth_range
 from ._lenses import camera_kind, Lens, make_cameras, read_lens
@@ -165,7 +165,7 @@ def _check_applied(path: pathlib.Path, value: Any) -> None:
         matrix = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise FileError(f"{where} is not a matrix of numbers.") from error
-    if matrix.shape not in ((3, 4), (4, 4)) or not np.isfinite(matrix).all():
+    if matrix.shape not in ((3, 4), (4, 4)) or not are_usable(matrix):
         raise FileError(f"{where} must be 3x4 and finite; its shape is {matrix.shape}.")
 
 

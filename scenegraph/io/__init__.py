@@ -38,4 +38,9 @@ from ._pictures import (
     write_picture as write_picture,
 )
 from ._ply import write_points as write_points
-from ._poses import as_number as as_number, as_pose as as_pose
+from ._poses import (
+    are_usable as are_usable,
+    as_number as as_number,
+    as_pose as as_pose,
+    LARGEST as LARGEST,
+)

@@ -2,8 +2,27 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._errors import FileError
+
+
+# The square of a larger number would be infinite in single precision.
+LARGEST = 1e18
+
+
+def are_usable(numbers: ArrayLike) -> bool:
+    """Whether numbers of a file can be computed with: finite, and not above `LARGEST`.
+
+    **Arguments:**
+
+    - `numbers`: of any shape.
+
+    **Returns:**
+
+    Whether all are.
+    """
+    return bool(np.all(np.abs(numbers) <= LARGEST))  # not where one is NaN
 
 
 def as_pose(value: Any, where: str) -> np.ndarray:
@@ -20,7 +39,7 @@ def as_pose(value: Any, where: str) -> np.ndarray:
 
     **Errors:**
 
-    `FileError` for anything but finite numbers whose 3x3 part is a rotation.
+    `FileError` for anything but usable numbers whose 3x3 part is a rotation.
     """
     try:
         pose = np.asarray(value, dtype=np.float64)
@@ -30,13 +49,13 @@ def as_pose(value: Any, where: str) -> np.ndarray:
     pose = np.concatenate([pose, [[0.0, 0.0, 0.0, 1.0]]]) if pose.shape == (3, 4) else pose
     if pose.shape != (4, 4):
         raise FileError(f"{where} must be 4x4; its shape is {pose.shape}.")
-    if not np.isfinite(pose).all():
-        raise FileError(f"{where} has numbers that are not finite.")
-    if not np.array_equal(pose[3], [0, 0, 0, 1]):
-        raise FileError(f"the last row of {where} must be 0 0 0 1; it is {pose[3].tolist()}.")
+    if not are_usable(pose):
+        raise FileError(f"{where} has numbers that are not finite, or above {LARGEST:g}.")
     turn = pose[:3, :3]
     if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) or np.linalg.det(turn) < 0:
-        raise FileError(f"the 3x3 part of {where} is not a rotation.")
+        raise FileError(f"{where}: the 3x3 part is not a rotation.")
+    if not np.array_equal(pose[3], [0, 0, 0, 1]):
+        raise FileError(f"{where}: the last row must be 0 0 0 1; it is {pose[3].tolist()}.")
     return pose
 
 

@@ -31,14 +31,14 @@ def start(folder: pathlib.Path, *arguments: str) -> subprocess.Popen:
         "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
-    log = (folder / "stderr").open("a")
-    return subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "fit", *arguments],
-        stdout=log,
-        stderr=log,
-        cwd=ROOT,
-        env={**os.environ, **cache},
-    )
+    with (folder / "stderr").open("a") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", COMMAND, "fit", *arguments],
+            stdout=log,
+            stderr=log,
+            cwd=ROOT,
+            env={**os.environ, **cache},
+        )
 
 
 def lines_in(path: pathlib.Path) -> int:
