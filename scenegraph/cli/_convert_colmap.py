@@ -27,4 +27,5 @@ class ConvertColmap:
     def main(self) -> None:
         """Converts."""
         path = convert_colmap(self.sparse, self.out, images=self.images, keep_world=self.keep_world)
-        say(f"wrote {path}")
+        named = self.out.suffix == ".json"
+        say(f"wrote {path}" + ("" if named else f"; fit it with `scenegraph fit {self.out}`"))

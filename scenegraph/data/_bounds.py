@@ -8,13 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float
+from .._typing import Array, Float, Int
 from ..cameras import AbstractCamera, NDCCamera
+from ._in_scene import CamerasInScene
 from ._views import Views
 
 
 _CELLS = 48
 _VISIBLE = 0.02
+# Points are projected so many at a time, so that one program serves all pictures.
+_POINTS = 2**15
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -107,22 +110,22 @@ def find_empty(views: Views, lower: np.ndarray, upper: np.ndarray, resolution: i
     places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
     empty = np.zeros(len(places), bool)
     for frame, mask in enumerate(_masks(views, resolution)):
-        camera = views.camera(frame)
         # A cell is empty if nothing is seen within half of it about its middle.
-        reach = _pixels_across(camera, places[:: max(1, len(places) // 512)], cell / 2)
-        for _ in range(math.ceil(reach * mask.shape[1] / camera.width)):
+        reach = _share_across(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
+        for _ in range(math.ceil(reach * mask.shape[1])):
             mask = _grow(mask)
-        seen, filled = _look(camera, mask, places)
+        seen, filled = _look(views, frame, mask, places)
         empty |= seen & ~filled
     return empty.reshape(shape)
 
 
-def _pixels_across(camera: AbstractCamera, places: np.ndarray, half: np.ndarray) -> float:
-    """How far from a box's middle, in pixels, any of its corners may be seen."""
-    moved = [places, *(places + half * axis for axis in np.eye(3))]
-    middle, *others = (_project(camera, jnp.asarray(p, jnp.float32)) for p in moved)
-    away = np.sum([np.abs(np.asarray(other) - np.asarray(middle)) for other in others], axis=0)
-    return float(np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0))
+def _share_across(views: Views, frame: int, places: np.ndarray, half: np.ndarray) -> float:
+    """How far from a box's middle any of its corners may be seen, as a share of the width."""
+    moved = np.concatenate([places, *(places + half * axis for axis in np.eye(3))])
+    middle, *others = np.split(_project(views, frame, moved), 4)
+    away = np.sum([np.abs(other - middle) for other in others], axis=0)
+    pixels = np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0)
+    return float(pixels) / int(views.widths[frame])
 
 
 def _frusta(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
@@ -173,8 +176,9 @@ def _visible(views: Views) -> Iterator[np.ndarray]:
     alpha = views.pixels[:, 3]
     alpha = alpha if isinstance(alpha, np.ndarray) else np.asarray(alpha)
     limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
-    for frame, (width, height) in enumerate(zip(views.widths, views.heights, strict=True)):
-        yield np.asarray(alpha[views.part(frame)]).reshape(int(height), int(width)) > limit
+    sizes = np.stack([views.heights, views.widths], axis=-1)
+    for frame, size in enumerate(sizes):
+        yield np.asarray(alpha[views.part(frame)]).reshape(*size) > limit
 
 
 def _masks(views: Views, cells: int) -> list[np.ndarray]:
@@ -202,7 +206,7 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     empty, looks = np.zeros(len(points), bool), np.zeros(len(points), int)
     for frame, mask in enumerate(masks):
-        seen, filled = _look(views.camera(frame), mask, points)
+        seen, filled = _look(views, frame, mask, points)
         looks += seen
         empty |= seen & ~filled
     kept = ~empty & (looks >= _QUORUM * len(masks))
@@ -213,18 +217,34 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
 
 
 def _look(
-    camera: AbstractCamera, mask: np.ndarray, points: np.ndarray
+    views: Views, frame: int, mask: np.ndarray, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which points lie in the picture, and at which of them it is not empty."""
-    x, y = np.asarray(_project(camera, jnp.asarray(points, jnp.float32))).T
-    column = np.floor(x / camera.width * mask.shape[1])
-    row = np.floor(y / camera.height * mask.shape[0])
+    """Which points lie in a picture, and at which of them it is not empty."""
+    x, y = _project(views, frame, points).T
+    column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
+    row = np.floor(y / int(views.heights[frame]) * mask.shape[0])
     seen = (column >= 0) & (column < mask.shape[1]) & (row >= 0) & (row < mask.shape[0])
     filled = np.zeros(len(points), bool)
     filled[seen] = mask[row[seen].astype(int), column[seen].astype(int)]
     return seen, filled
 
 
+def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
+    """Where a picture shows points, in pixels."""
+    blocks = -(-len(points) // _POINTS)
+    padded = np.zeros((blocks * _POINTS, 3), np.float32)
+    padded[: len(points)] = points
+    number = jnp.asarray(frame)
+    if isinstance(views.cameras, CamerasInScene):
+        raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
+    parts = map(jnp.asarray, np.split(padded, blocks))
+    seen = [_shown(views.cameras, number, part) for part in parts]
+    return np.concatenate(seen)[: len(points)]
+
+
 @eqx.filter_jit
-def _project(camera: AbstractCamera, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
+def _shown(
+    cameras: AbstractCamera, frame: Int[Array, ""], points: Float[Array, "n 3"]
+) -> Float[Array, "n 2"]:
+    camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, cameras)
     return jax.vmap(camera.project)(points)

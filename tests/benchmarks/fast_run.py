@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import time
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -43,13 +44,14 @@ def main(
     """Fits until the process is so old, not counting looks on the way; prints one line of JSON."""
     folder = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
     config = dataclasses.replace(preset(preset_name), downscale=downscale, **_changes(set))
-    train, test = (load_views(config, folder, split) for split in ("train", "test"))
-    frames = np.unique(np.linspace(0, test.frames - 1, views).round().astype(int)).tolist()
+    train = load_views(config, folder, "train")
     box = find_box(config, train)
     key = jax.random.key(config.seed)
     start = make_scene(config, box, find_hull(config, train, box), key=jax.random.fold_in(key, 1))
     loss = make_loss(config)
-    curve = _Curve(test, loss, look_every)
+    curve = _Curve(look_every)
+    if look_every:
+        curve.prepare(lambda: load_views(config, folder, "test"), loss)
     deadline = _Paused(time.monotonic() + seconds - process_age(), curve)
     result = fit(
         start,
@@ -66,6 +68,8 @@ def main(
     if look_every:
         print(json.dumps({"curve": curve.points}))
         return
+    test = load_views(config, folder, "test")
+    frames = np.unique(np.linspace(0, test.frames - 1, views).round().astype(int)).tolist()
     scores = evaluate(result.scene, test, frames=frames)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     answer = {
@@ -86,11 +90,14 @@ def _changes(given: tuple[str, ...]) -> dict[str, Any]:
 class _Curve:
     """Looks at some pixels of held-out pictures every so many seconds, off the clock."""
 
-    def __init__(self, views: sg.data.Views, loss: Any, every: float):
-        batch = sg.data.RayBatches(views, 2048).batch(0, 0)
-        self.batch, self.every = batch, every
+    def __init__(self, every: float):
+        self.every, self.paused, self.points = every, 0.0, []
+
+    def prepare(self, load: Callable[[], sg.data.Views], loss: Any) -> None:
+        begin = time.monotonic()
+        self.batch = sg.data.RayBatches(load(), 2048).batch(0, 0)
         self.loss = dataclasses.replace(loss, jitter=False)
-        self.paused, self.points = 0.0, []
+        self.paused += time.monotonic() - begin
 
     def __call__(self, progress: Any) -> None:
         age = process_age() - self.paused
