@@ -3,10 +3,11 @@
 import functools
 import sys
 import types
+import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxtyping import jaxtyped
+from jaxtyping import AbstractArray, jaxtyped, PyTree
 
 
 _METHODS = (classmethod, staticmethod, property)
@@ -70,10 +71,28 @@ def _lazily_checked(function: Callable) -> Callable:
     def wrapper(*args, **kwargs):
         nonlocal checked
         if checked is None:
-            checked = jaxtyped(_as_function(function), typechecker=_beartype())
+            plain = _as_function(function)
+            checked = _with_shapes(plain) if _has_shapes(plain) else _beartype()(plain)
         return checked(*args, **kwargs)
 
     return wrapper
+
+
+def _with_shapes(function: Callable) -> Callable:
+    return jaxtyped(function, typechecker=_beartype())
+
+
+def _has_shapes(function: Callable) -> bool:
+    """Whether annotations name axes: remembering these through a call takes most of a check."""
+    return any(map(_names_axes, function.__annotations__.values()))
+
+
+def _names_axes(annotation: Any) -> bool:
+    is_array = isinstance(annotation, type) and issubclass(annotation, AbstractArray)
+    is_tree = isinstance(annotation, type(PyTree)) and annotation is not PyTree
+    # What is written as text may be anything.
+    unknown = isinstance(annotation, str)
+    return is_array or is_tree or unknown or any(map(_names_axes, typing.get_args(annotation)))
 
 
 def _as_function(value: Callable) -> Callable:

@@ -33,3 +33,4 @@ def test_a_long_fit():
     assert long["growth_mib"] < 8 and long["growth_of_arrays"] < 100
     assert long["compilations_when_warm"] == 0
     assert endurance.traces(600) == 2
+    assert endurance.outside(30, 64, 2)["outside_percent"] < 100

@@ -139,9 +139,9 @@ def outside(steps: int, rays: int, turns: int) -> dict[str, Any]:
     plain = _fit._Advance
 
     class Keep(plain):
-        def __call__(self, state: Flat, horizon: float) -> Any:
+        def __call__(self, state: Flat, number: int, horizon: float) -> Any:
             kept.update(advance=self, state=state)
-            return plain.__call__(self, state, horizon)
+            return plain.__call__(self, state, number, horizon)
 
     _fit._Advance = Keep
     fit(20, rays, RenderLoss())
@@ -163,18 +163,19 @@ def outside(steps: int, rays: int, turns: int) -> dict[str, Any]:
 
 
 def _bare(advance: Any, state: Flat, steps: int) -> float:
-    """Seconds a step: batch and step alone, the next begun while one is under way."""
+    """Seconds a step: what is compiled, and no more; the next begun while one is under way."""
     horizon = np.float32(steps)
 
-    def once(state: Flat) -> Flat:
-        batch = _fit._batch(advance._batches, state)
-        return _fit._step(advance._others, state, batch, horizon)[0]
+    def once(state: Flat, number: int) -> Flat:
+        batch = advance._feed(state, number)
+        state = _fit._step(advance._others, state, batch, horizon)[0]
+        return _fit.look_again(state, number)
 
-    for _ in range(20):
-        state = once(state)
+    for number in range(20):
+        state = once(state, number)
     begin = time.perf_counter()
-    for _ in range(steps):
-        before, state = state, once(state)
+    for number in range(steps):
+        before, state = state, once(state, number)
         before.arrays[0].block_until_ready()
     state.arrays[0].block_until_ready()
     return (time.perf_counter() - begin) / steps
