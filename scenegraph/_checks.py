@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxtyping import AbstractArray, jaxtyped, PyTree
+from jaxtyping import AbstractArray, jaxtyped, PyTree, TypeCheckError
 
 
 _METHODS = (classmethod, staticmethod, property)
@@ -106,4 +106,4 @@ def _beartype() -> Callable:
     from beartype import beartype, BeartypeConf
 
     # An int is welcome where a float is annotated, as Python's type rules have it.
-    return beartype(conf=BeartypeConf(is_pep484_tower=True))
+    return beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeCheckError))
