@@ -41,9 +41,9 @@ NAMES = {
 def main(
     steps: int = 1000,
     batch: int = 1024,
-    size: int = 200,
+    size: int = 80,
     levels: int = 4,
-    views: int = 6,
+    views: int = 25,
     degrees: int = 16,
     scene: str = "chair",
     out: pathlib.Path = pathlib.Path("docs/benchmarks/ablation.json"),
@@ -104,11 +104,13 @@ def _fit(config: FitConfig, data: pathlib.Path, levels: int, views: int) -> dict
     frames = (chosen[:, None] * levels + np.arange(levels)).reshape(-1)
     scores = evaluate(result.scene, test, frames=frames.tolist())
     each = {name: [getattr(score, name) for score in scores] for name in ("psnr", "ssim")}
-    means = {name: np.reshape(x, (-1, levels)).mean(axis=0).tolist() for name, x in each.items()}
+    means = {name: np.reshape(x, (-1, levels)).mean(axis=0) for name, x in each.items()}
+    # SSIM has no value for pictures that are smaller than its window.
+    known = {name: [x if np.isfinite(x) else None for x in row] for name, row in means.items()}
     widths = test.widths[:levels].tolist()
     return {
         "widths": widths,
-        **means,
+        **known,
         "fit_seconds": fitted - begin,
         "score_seconds": time.monotonic() - fitted,
     }
