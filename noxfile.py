@@ -101,13 +101,14 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def examples(session: nox.Session) -> None:
-    """Every example, with few steps."""
+    """Every example, with few steps; the pictures go to the session's `tmp`."""
     session.install(".")
-    scripts = sorted(pathlib.Path("examples").glob("*.py"))
+    scripts = sorted(pathlib.Path("examples").resolve().glob("*.py"))
     if not scripts:
         session.error("there are no scripts in examples/")
-    for script in scripts:
-        session.run("python", str(script), "--steps", "2", env=CACHE)
+    with session.chdir(session.create_tmp()):
+        for script in scripts:
+            session.run("python", str(script), "--steps", "2", env=CACHE)
 
 
 @nox.session
