@@ -231,13 +231,12 @@ def _look(
 
 def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
     """Where a picture shows points, in pixels."""
+    if isinstance(views.cameras, CamerasInScene):
+        raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
     blocks = -(-len(points) // _POINTS)
     padded = np.zeros((blocks * _POINTS, 3), np.float32)
     padded[: len(points)] = points
-    number = jnp.asarray(frame)
-    if isinstance(views.cameras, CamerasInScene):
-        raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
-    parts = map(jnp.asarray, np.split(padded, blocks))
+    number, parts = jnp.asarray(frame), map(jnp.asarray, np.split(padded, blocks))
     seen = [_shown(views.cameras, number, part) for part in parts]
     return np.concatenate(seen)[: len(points)]
 
