@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import tyro
+from rich.progress import Progress
 
 from ..cameras import AbstractCamera
 from ..diagnostics import check_gradients, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
+from ._progress import frames_bar
 
 
 class WrongGradients(Exception):
@@ -40,17 +42,30 @@ class Check:
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
         scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
-        checks = check_gradients(
-            scene,
-            self.camera or camera or _first_camera(scene, self.scene),
-            where=self.where or None,
-            pixels=self.pixels,
-            tolerance=self.tolerance,
-        )
+        with frames_bar() as bar:
+            checks = check_gradients(
+                scene,
+                self.camera or camera or _first_camera(scene, self.scene),
+                where=self.where or None,
+                pixels=self.pixels,
+                tolerance=self.tolerance,
+                tell=_Teller(bar).tell,
+            )
         print(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
         if bad:
             raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")
+
+
+class _Teller:
+    """Shows on a bar how far the check is."""
+
+    def __init__(self, bar: Progress):
+        self._bar, self._task = bar, bar.add_task("compiling", total=None)
+
+    def tell(self, done: int, count: int) -> None:
+        name = "leaves" if done else "compiling"
+        self._bar.update(self._task, description=name, completed=done, total=count)
 
 
 def _load(place: str) -> Callable[[], Any]:

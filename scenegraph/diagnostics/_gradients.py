@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,7 +30,8 @@ class GradientCheck:
 
     - `path`: of the leaf.
     - `automatic`, `difference`: the slope along a random direction of the leaf, by automatic
-      differentiation and by the finite difference that comes nearest.
+      differentiation and by the finite difference that comes nearest. At a kink, the slope
+      between those of both sides that comes nearest.
     - `error`: their distance, relative to the larger one.
     - `verdict`: `right`, `zero` (both are), `wrong` or `not finite`.
     """
@@ -50,6 +51,7 @@ def check_gradients(
     where: Sequence[str] | Callable | None = None,
     pixels: int = 256,
     tolerance: float = 1e-4,
+    tell: Callable[[int, int], object] = lambda done, count: None,
 ) -> list[GradientCheck]:
     """Compares the gradient of every leaf with finite differences, in double precision.
 
@@ -67,6 +69,8 @@ def check_gradients(
       Keyword only, as is all that follows.
     - `pixels`: how many, spread evenly over the picture.
     - `tolerance`: largest relative error of what is called right.
+    - `tell`: is told how many leaves are done, and how many there are: first when nothing is yet
+      compiled, which takes longest.
 
     **Returns:**
 
@@ -79,15 +83,17 @@ def check_gradients(
     chosen = _chosen(scene, where)
     with jax.enable_x64(True):
         scene, camera, integrator = _double((scene, camera, integrator))
-        value, held = _objectives(scene, camera, integrator, pixels)
-        slopes = value(scene)[1]
-        scale = abs(float(value(scene)[0])) + 1.0
+        numbered = _numbered(scene, chosen)
+        tell(0, len(numbered))
+        slope, held = _objectives(scene, camera, integrator, pixels)
+        value, slopes = slope(scene)
+        noise, slopes = (abs(float(value)) + 1.0) * _NOISE, jax.tree.leaves(slopes)
         checks, rng = [], np.random.default_rng(0)
-        for index, path in _numbered(scene, chosen):
-            way = rng.normal(size=jax.tree.leaves(scene)[index].shape)
-            automatic = float(np.sum(np.asarray(jax.tree.leaves(slopes)[index]) * way))
-            differences = _differences(held, scene, index, way, automatic)
-            checks.append(_judge(path, automatic, differences, scale * _NOISE, tolerance))
+        for index, path in numbered:
+            line = _Line.through(held, scene, index, rng)
+            automatic = float(np.sum(np.asarray(slopes[index]) * line.way))
+            checks.append(_judge(path, automatic, line, noise, tolerance))
+            tell(len(checks), len(numbered))
     return checks
 
 
@@ -162,31 +168,49 @@ def _spread(camera: AbstractCamera, pixels: int) -> Array:
     return jnp.asarray(np.stack([columns, rows], axis=-1) + 0.5)
 
 
-def _differences(
-    value: Callable, scene: Scene, index: int, way: np.ndarray, automatic: float
-) -> list[float]:
-    """Central differences; and, for kinks, the slope between both sides' nearest to the guess."""
-    leaves, treedef = jax.tree.flatten(scene)
+class _Line(NamedTuple):
+    """A function of the scene, along a random direction of one leaf."""
 
-    def moved(step: float) -> float:
-        changed = [*leaves[:index], leaves[index] + step * way, *leaves[index + 1 :]]
-        return float(value(jax.tree.unflatten(treedef, changed)))
+    value: Callable[[float], float]
+    way: np.ndarray
 
-    central = [(moved(step) - moved(-step)) / (2 * step) for step in _STEPS]
-    step, here = _STEPS[-1], moved(0.0)
-    low, high = sorted([(moved(step) - here) / step, (here - moved(-step)) / step])
-    return [*central, min(max(automatic, low), high)]
+    @staticmethod
+    def through(value: Callable, scene: Scene, index: int, rng: np.random.Generator) -> "_Line":
+        leaves, treedef = jax.tree.flatten(scene)
+        way = rng.normal(size=leaves[index].shape)
+
+        def moved(step: float) -> float:
+            changed = [*leaves[:index], leaves[index] + step * way, *leaves[index + 1 :]]
+            return float(value(jax.tree.unflatten(treedef, changed)))
+
+        return _Line(moved, way)
+
+    def nearest_difference(self, automatic: float) -> float:
+        """Of the central differences, the one that comes nearest."""
+        central = [(self.value(step) - self.value(-step)) / (2 * step) for step in _STEPS]
+        return min(central, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
+
+    def nearest_at_kink(self, automatic: float) -> float:
+        """Of all slopes between those of both sides, the one that comes nearest."""
+        step, here = _STEPS[-1], self.value(0.0)
+        before, after = here - self.value(-step), self.value(step) - here
+        low, high = sorted([before / step, after / step])
+        return min(max(automatic, low), high)
 
 
 def _judge(
-    path: str, automatic: float, differences: list[float], noise: float, tolerance: float
+    path: str, automatic: float, line: _Line, noise: float, tolerance: float
 ) -> GradientCheck:
-    best = min(differences, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
+    def differs(x: float) -> bool:
+        return not abs(automatic - x) <= tolerance * max(abs(automatic), abs(x)) + noise
+
+    best = line.nearest_difference(automatic)
+    if differs(best) and np.isfinite(automatic):
+        best = line.nearest_at_kink(automatic)
     larger = max(abs(automatic), abs(best))
     error = abs(automatic - best) / larger if larger > 0 else 0.0
     if not np.isfinite(automatic) or not np.isfinite(best):
         return GradientCheck(path, automatic, best, float("nan"), "not finite")
     if larger <= noise:
         return GradientCheck(path, automatic, best, error, "zero")
-    right = abs(automatic - best) <= tolerance * larger + noise
-    return GradientCheck(path, automatic, best, error, "right" if right else "wrong")
+    return GradientCheck(path, automatic, best, error, "wrong" if differs(best) else "right")

@@ -71,14 +71,16 @@ def gallery_scene() -> Scene:
 
 
 def _shapes() -> Group:
+    # No two faces are in one plane: either might be the one in front, and the picture would jump
+    # when one is moved.
     turned = Similarity(translation=[1.9, 0.9, 0.6], rotation=[0.8, 0.5, 0.1, 0.3], scale=0.8)
     stretched = Affine([[0.4, 0.1, 0.0], [0.0, 0.3, 0.1], [0.0, 0.0, 0.5]], [2.0, -0.7, 0.5])
     wood = Noise(0.25, [0.5, 0.3, 0.1], [0.8, 0.6, 0.3])
     return Group(
         floor=Surface(Plane(), Lambert(Checker(0.5, [0.8, 0.8, 0.8], [0.3, 0.3, 0.35]))),
-        ball=Surface(Sphere([-2.0, 0.5, 0.5], 0.5), Phong(Stripes(0.4), [0.3, 0.3, 0.3], 20.0)),
-        block=Surface(Box([-1.1, 0.2, 0.0], [-0.4, 0.9, 0.7]), Lambert(wood)),
-        drum=Surface(Cylinder([0.3, 0.6, 0.35], 0.4, 0.7), GGX([0.9, 0.6, 0.2], 0.7, 0.4)),
+        ball=Surface(Sphere([-2.0, 0.5, 0.52], 0.5), Phong(Stripes(0.4), [0.3, 0.3, 0.3], 20.0)),
+        block=Surface(Box([-1.1, 0.2, 0.02], [-0.4, 0.9, 0.72]), Lambert(wood)),
+        drum=Surface(Cylinder([0.3, 0.6, 0.43], 0.4, 0.8), GGX([0.9, 0.6, 0.2], 0.7, 0.4)),
         rod=Surface(
             Capsule([1.0, 0.4, 0.2], [1.3, 0.8, 0.8], 0.2),
             Lambert(Checker(0.2, coordinates=InSpace())),

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Int, Scalar
-from ..rays import Hit, Illumination, Ray
+from ..rays import darkness, Hit, Illumination, Ray
 from ..scene import Stage
 
 
@@ -23,18 +23,18 @@ def illuminate(
 
     The illumination of the point.
     """
-    none = jnp.zeros((0, 3), hit.point.dtype)
-    directions, arriving, ambient = [none], [none], jnp.zeros(3, hit.point.dtype)
-    for light in stage.lights:
-        shine = light.shine(hit.point, hit.d_point)
-        left = shine.irradiance
-        if shadows and shine.irradiance.shape[0]:
-            open_parts = jax.vmap(lambda ray: visibility(stage, ray, number))(shine.rays)
-            left = open_parts[:, None] * left
-        directions.append(shine.rays.view)
-        arriving.append(left)
-        ambient = ambient + shine.ambient
-    return Illumination(jnp.concatenate(directions), jnp.concatenate(arriving), ambient)
+    shines = [light.shine(hit.point, hit.d_point) for light in stage.lights]
+    if not shines:
+        return darkness(hit.point.dtype)
+    rays, irradiance = jax.tree.map(
+        lambda *parts: jnp.concatenate(parts), *[(shine.rays, shine.irradiance) for shine in shines]
+    )
+    if shadows and irradiance.shape[0]:
+        # All rays at once: what stands in their way is then compiled once, not once a light.
+        open_parts = jax.vmap(lambda ray: visibility(stage, ray, number))(rays)
+        irradiance = open_parts[:, None] * irradiance
+    ambient = sum((shine.ambient for shine in shines), jnp.zeros(3, hit.point.dtype))
+    return Illumination(rays.view, irradiance, ambient)
 
 
 def visibility(stage: Stage, ray: Ray, number: Int[Array, ""]) -> Scalar:

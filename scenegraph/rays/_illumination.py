@@ -1,5 +1,6 @@
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from .._typing import Array, Float
 from ..numerics import AbstractModule, as_float_leaf
@@ -20,7 +21,7 @@ class Illumination(AbstractModule):
     ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
 
 
-def darkness(dtype=float) -> Illumination:
+def darkness(dtype: DTypeLike = float) -> Illumination:
     """No light at all.
 
     **Arguments:**

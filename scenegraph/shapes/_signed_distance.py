@@ -106,7 +106,8 @@ class SignedDistance(AbstractShape):
         def nearby(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
             along = lambda t: self.distance(origin + t * direction)
             middle = _where_least(along, closest, spacing)
-            return _zero(along, hit, spacing), middle, along(middle), _rate(_rate(along))(middle)
+            (least, _), (_, bend) = _with_rate(_with_rate(along))(middle)
+            return _zero(along, hit, spacing), middle, least, bend
 
         (first, middle, least, bend), slopes = by_pixel(nearby, ray)
         steep, outline = Crossing(first, slopes[0]), Crossing(middle, slopes[1])
@@ -120,9 +121,9 @@ class SignedDistance(AbstractShape):
         return crossing, covered * within_reach(ray, crossing)
 
 
-def _rate(along: Callable[[Scalar], Scalar]) -> Callable[[Scalar], Scalar]:
-    """The derivative of a function of one number."""
-    return lambda t: jax.jvp(along, (t,), (jnp.ones_like(t),))[1]
+def _with_rate(along: Callable[[Scalar], PyTree]) -> Callable[[Scalar], tuple[PyTree, PyTree]]:
+    """What functions of one number are, and their derivatives."""
+    return lambda t: jax.jvp(along, (t,), (jnp.ones_like(t),))
 
 
 def _zero(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
@@ -132,15 +133,16 @@ def _zero(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar
     make the first and the second ones right.
     """
     for _ in range(2):
-        step = safe_divide(along(t), _rate(along)(t))
+        step = safe_divide(*_with_rate(along)(t))
         t = t - jnp.where(jnp.abs(step) < reach, step, 0)
     return t
 
 
 def _where_least(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
     """Where a function is least, unless it has a kink there."""
-    bent = _hold(_rate(_rate(along))(t)) > 0
-    return jnp.where(bent, _zero(_rate(along), t, reach), t)
+    rate = lambda t: _with_rate(along)(t)[1]
+    bent = _hold(_with_rate(rate)(t)[1]) > 0
+    return jnp.where(bent, _zero(rate, t, reach), t)
 
 
 def _on_parabola(

@@ -89,6 +89,26 @@ def test_analytic_fields_under_transforms_are_right():
     assert {check.verdict for check in checks} <= {"right", "zero"} and len(checks) > 15
 
 
+def test_every_leaf_of_everything_is_right():
+    """All shapes, shaders, lights, transforms and a field; the horizon is in the picture."""
+    camera = sg.PerspectiveCamera.look_at([0, -7, 4], [0, 0, 1.2], [0, 0, 1], 1.0, 97, 71)
+    found = verdicts(check_gradients(sg.diagnostics.gallery_scene(), camera))
+    assert {path for path, verdict in found.items() if verdict == "zero"} == {
+        "shapes.ring.shape.bounds.lower",  # only where the ring is looked for
+        "shapes.ring.shape.bounds.upper",
+    }
+    assert set(found.values()) == {"right", "zero"} and len(found) > 65
+
+
+def test_how_far_it_is():
+    told = []
+    where = ["odd.field.right", "odd.field.wrong"]
+    check_gradients(
+        odd_scene(), CAMERA, LEVELS, where=where, tell=lambda *so_far: told.append(so_far)
+    )
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
 class Folded(AbstractField):
     """Fog whose density has a kink where its number is zero."""
 
