@@ -91,6 +91,16 @@ def test_scale_colours_and_lamp_are_found(start):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_wide_cones_lead_from_half_off(scale):
+    """Rays of one pixel do not find the way from a scale of 1."""
+    truth = sg.render(make(*TRUE), camera())
+    views, guess = sg.views(camera(), truth), make(scale, *FIRST[1:])
+    plan = Annealing(32.0, 300)
+    assert_found(fit(guess, views, WANTED, optax.adam(2e-2), 600, annealing=plan))
+
+
+@pytest.mark.slow
 def test_the_camera_is_found_with_them():
     """From 3 degrees and 0.1 units off."""
     truth = sg.render(make(*TRUE), camera())
