@@ -17,6 +17,10 @@ from ._components import Components, joined, Reader
 
 # Larger functions are left to `jax.vmap`: the time to compile grows with every component.
 _LARGEST = 60_000
+# A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
+# larger blocks are no longer in the cache when they are used, and in smaller ones calls count.
+_AT_ONCE = 2**29
+_FEWEST_ROWS = 2**13
 
 _map_rows_p = Primitive("map_rows")
 _map_rows_p.multiple_results = True
@@ -91,9 +95,33 @@ def _plainly(*values: Array, jaxpr: ClosedJaxpr, rowed: Any, summed: Any) -> lis
     ]
 
 
+def _on_cpu(*values: Array, jaxpr: ClosedJaxpr, rowed: Any, summed: Any) -> list[Array]:
+    """In blocks of rows, so that what they compute is still in the cache when it is used."""
+    size = _size(jaxpr.jaxpr)
+    some = _plainly if size > _LARGEST else _by_components
+    some = functools.partial(some, jaxpr=jaxpr, rowed=rowed, summed=summed)
+    blocks = _blocks(_count(values, rowed), _AT_ONCE // max(size, 1))
+    if blocks == 1:
+        return some(*values)
+
+    def one_block(parts: list[Array]) -> list[Array]:
+        return some(*_replaced(values, rows, parts))
+
+    rows = [i for i, is_rowed in enumerate(rowed) if is_rowed]
+    parts = [x.reshape(blocks, -1, *x.shape[1:]) for x in (values[i] for i in rows)]
+    results = zip(jax.lax.map(one_block, parts), summed, strict=True)
+    return [
+        jnp.sum(x, axis=0) if is_summed else x.reshape(-1, *x.shape[2:]) for x, is_summed in results
+    ]
+
+
+def _blocks(rows: int, most: int) -> int:
+    """Into how many blocks of equal size rows are divided, none much larger than `most`."""
+    fewest = -(-rows // max(most, _FEWEST_ROWS))
+    return next((n for n in range(fewest, 2 * fewest) if rows % n == 0), 1)
+
+
 def _by_components(*values: Array, jaxpr: ClosedJaxpr, rowed: Any, summed: Any) -> list[Array]:
-    if _size(jaxpr.jaxpr) > _LARGEST:
-        return _plainly(*values, jaxpr=jaxpr, rowed=rowed, summed=summed)
     rows = _count(values, rowed)
     reader = Reader(rows)
     inputs = [
@@ -203,6 +231,4 @@ ad.primitive_jvps[_map_rows_p] = _jvp
 ad.primitive_transposes[_map_rows_p] = _transpose
 batching.primitive_batchers[_map_rows_p] = _batch
 mlir.register_lowering(_map_rows_p, mlir.lower_fun(_plainly, multiple_results=True))
-mlir.register_lowering(
-    _map_rows_p, mlir.lower_fun(_by_components, multiple_results=True), platform="cpu"
-)
+mlir.register_lowering(_map_rows_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")

@@ -111,7 +111,7 @@ def _draw(
 # Measured: networks like fewer on a CPU, cheap fields more; this serves both. What is computed by
 # ray has no vectors of features, and likes many.
 _SAMPLES = 2**14
-_SAMPLES_BY_RAY = 2**16
+_SAMPLES_BY_RAY = 2**18
 
 
 # Of some pixels: what the picture is made of, what found no room, and how much was asked.

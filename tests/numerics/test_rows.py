@@ -56,9 +56,18 @@ def assert_same(one, other):
         np.testing.assert_allclose(a, b, rtol=3e-5, atol=3e-5)
 
 
+@pytest.fixture(params=["whole", "in blocks"], autouse=True)
+def blocks(request, monkeypatch):
+    """All rows at once, or three blocks of 19."""
+    if request.param == "in blocks":
+        monkeypatch.setattr("scenegraph.numerics._rows._AT_ONCE", 1)
+        monkeypatch.setattr("scenegraph.numerics._rows._FEWEST_ROWS", 20)
+
+
 def test_values():
     rows = ROWS, NUMBERS
-    assert_same(jax.jit(by_rows)(SHARED, rows), jax.jit(by_vmap)(SHARED, rows))
+    compiled = jax.jit(lambda *x: by_rows(*x))  # anew, with or without blocks
+    assert_same(compiled(SHARED, rows), jax.jit(by_vmap)(SHARED, rows))
     assert_same(by_rows(SHARED, rows), by_vmap(SHARED, rows))
 
 
