@@ -38,7 +38,7 @@ def half_plane_coverage(margin: Scalar, slope: Float[Array, "2"]) -> Scalar:
     ```
     """
     wide, narrow, rest, corner = _trapezoid(margin, slope)
-    smaller = (corner**2 / (2 * narrow) + jnp.maximum(rest - narrow, 0)) / wide
+    smaller = (corner**2 + 2 * narrow * jnp.maximum(rest - narrow, 0)) / (2 * narrow * wide)
     return jnp.where(margin > 0, 1 - smaller, smaller)
 
 

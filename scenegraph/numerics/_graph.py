@@ -268,8 +268,13 @@ def _difference(graph: Graph, x: Sequence[Node], params: dict, dtype: Any) -> No
 
 
 def _quotient(graph: Graph, x: Sequence[Node], params: dict, dtype: Any) -> Node | None:
-    del graph, params, dtype
-    return x[0] if _is(x[0], 0) or _is(x[1], 1) else None
+    """A product with the reciprocal, which all quotients by the same number share."""
+    if _is(x[0], 0) or _is(x[1], 1):
+        return x[0]
+    if x[0].known or not x[1].rowed or not jnp.issubdtype(dtype, jnp.floating):
+        return None
+    reciprocal = graph.apply(lax.div_p, [graph.constant(1, dtype), x[1]], params, dtype)
+    return graph.apply(lax.mul_p, [x[0], reciprocal], {}, dtype)
 
 
 def _selected(graph: Graph, x: Sequence[Node], params: dict, dtype: Any) -> Node | None:
