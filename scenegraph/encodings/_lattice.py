@@ -1,5 +1,6 @@
 """Lattices of points, and how a place between the points is shared among them."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -10,10 +11,12 @@ from .._typing import Array, Float, Int, Vector
 _PRIMES = tuple(np.uint32(x) for x in (1, 2654435761, 805459861))
 
 
+@jax.custom_jvp
 def simplex(offset: Vector) -> tuple[Float[Array, "4"], Int[Array, "4 3"]]:
     """Barycentric weights in a cube that is cut into six tetrahedra.
 
     Four corners instead of eight: as continuous as trilinear interpolation, for half the reads.
+    Derivatives are those of the tetrahedron whose corners are returned, also where two meet.
 
     **Arguments:**
 
@@ -35,6 +38,17 @@ def simplex(offset: Vector) -> tuple[Float[Array, "4"], Int[Array, "4 3"]]:
     weights = jnp.stack([1 - high, high - middle, middle - low, low])
     none = jnp.zeros_like(largest)
     return weights, jnp.stack([none, largest, ~smallest, ~none]).astype(jnp.int32)
+
+
+@simplex.defjvp
+def _simplex_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    """Within a tetrahedron, corners come one after the other along the axes: a corner's weight is
+    how far the place is along the axis that leads to it, less that along the next."""
+    weights, corners = simplex(*primals)
+    along = corners.astype(weights.dtype) @ tangents[0]
+    led = jnp.diff(along)
+    change = jnp.concatenate([-led[:1], led[:-1] - led[1:], led[-1:]])
+    return (weights, corners), (change, np.zeros(corners.shape, jax.dtypes.float0))
 
 
 def points_of(resolution: int) -> int:

@@ -72,6 +72,30 @@ def test_weights_sum_to_one_and_meet_at_the_place():
     assert set(map(len, (set(map(tuple, c)) for c in np.asarray(corners).tolist()))) == {4}
 
 
+def test_gradient_of_the_weights_is_that_of_automatic_differentiation():
+    offsets = jnp.asarray(np.random.default_rng(1).uniform(size=(200, 3)))
+    own = jax.vmap(jax.jacobian(lambda x: simplex(x)[0]))(offsets)
+    plain = jax.vmap(jax.jacobian(lambda x: simplex.fun(x)[0]))(offsets)
+    np.testing.assert_array_equal(own, plain)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_gradient_of_the_weights_is_that_of_finite_differences(x64, order):
+    offset = np.empty(3)
+    offset[list(order)] = 0.8, 0.5, 0.1
+    assert_gradients(lambda x: simplex(x)[0], jnp.asarray(offset))
+
+
+@pytest.mark.parametrize("offset", [[0.5, 0.5, 0.2], [0.3, 0.3, 0.3], [0.2, 0.7, 0.7], [0, 0, 0]])
+def test_gradient_where_tetrahedra_meet_is_that_of_one_of_them(offset):
+    """Of the one whose corners are returned, within which everything is linear."""
+    jacobian = jax.jacobian(lambda x: simplex(x)[0])(jnp.asarray(offset, float))
+    corners = simplex(jnp.asarray(offset, float))[1]
+    # The place is the mean of the corners, by weights that sum to one.
+    assert_close(corners.T @ jacobian, np.eye(3), 1e-6, 1e-6)
+    assert_close(jacobian.sum(0), np.zeros(3), 1e-6, 1e-6)
+
+
 # --- A naive loop
 
 
