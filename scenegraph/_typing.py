@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import jax
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8, UInt32
 
 
 Scalar = Float[Array, ""]
@@ -53,6 +53,7 @@ __all__ = [
     "Scalar",
     "ScalarLike",
     "UInt8",
+    "UInt32",
     "Vector",
     "VectorLike",
     "typecheck_enabled",

@@ -29,7 +29,8 @@ from scenegraph import (
     shapes,
     transforms,
 )
-from scenegraph.integrators._occupancy_march import Listed, March
+from scenegraph.integrators._occupancy_march import March
+from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
 from scenegraph.numerics import AbstractModule, Frozen, unfreeze
 
 
@@ -185,6 +186,8 @@ def ask_node(node, ray, section):
 
 
 MARCH = integrators.OccupancyMarch(9, 5, 0.1)
+LISTED = Listed(*jnp.zeros((3, 4), int), jnp.ones(4, bool))
+SAMPLES = Samples(rays.Medium(numbers(4), numbers(4, 3)), numbers(4))
 JOINT = integrators.Joint(sg.Hierarchical((4, 5)), sg.Surfaces(2))
 HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
 
@@ -313,7 +316,10 @@ RECORDS = [
     encodings.SphericalHarmonics(2),
     OCCUPANCY,
     March(numbers(3), numbers(3)),
-    Listed(*jnp.zeros((2, 4), int), jnp.ones(4, bool), jnp.ones(3, int), jnp.ones(3, bool)),
+    Steps(jnp.ones((3, 2), jnp.uint32), jnp.ones(3, int), 40),
+    LISTED,
+    SAMPLES,
+    Answer(LISTED, SAMPLES, jnp.ones(3, int), jnp.zeros(3, int)),
     NET.network,
     NET.output,
     Frozen(BOX),

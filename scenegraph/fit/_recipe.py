@@ -42,8 +42,9 @@ from ._schedule import LogLinear, mip_nerf_optimizer
 
 
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
-# Samples a ray to begin with; a fit finds what it needs.
-_BUDGET = 16
+# Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
+# `render` takes more where that is too little.
+_BUDGET = 8
 # Of more pixels, a list would take more memory than it is worth: a gigabyte.
 _LISTED = 2**28
 _ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
@@ -282,7 +283,8 @@ def make_integrator(
     if config.field == "grid":
         across = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, config.candidates)  # What is less, the integrator refuses.
-        return OccupancyMarch(config.candidates, min(_BUDGET, steps), across / steps)
+        budget = min(_BUDGET, steps)
+        return OccupancyMarch(config.candidates, budget, across / steps, rounds=config.rounds)
     return Hierarchical(
         samples=tuple(config.samples),
         beam=Cone() if config.ray_shape == "cone" else Cylinder(),

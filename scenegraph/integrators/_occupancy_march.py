@@ -1,5 +1,5 @@
 import dataclasses
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -8,11 +8,12 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..compositing import composite_among, composite_listed, listed_details
-from ..numerics import AbstractModule, compact, safe_norm
+from ..numerics import AbstractModule, safe_norm
 from ..rays import AbstractBeam, Cone, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Scene
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
+from ._rounds import Answer, ask_in_rounds, Listed, Samples, worth_asking
 
 
 class March(AbstractModule):
@@ -41,24 +42,6 @@ class March(AbstractModule):
         return Span(self.start + number * self.step, self.start + (number + 1) * self.step)
 
 
-class Listed(AbstractModule):
-    """The samples that are worth asking, ray after ray, in a list of fixed length.
-
-    **Arguments:**
-
-    - `ray`, `number`: which step of which ray a place of the list holds.
-    - `valid`: which places are used.
-    - `asked`: how many steps of each ray are worth asking.
-    - `complete`: whether all of them found room.
-    """
-
-    ray: Int[Array, " listed"]
-    number: Int[Array, " listed"]
-    valid: Bool[Array, " listed"]
-    asked: Int[Array, " rays"]
-    complete: Bool[Array, " rays"]
-
-
 class OccupancyMarch(AbstractMediaIntegrator):
     """Goes along every ray in even steps, and asks only where the occupancy says something may be.
 
@@ -74,6 +57,10 @@ class OccupancyMarch(AbstractMediaIntegrator):
     - `step`: their length in space; 0 for what makes `candidates` steps of what a ray sees, which
       is also the least.
     - `beam`: how wide rays are.
+    - `rounds`: in how many rounds the samples of a ray are asked, from front to back, each with an
+      equal part of the room. After each, rays that are opaque want no more. It pays where a sample
+      costs much.
+    - `opaque`: the opacity from which on a ray wants no more, where there are several rounds.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.
     """
@@ -82,6 +69,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
     budget: int = eqx.field(static=True, default=16)
     step: float = eqx.field(static=True, default=0.0)
     beam: AbstractBeam = Cone()
+    rounds: int = eqx.field(static=True, default=1)
+    opaque: float = eqx.field(static=True, default=0.999)
 
     def __check_init__(self):
         if self.candidates < 2:  # Jitter takes one away.
@@ -91,6 +80,10 @@ class OccupancyMarch(AbstractMediaIntegrator):
                 f"`budget` must be between 1 and `candidates`, which is {self.candidates}; got "
                 f"{self.budget}."
             )
+        if self.rounds < 1:
+            raise ValueError(f"`rounds` must be at least 1; got {self.rounds}.")
+        if not 0 < self.opaque <= 1:
+            raise ValueError(f"`opaque` must be above 0 and at most 1; got {self.opaque}.")
 
     @property
     def samples_per_ray(self) -> int:
@@ -119,16 +112,16 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> tuple[Radiance, ...]:
         spans = jax.vmap(scene.root.span)(rays)
         march = jax.vmap(self._march)(rays, spans, fold(keys, 0))
-        listed = self._list(scene, rays, march)
-        sections = _sections(self.beam, listed, rays, march)
-        medium = _ask(scene, listed, rays, sections, fold(keys, 1))
+        steps = worth_asking(self._occupied(scene, rays, march))
+        ask = self._asker(scene, rays, march, fold(keys, 1))
+        room = -(-self.budget * rays.near.shape[0] // self.rounds)
+        answer = ask_in_rounds(ask, steps, room, self.rounds, self.opaque)
         if layers is None:
-            seen = _composite(medium, listed, rays, sections, spans, self.candidates)
+            seen = _composite(answer, march, spans, self.candidates)
         else:
-            seen = self._among(medium, listed, rays, march, layers)
-        missing = jnp.where(listed.complete, 0, listed.asked)
-        overflow = missing if seen.overflow is None else missing + seen.overflow
-        return (dataclasses.replace(seen, overflow=overflow, asked=listed.asked),)
+            seen = self._among(answer, rays, march, layers)
+        missing = answer.missing if seen.overflow is None else answer.missing + seen.overflow
+        return (dataclasses.replace(seen, overflow=missing, asked=answer.asked),)
 
     def asked(
         self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
@@ -163,22 +156,27 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
         return jax.vmap(one_ray)(rays, march)
 
-    def _list(self, scene: Scene, rays: Ray, march: March) -> Listed:
-        occupied = self._occupied(scene, rays, march)
-        asked = jnp.sum(occupied, axis=1)
-        room = self.budget * occupied.shape[0]
-        complete = jnp.cumsum(asked) <= room
-        found = compact((occupied & complete[:, None]).reshape(-1), room)
-        # Places that are not used count as of the last ray, so that the list stays in order.
-        index = jnp.where(found.valid, found.indices, occupied.size - 1)
-        ray, number = jnp.divmod(index, self.candidates)
-        return Listed(ray, number, found.valid, asked, complete)
+    def _asker(
+        self, scene: Scene, rays: Ray, march: March, keys: Array | None
+    ) -> Callable[[Listed], Samples]:
+        prepared, lengths = jax.vmap(scene.root.prepare)(rays), jax.vmap(safe_norm)(rays.direction)
 
-    def _among(
-        self, medium: Medium, listed: Listed, rays: Ray, march: March, layers: Layers
-    ) -> Radiance:
+        def one(ray: Ray, part: Span, prepared: PyTree, key: RandomKey | None) -> Medium:
+            section = Section(self.beam(ray, part.near, part.far), part.near, part.far)
+            return scene.root.medium(section, prepared, key=key)
+
+        def ask(listed: Listed) -> Samples:
+            own = jax.tree.map(lambda x: x[listed.ray], (rays, prepared, keys))
+            parts = _parts(listed, march)
+            medium = jax.vmap(one)(own[0], parts, own[1], _fold(own[2], listed.number))
+            depth = medium.density * (parts.far - parts.near) * lengths[listed.ray]
+            return Samples(medium, jnp.where(listed.valid, depth, 0))
+
+        return ask
+
+    def _among(self, answer: Answer, rays: Ray, march: March, layers: Layers) -> Radiance:
         """With surfaces: a row of steps for every ray, empty where nothing was asked."""
-        shape = rays.near.shape[0], self.candidates
+        listed, shape = answer.listed, (rays.near.shape[0], self.candidates)
         ray = jnp.where(listed.valid, listed.ray, shape[0])
 
         def spread(x: Array) -> Array:
@@ -186,43 +184,24 @@ class OccupancyMarch(AbstractMediaIntegrator):
             return empty.at[ray, listed.number].set(x, mode="drop")
 
         edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
-        rows = jax.tree.map(spread, medium)
+        rows = jax.tree.map(spread, answer.samples.medium)
         return jax.vmap(composite_among)(rows, edges, rays.direction, layers)
 
 
-def _sections(beam: AbstractBeam, listed: Listed, rays: Ray, march: March) -> Section:
-    def section(ray: Ray, march: March, number: Int[Array, ""]) -> Section:
-        part = march.part(number)
-        return Section(beam(ray, part.near, part.far), part.near, part.far)
-
-    own_rays, own_march = _rows((rays, march), listed)
-    return jax.vmap(section)(own_rays, own_march, listed.number)
+def _parts(listed: Listed, march: March) -> Span:
+    own = jax.tree.map(lambda x: x[listed.ray], march)
+    return jax.vmap(March.part)(own, listed.number)
 
 
-def _ask(scene: Scene, listed: Listed, rays: Ray, sections: Section, keys: Array | None) -> Medium:
-    prepared = _rows(jax.vmap(scene.root.prepare)(rays), listed)
-
-    def ask(section: Section, prepared: PyTree, key: RandomKey | None) -> Medium:
-        return scene.root.medium(section, prepared, key=key)
-
-    own = None if keys is None else jax.vmap(jax.random.fold_in)(keys[listed.ray], listed.number)
-    return jax.vmap(ask)(sections, prepared, own)
+def _fold(keys: Array | None, numbers: Array) -> Array | None:
+    return None if keys is None else jax.vmap(jax.random.fold_in)(keys, numbers)
 
 
-def _composite(
-    medium: Medium, listed: Listed, rays: Ray, sections: Section, spans: Span, most: int
-) -> Radiance:
-    lengths = _rows(jax.vmap(safe_norm)(rays.direction), listed)
-    depth = medium.density * (sections.t1 - sections.t0) * lengths
-    middles = (sections.t0 + sections.t1) / 2
-    depth = jnp.where(listed.valid, depth, 0)
-    seen = composite_listed(medium, depth, middles, listed.ray, spans, most=most)
+def _composite(answer: Answer, march: March, spans: Span, most: int) -> Radiance:
+    ray, depth, medium = answer.listed.ray, answer.samples.optical_depth, answer.samples.medium
+    parts = _parts(answer.listed, march)
+    middles = (parts.near + parts.far) / 2
+    seen = composite_listed(medium, depth, middles, ray, spans, most=most)
     if medium.normal is None:
         return seen
-    parts = Span(sections.t0, sections.t1)
-    return listed_details(seen, medium.normal, depth, parts, listed.ray, most=most)
-
-
-def _rows(tree: Any, listed: Listed) -> Any:
-    """What belongs to the ray of each place in the list."""
-    return jax.tree.map(lambda x: x[listed.ray], tree)
+    return listed_details(seen, medium.normal, depth, parts, ray, most=most)

@@ -1,7 +1,13 @@
 """Maths that is safe to differentiate, step functions, compaction, and what a leaf is."""
 
+from ._bits import count_bits as count_bits, nth_bit as nth_bit, pack_bits as pack_bits
 from ._blocks import sum_over_blocks as sum_over_blocks
-from ._compact import compact as compact, Compaction as Compaction
+from ._compact import (
+    compact as compact,
+    Compaction as Compaction,
+    Spread as Spread,
+    spread as spread,
+)
 from ._coverage import (
     disk_coverage as disk_coverage,
     half_plane_coverage as half_plane_coverage,

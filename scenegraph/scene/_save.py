@@ -217,15 +217,25 @@ def _find_class(name: str, own: dict[str, type]) -> type:
 def _rebuild(cls: type, fields: dict[str, Any]) -> Any:
     """A Module from its fields, without its constructor, but with its invariants checked."""
     expected = {field.name for field in dataclasses.fields(cls)}
-    if set(fields) != expected:
+    values = _settings(cls) | fields
+    if set(values) != expected:
         raise FileError(
             f"{cls.__name__} has fields {sorted(expected)}; the file has {sorted(fields)}."
         )
     module = object.__new__(cls)
-    for name, value in fields.items():
+    for name, value in values.items():
         object.__setattr__(module, name, value)
     _check(module)
     return module
+
+
+def _settings(cls: type) -> dict[str, Any]:
+    """What settings are where nobody says anything, such as files that are older than they."""
+    return {
+        field.name: field.default
+        for field in dataclasses.fields(cls)
+        if field.metadata.get("static") and field.default is not dataclasses.MISSING
+    }
 
 
 def _check(module: Any) -> None:

@@ -14,7 +14,8 @@ from jaxtyping import AbstractArray, Float
 import scenegraph as sg
 from contract_table import INSTANCES
 from scenegraph.data import RayBatches, Views
-from scenegraph.integrators._occupancy_march import Listed, March
+from scenegraph.integrators._occupancy_march import March
+from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import Stage
 
@@ -24,7 +25,7 @@ def names(instances):
 
 
 # Stacked cameras and surfaces, and what integrators work with, are not kept in scene files.
-UNSAVED = Views | RayBatches | Stage | March | Listed
+UNSAVED = Views | RayBatches | Stage | March | Steps | Listed | Samples | Answer
 SAVED = [x for x in INSTANCES if not isinstance(x, UNSAVED)]
 
 

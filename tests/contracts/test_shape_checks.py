@@ -62,6 +62,8 @@ def array(hint, dimensions):
     kinds = hint.dtypes if isinstance(hint.dtypes, list | tuple) else ["float32"]
     if any("prng" in kind or "key" in kind for kind in kinds):
         return jax.random.split(jax.random.key(0), dimensions) if dimensions else jax.random.key(0)
+    if len(kinds) == 1:
+        return jnp.zeros(dimensions, kinds[0])
     kind = next(k for k in NUMBERS if any(x.startswith(k) for x in kinds))
     return jnp.zeros(dimensions, NUMBERS[kind])
 

@@ -290,3 +290,18 @@ def test_class_that_has_changed_since_is_refused_with_both_versions(tmp_path):
     told = rf"x.sg: Group has fields .*0\.0\.1 wrote it; this is {sg.__version__}"
     with pytest.raises(FileError, match=told):
         sg.load(tmp_path / "x.sg")
+
+
+def test_settings_that_are_newer_than_the_file_have_their_defaults(tmp_path):
+    fields = {
+        "candidates": 90,
+        "step": 0.5,
+        "beam": {"class": "scenegraph.rays:Cone", "fields": {}},
+    }
+    tree = {"class": "scenegraph.integrators:OccupancyMarch", "fields": fields}
+    write(tmp_path / "x.sg", tree)
+    assert sg.load(tmp_path / "x.sg") == sg.integrators.OccupancyMarch(90, step=0.5)
+    fields.pop("beam")
+    write(tmp_path / "x.sg", tree)
+    with pytest.raises(FileError, match="OccupancyMarch has fields .*beam"):
+        sg.load(tmp_path / "x.sg")
