@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import tyro
+from measure import timed
 
 import scenegraph as sg
 from scenegraph.cli._time import process_age
@@ -39,6 +40,7 @@ def main(
     scene: str = "chair",
     look_every: float = 0.0,
     views: int = 25,
+    picture: bool = False,
     set: tuple[str, ...] = (),
 ) -> None:
     """Fits until the process is so old, not counting looks on the way; prints one line of JSON."""
@@ -79,7 +81,15 @@ def main(
         "steps": int(result.state.step),
         "peak_memory_gib": peak,
     }
+    if picture:
+        answer["picture_seconds"] = _picture(result.scene, folder)
     print(json.dumps(answer))
+
+
+def _picture(scene: sg.Scene, folder: pathlib.Path) -> float:
+    """How long a picture of full size takes, once compiled."""
+    camera = sg.data.load_blender(folder, "test").camera(0)
+    return timed(lambda: sg.render(scene, camera), 5).median
 
 
 def _changes(given: tuple[str, ...]) -> dict[str, Any]:
