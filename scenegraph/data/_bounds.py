@@ -108,14 +108,16 @@ def find_empty(views: Views, lower: np.ndarray, upper: np.ndarray, resolution: i
         return np.zeros(shape, bool)
     cell = (upper - lower) / resolution
     places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
-    empty = np.zeros(len(places), bool)
+    left = np.arange(len(places))  # What no picture has shown to be empty yet.
     for frame, mask in enumerate(_masks(views, resolution)):
         # A cell is empty if nothing is seen within half of it about its middle.
         reach = _share_across(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
         for _ in range(math.ceil(reach * mask.shape[1])):
             mask = _grow(mask)
-        seen, filled = _look(views, frame, mask, places)
-        empty |= seen & ~filled
+        seen, filled = _look(views, frame, mask, places[left])
+        left = left[~seen | filled]
+    empty = np.ones(len(places), bool)
+    empty[left] = False
     return empty.reshape(shape)
 
 
@@ -204,15 +206,14 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
     cell = (upper - lower) / _CELLS
     axes = [low + (np.arange(_CELLS) + 0.5) * step for low, step in zip(lower, cell, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    empty, looks = np.zeros(len(points), bool), np.zeros(len(points), int)
+    looks = np.zeros(len(points), int)
     for frame, mask in enumerate(masks):
         seen, filled = _look(views, frame, mask, points)
-        looks += seen
-        empty |= seen & ~filled
-    kept = ~empty & (looks >= _QUORUM * len(masks))
-    if not kept.any():
+        kept = ~seen | filled
+        points, looks = points[kept], (looks + seen)[kept]
+    inside = points[looks >= _QUORUM * len(masks)]
+    if not len(inside):
         return lower, upper
-    inside = points[kept]
     return inside.min(axis=0) - 1.5 * cell, inside.max(axis=0) + 1.5 * cell
 
 
@@ -233,7 +234,7 @@ def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
     """Where a picture shows points, in pixels."""
     if isinstance(views.cameras, CamerasInScene):
         raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
-    blocks = -(-len(points) // _POINTS)
+    blocks = max(1, -(-len(points) // _POINTS))
     padded = np.zeros((blocks * _POINTS, 3), np.float32)
     padded[: len(points)] = points
     number, parts = jnp.asarray(frame), map(jnp.asarray, np.split(padded, blocks))

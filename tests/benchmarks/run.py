@@ -22,6 +22,7 @@ COMMANDS = {
     "basin": basin.main,
     "checkpoints": checkpoints.main,
     "fast": fast.main,
+    "fast-again": fast.again,
     "first-use": first_use.main,
     "memory": memory.main,
     "mipnerf": mipnerf_step.main,
