@@ -36,7 +36,7 @@ class FitConfig:
     capacity: int = 2**17  # most points of a level that have numbers of their own
     occupancy: int = 64  # cells along an axis of where the grid field may be empty
     candidates: int = 128  # steps along a ray, of which the occupied ones are asked
-    rounds: int = 1  # in which they are asked, from front to back; opaque rays drop out
+    rounds: int = 1  # of asking them, from front to back; rays that are opaque drop out
 
     precision: Literal["float32", "bfloat16"] = "float32"  # of the grid field's matrix products
 
