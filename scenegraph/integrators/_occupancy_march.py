@@ -58,8 +58,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
       is also the least.
     - `beam`: how wide rays are.
     - `rounds`: in how many rounds the samples of a ray are asked, from front to back, each with an
-      equal part of the room. After each, rays that are opaque want no more. It pays where a sample
-      costs much.
+      equal part of the room. After each, rays that are opaque want no more. It pays where much
+      is hidden, or a sample costs much.
     - `opaque`: the opacity from which on a ray wants no more, where there are several rounds.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.

@@ -140,10 +140,7 @@ def take(steps: Steps, done: Int[Array, " rays"], shares: Int[Array, " rays"], r
     ray, rank, valid = spread(shares, room)
     rank = done[ray] + rank
     number = jax.vmap(nth_bit)(steps.words[ray], rank)
-    last = steps.candidates - 1
-    return Listed(
-        jnp.where(valid, ray, shares.shape[0] - 1), jnp.where(valid, number, last), rank, valid
-    )
+    return Listed(ray, jnp.where(valid, number, steps.candidates - 1), rank, valid)
 
 
 def ask_in_rounds(
