@@ -1,7 +1,6 @@
 """A modular, differentiable scene-graph renderer: a scene is a pytree, every ray is a cone.
 
-Rooms are reached by name (`scenegraph.fields`). Two of them share their name with the function that
-everybody wants from them, and are reached as `scenegraph.fitting` and `scenegraph.rendering`.
+Subpackages are reached by name (`scenegraph.fields`); what is used every day is here.
 """
 
 import importlib.metadata
@@ -14,7 +13,7 @@ from . import (
     encodings as encodings,
     fields as fields,
     filters as filters,
-    fit as fitting,  # noqa: F401
+    fitting as fitting,
     images as images,
     integrators as integrators,
     interop as interop,
@@ -22,8 +21,11 @@ from . import (
     lights as lights,
     losses as losses,
     numerics as numerics,
+    parallel as parallel,
     rays as rays,
-    render as rendering,  # noqa: F401
+    rendering as rendering,
+    rowwise as rowwise,
+    runs as runs,
     samplers as samplers,
     scene as scene,
     shaders as shaders,
@@ -60,14 +62,12 @@ from .filters import (
     ToneMap as ToneMap,
     Vignette as Vignette,
 )
-from .fit import (
+from .fitting import (
     Console as Console,
     fit as fit,
-    FitConfig as FitConfig,
     FitResult as FitResult,
     FitState as FitState,
     migrate as migrate,
-    preset as preset,
     start_state as start_state,
     step as step,
 )
@@ -82,7 +82,8 @@ from .lights import (
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim
-from .render import render as render, render_rays as render_rays
+from .rendering import render as render, render_rays as render_rays
+from .runs import FitConfig as FitConfig, preset as preset
 from .scene import (
     describe as describe,
     freeze as freeze,

@@ -14,8 +14,8 @@ import jaxlib
 import jaxtyping
 import pytest
 
-import architecture as arch
-import architecture_classes as arch_classes
+import support.architecture as arch
+import support.architecture_classes as arch_classes
 
 
 ROOT = pathlib.Path(__file__).parent.parent

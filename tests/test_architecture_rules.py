@@ -5,8 +5,8 @@ import textwrap
 
 import pytest
 
-import architecture as arch
-import architecture_classes as arch_classes
+import support.architecture as arch
+import support.architecture_classes as arch_classes
 
 
 FLOORS = {"_typing": 0, "low": 1, "side": 1, "high": 2}

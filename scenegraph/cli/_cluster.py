@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from ..fit import open_run, Run
+from ..runs import open_run, Run
 
 
 # The exit code of a process that has lost another one: try again (EX_TEMPFAIL of sysexits.h).

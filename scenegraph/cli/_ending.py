@@ -3,7 +3,8 @@
 import signal
 from collections.abc import Callable
 
-from ..fit import Checkpoints, FitError, FitResult, FitState, Run, StopOnSignal
+from ..fitting import FitError, FitResult, FitState, StopOnSignal
+from ..runs import Checkpoints, Run
 
 
 class Stopped(Exception):

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 import tyro
 
 from ..data import find_splits
-from ..fit import (
+from ..images import Image
+from ..io import FileError
+from ..runs import (
     evaluate,
     find_measures,
     load_views,
@@ -18,8 +20,6 @@ from ..fit import (
     Run,
     summary,
 )
-from ..images import Image
-from ..io import FileError
 from ..scene import load, Scene
 from ._console import say
 from ._pace import Pace

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from ..data import Views
-from ..fit import evaluate, plot_log, read_log, Run
+from ..runs import evaluate, plot_log, read_log, Run
 from ..scene import Scene
 from ._console import say
 from ._eval import evaluate_run

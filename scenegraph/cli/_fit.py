@@ -13,21 +13,28 @@ import tyro
 from .._typing import RandomKey
 from ..data import RayBatches, Views
 from ..diagnostics import make_dataset
-from ..fit import (
+from ..fitting import (
     AbstractCallback,
     check_address_space,
-    Checkpoints,
     Console,
     Deadline,
     empty_extra,
-    evaluate,
-    find_box,
-    find_hull,
     fit,
-    FitConfig,
     FitResult,
     FitState,
     JsonLines,
+    Progress,
+    RenderLoss,
+    start_state,
+    StopOnSignal,
+)
+from ..io import import_extra, MappedArray
+from ..runs import (
+    Checkpoints,
+    evaluate,
+    find_box,
+    find_hull,
+    FitConfig,
     load_views,
     make_batches,
     make_loss,
@@ -37,14 +44,9 @@ from ..fit import (
     open_run,
     preset,
     Profile,
-    Progress,
-    RenderLoss,
     Run,
-    start_state,
-    StopOnSignal,
     TensorBoard,
 )
-from ..io import import_extra, MappedArray
 from ..scene import save, Scene
 from ._cluster import Cluster, is_first
 from ._console import say

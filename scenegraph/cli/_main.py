@@ -5,8 +5,9 @@ from typing import Annotated
 import tyro
 from jax.errors import JaxRuntimeError
 
-from ..fit import FitConfig, FitError, open_run, preset, TooLarge
+from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
+from ..runs import FitConfig, open_run, preset
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._cluster import ends_together

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..cameras import AbstractCamera
 from ..data import llff_path
-from ..fit import FitConfig, format_options
+from ..runs import FitConfig, format_options
 
 
 # What commands call it, and where a run remembers it.

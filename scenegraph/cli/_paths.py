@@ -17,7 +17,7 @@ from ..cameras import (
     spiral,
 )
 from ..data import look_centre, Views
-from ..fit import load_views, Run
+from ..runs import load_views, Run
 from ..scene import load
 from ._eval import remembered_data
 from ._own_path import own_cameras, OWN_PATH

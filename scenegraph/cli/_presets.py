@@ -4,7 +4,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..fit import BASES, differences, PRESETS, PURPOSES
+from ..runs import BASES, differences, PRESETS, PURPOSES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,15 +6,25 @@ from typing import Annotated, Literal
 import tyro
 
 from ..cameras import AbstractCamera, read_camera_path, scale_resolution
-from ..fit import load_views, open_run, Run
 from ..images import Shown
 from ..io import FileError
+from ..rendering import (
+    Apart,
+    Exr,
+    Film,
+    resized,
+    Rows,
+    Suite,
+    write_film,
+    write_frames,
+    write_still,
+)
+from ..runs import load_views, open_run, Run
 from ..scene import camera_paths, find_camera, load, Scene
 from ._console import say
 from ._eval import held_out_split, remembered_data
-from ._film import Film, resized
-from ._film_files import Apart, Exr, Rows, Suite, write_film, write_frames, write_still
 from ._paths import Known, known_cameras, PATHS, Wanted
+from ._progress import track_frames
 
 
 _FRAMES, _SPEED = 60, 20.0
@@ -170,15 +180,16 @@ class Render:
         return self.run / f"{pathlib.Path(path).stem}.gif"
 
     def _write(self, film: Film, out: pathlib.Path, speed: float) -> list[pathlib.Path]:
+        track = track_frames(len(film.cameras))
         if self.suite or out.is_dir() or out.suffix == "":
             files = Suite() if self.suite else self._frame_files()
-            write_frames(film, out, files, overwrite=self.overwrite)
+            write_frames(film, out, files, overwrite=self.overwrite, track=track)
             return [out]
         if out.suffix not in _ENDINGS:
             raise FileError(f"--out {out} must end in {', '.join(_ENDINGS)}, or be a folder.")
         if out.suffix in (".png", ".exr"):
             return write_still(film, out, separate=self.separate)
-        return write_film(film, out, frames_per_second=speed, separate=self.separate)
+        return write_film(film, out, frames_per_second=speed, separate=self.separate, track=track)
 
     def _frame_files(self) -> Exr | Apart | Rows:
         if self.format == "exr":
@@ -212,4 +223,6 @@ def render_path(
     cameras = PATHS[known.usual_path()](known, Wanted(frames))
     if most_pixels is not None and cameras[0].width > most_pixels:
         cameras = [scale_resolution(x, most_pixels / x.width) for x in cameras]
-    write_film(Film(scene, cameras), out, frames_per_second=_SPEED, separate=False)
+    write_film(
+        Film(scene, cameras), out, frames_per_second=_SPEED, track=track_frames(len(cameras))
+    )

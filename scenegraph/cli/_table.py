@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..fit import cautions, latex, markdown, open_run, paper_tables, read_result
+from ..runs import cautions, latex, markdown, open_run, paper_tables, read_result
 from ._console import say
 
 

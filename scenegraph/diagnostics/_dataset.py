@@ -9,7 +9,7 @@ from ..cameras import AbstractCamera, PerspectiveCamera
 from ..images import Image
 from ..integrators import Hierarchical
 from ..io import write_json, write_picture
-from ..render import render
+from ..rendering import render
 from ..scene import Scene
 from ._scenes import toy_scene
 

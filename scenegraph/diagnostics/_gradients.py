@@ -14,7 +14,7 @@ from ..cameras import AbstractCamera
 from ..integrators import AbstractIntegrator, choose_integrator, hold
 from ..numerics import unfreeze
 from ..rays import Ray
-from ..render import render_rays
+from ..rendering import render_rays
 from ..scene import find_camera, named_leaves, Scene, select, trainable_leaves
 
 

@@ -8,8 +8,8 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Color, Float, Int, Vector
 from ..compositing import composite_layers
-from ..numerics import map_rows
 from ..rays import Hit, Illumination, Layers, Radiance, Ray
+from ..rowwise import map_rows
 from ..scene import Detailed, Placed, Scene, set_stage, Stage
 from ._base import AbstractIntegrator
 from ._lighting import illuminate

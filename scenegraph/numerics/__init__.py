@@ -14,24 +14,11 @@ from ._coverage import (
     polygon_coverage as polygon_coverage,
     slab_coverage as slab_coverage,
 )
-from ._devices import (
-    cut_over as cut_over,
-    device_mesh as device_mesh,
-    map_over_devices as map_over_devices,
-    mesh_of as mesh_of,
-    pad_rows as pad_rows,
-    sum_over_devices as sum_over_devices,
-    whole_on as whole_on,
-)
-from ._filtered import (
-    filtered_sqrt as filtered_sqrt,
-    filtered_square_wave as filtered_square_wave,
-)
+from ._filtered import filtered_sqrt as filtered_sqrt, filtered_square_wave as filtered_square_wave
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
 from ._octaves import octaves as octaves
-from ._rows import map_rows as map_rows
 from ._rules import (
     require_finite as require_finite,
     require_invertible as require_invertible,
@@ -55,8 +42,4 @@ from ._steps import (
     midpoints as midpoints,
 )
 from ._tangents import tangents as tangents
-from ._trigonometry import (
-    expected_sin as expected_sin,
-    safe_cos as safe_cos,
-    safe_sin as safe_sin,
-)
+from ._trigonometry import expected_sin as expected_sin, safe_cos as safe_cos, safe_sin as safe_sin

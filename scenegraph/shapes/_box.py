@@ -5,13 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import (
-    as_float_leaf,
-    polygon_coverage,
-    require_finite,
-    require_order,
-    safe_divide,
-)
+from ..numerics import as_float_leaf, polygon_coverage, require_finite, require_order, safe_divide
 from ..rays import by_pixel, Hit, Ray, Span
 from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
 

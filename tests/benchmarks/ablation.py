@@ -14,10 +14,11 @@ from measure import report
 
 import scenegraph as sg
 from scenegraph.data import convert_multiscale
-from scenegraph.fit import (
+from scenegraph.fitting import fit
+from scenegraph.io import read_json, write_json, write_picture
+from scenegraph.runs import (
     evaluate,
     find_box,
-    fit,
     FitConfig,
     load_views,
     make_batches,
@@ -26,7 +27,6 @@ from scenegraph.fit import (
     make_scene,
     preset,
 )
-from scenegraph.io import read_json, write_json, write_picture
 
 
 MARKS = "<!-- ablation: begin -->\n", "<!-- ablation: end -->\n"

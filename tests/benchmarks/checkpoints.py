@@ -17,8 +17,9 @@ import jax
 import numpy as np
 from measure import report
 
-from scenegraph.fit import load_state, make_optimizer, make_scene, preset, save_state, start_state
+from scenegraph.fitting import start_state
 from scenegraph.io import FileError
+from scenegraph.runs import load_state, make_optimizer, make_scene, preset, save_state
 
 
 ORBAX = "orbax.checkpoint.experimental.v1"

@@ -17,13 +17,11 @@ from measure import timed
 
 import scenegraph as sg
 from scenegraph.cli._time import process_age
-from scenegraph.fit import (
-    Deadline,
+from scenegraph.fitting import Deadline, Every, fit
+from scenegraph.runs import (
     evaluate,
-    Every,
     find_box,
     find_hull,
-    fit,
     load_views,
     make_batches,
     make_loss,

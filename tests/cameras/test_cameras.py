@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, golden
 from scenegraph.cameras import focal_from_fov, MovedCamera, orbit, pixel_centres, spiral
+from support.helpers import assert_close, golden
 
 
 POSE = sg.Pose.look_at([3, 1, 2], [0, 0, 0], [0, 0, 1])

@@ -8,10 +8,10 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.cameras import AbstractCamera, cone, MovedCamera, pixel_centres, scale_resolution
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import freeze
+from support.helpers import assert_close
 
 
 AHEAD = sg.Pose(np.eye(4))

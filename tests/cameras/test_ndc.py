@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.cameras import NDCCamera, orbit, pixel_centres, scale_resolution
+from support.helpers import assert_close
 
 
 FRUSTUM = [2 * 20 / 16, 2 * 20 / 12]

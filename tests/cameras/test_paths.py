@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import eyes, look_at
-from helpers import assert_close
 from scenegraph.cameras import ellipse, interpolate, read_camera_path
 from scenegraph.cameras._interpolated import short_tour
 from scenegraph.io import FileError
+from support.blender_folder import eyes, look_at
+from support.helpers import assert_close
 
 
 CAMERA = sg.PerspectiveCamera(sg.Pose(look_at([2.0, 1.0, 1.0])), 20.0, 16, 12, near=1, far=9)

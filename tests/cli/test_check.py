@@ -4,8 +4,8 @@ import pathlib
 
 import pytest
 
-from command_line import refused
 from scenegraph.cli import main
+from support.command_line import refused
 
 
 CHECKED = """

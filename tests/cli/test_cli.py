@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import ball_picture, eyes, look_at, write_ball, write_split
-from command_line import refused
-from helpers import assert_close
 from scenegraph.cli import main
 from scenegraph.cli._fit import Fit
 from scenegraph.cli._time import process_age, seconds_of
-from scenegraph.fit import FitConfig, JsonLines, preset, read_log
+from scenegraph.fitting import JsonLines
 from scenegraph.io import read_json, read_picture
+from scenegraph.runs import FitConfig, preset, read_log
+from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
+from support.command_line import refused
+from support.helpers import assert_close
 
 
 SMALL = (

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from colmap_folder import MODEL, write_text
-from command_line import refused
 from scenegraph.cli import main
 from scenegraph.io import read_json, write_picture
+from support.colmap_folder import MODEL, write_text
+from support.command_line import refused
 
 
 @pytest.fixture

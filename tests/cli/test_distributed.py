@@ -12,9 +12,9 @@ import equinox as eqx
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
-from command_line import refused
-from device_fits import free_port
+from support.blender_folder import write_ball
+from support.command_line import refused
+from support.device_fits import free_port
 
 
 STEPS, SECONDS = 200, 400

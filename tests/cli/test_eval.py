@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
-from command_line import refused
-from helpers import assert_close
 from scenegraph.cli import main
 from scenegraph.cli._pace import Pace
-from scenegraph.fit import FitConfig, make_scene, open_run
 from scenegraph.io import read_picture
+from scenegraph.runs import FitConfig, make_scene, open_run
+from support.blender_folder import write_ball
+from support.command_line import refused
+from support.helpers import assert_close
 
 
 CONFIG = FitConfig(width=8, depth=2, view_width=4, samples=(4, 4), bounds="none", near=2.0, far=6.0)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
-from command_line import refused
-from llff_folder import facing_poses, inward_poses, write_llff
 from scenegraph.cli import main
 from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
-from scenegraph.fit import BASES, open_run, PRESETS
 from scenegraph.io import read_json, read_picture, write_json
+from scenegraph.runs import BASES, open_run, PRESETS
+from support.blender_folder import write_ball
+from support.command_line import refused
+from support.llff_folder import facing_poses, inward_poses, write_llff
 
 
 SMALL = "--batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4 --log-every 1 --steps 2"
@@ -161,7 +161,7 @@ def test_listed_flags_make_the_preset(capsys, monkeypatch):
     """What the table says, typed after the name of the base, gives the preset."""
     from scenegraph.cli._fit import Fit
     from scenegraph.cli._presets import _flag
-    from scenegraph.fit import differences
+    from scenegraph.runs import differences
 
     seen = []
     monkeypatch.setattr(Fit, "main", lambda command: seen.append(command.config))

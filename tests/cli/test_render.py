@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import eyes, look_at, write_ball
-from command_line import refused
-from helpers import assert_close
 from scenegraph.cli import main
-from scenegraph.cli._film import Film
 from scenegraph.cli._own_path import OWN_PATH
 from scenegraph.cli._paths import PATHS, turntable
-from scenegraph.fit import load_views, open_run
 from scenegraph.images import as_bytes, published_suite, shown_as
 from scenegraph.io import read_json, read_picture
+from scenegraph.rendering._film import Film
+from scenegraph.runs import load_views, open_run
+from support.blender_folder import eyes, look_at, write_ball
+from support.command_line import refused
+from support.helpers import assert_close
 
 
 BLOB = sg.Volume(sg.fields.GaussianBlob([0.1, 0.0, 0.1], 0.2, 30.0, [0.9, 0.4, 0.1]))
@@ -320,7 +320,7 @@ def test_films_have_one_size(finished, data, tmp_path, capsys):
     def camera(size):
         return sg.PerspectiveCamera(sg.Pose(look_at([2.0, 1.0, 1.0])), 20.0, size, size)
 
-    from scenegraph.cli._film_files import write_film
+    from scenegraph.rendering._film_files import write_film
 
     film = Film(SCENE, [camera(8), camera(16)])
     with pytest.raises(ValueError, match="2 sizes"):

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from scenegraph.compositing import composite, interval_weights, optical_depths, over, transmittance
 from scenegraph.rays import Medium
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 
 
 EDGES, DIRECTION = jnp.array([2.0, 2.5, 3.5, 4.0]), jnp.array([0.0, 3.0, -4.0])

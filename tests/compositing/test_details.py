@@ -4,7 +4,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients
 from scenegraph.compositing import (
     composite,
     composite_among,
@@ -15,6 +14,7 @@ from scenegraph.compositing import (
     median_depth,
 )
 from scenegraph.rays import Layers, Medium, Radiance, Ray, Span
+from support.helpers import assert_close, assert_finite_gradients
 
 
 RNG = np.random.default_rng(0)

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_gradients
 from scenegraph.compositing import composite, composite_listed
 from scenegraph.numerics import sums_before
 from scenegraph.rays import Medium, Span
+from support.helpers import assert_close, assert_gradients
 
 
 def runs(lengths):

@@ -12,12 +12,12 @@ import pytest
 from jaxtyping import AbstractArray, Float
 
 import scenegraph as sg
-from contract_table import INSTANCES
 from scenegraph.data import RayBatches, Views
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import Stage
+from support.contract_table import INSTANCES
 
 
 def names(instances):

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from contract_table import abstract_classes, final_classes, RECORDS, stack, TABLE
-from helpers import assert_close
+from support.contract_table import abstract_classes, final_classes, RECORDS, stack, TABLE
+from support.helpers import assert_close
 
 
 ROWS = [(contract, x) for contract in TABLE.values() for x in contract.instances]

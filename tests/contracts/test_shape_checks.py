@@ -17,9 +17,9 @@ import pytest
 from jaxtyping import AbstractArray, TypeCheckError
 
 import scenegraph as sg
-from architecture_classes import find_modules
-from contract_table import INSTANCES, SCENE
-from scenegraph.fit import Deadline, RenderLoss, start_state
+from scenegraph.fitting import Deadline, RenderLoss, start_state
+from support.architecture_classes import find_modules
+from support.contract_table import INSTANCES, SCENE
 
 
 ROOMS = [x for x in vars(sg).values() if isinstance(x, types.ModuleType) and x.__file__]

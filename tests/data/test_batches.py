@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
-from helpers import assert_close
 from scenegraph.data import (
     AllImages,
     IgnoreAlpha,
@@ -23,6 +21,8 @@ from scenegraph.data import (
     Solid,
     stack_cameras,
 )
+from support.blender_folder import write_ball
+from support.helpers import assert_close
 
 
 KEY = jax.random.key(0)

@@ -9,9 +9,17 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import ball_picture, COLOR, eyes, FOV_X, look_at, write_ball, write_split
-from helpers import assert_close
 from scenegraph.io import read_picture
+from support.blender_folder import (
+    ball_picture,
+    COLOR,
+    eyes,
+    FOV_X,
+    look_at,
+    write_ball,
+    write_split,
+)
+from support.helpers import assert_close
 
 
 POSES = [look_at(eye) for eye in eyes(3)]

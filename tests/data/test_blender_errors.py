@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import eyes, look_at, write_split
 from scenegraph.io import FileError, write_picture
+from support.blender_folder import eyes, look_at, write_split
 
 
 def refuse(folder: pathlib.Path, *parts: str) -> None:

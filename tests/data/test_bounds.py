@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import ball_picture, eyes, look_at, write_ball, write_split
-from helpers import assert_close
 from scenegraph.data import find_bounds, find_empty, look_centre
+from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
+from support.helpers import assert_close
 
 
 @pytest.mark.parametrize("center, radius", [((0, 0, 0), 0.5), ((100, -50, 20), 3.5)])

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from colmap_folder import (
+from scenegraph.data import convert_colmap
+from scenegraph.fields import GaussianBlob
+from scenegraph.io import FileError, read_colmap, read_json, write_picture
+from support.colmap_folder import (
     CAMERAS,
     copy_golden,
     golden_pixels,
@@ -17,10 +20,7 @@ from colmap_folder import (
     write_binary,
     WRITERS,
 )
-from helpers import assert_close
-from scenegraph.data import convert_colmap
-from scenegraph.fields import GaussianBlob
-from scenegraph.io import FileError, read_colmap, read_json, write_picture
+from support.helpers import assert_close
 
 
 TURN = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])

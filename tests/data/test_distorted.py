@@ -11,11 +11,11 @@ import optax
 import pytest
 
 import scenegraph as sg
-from blender_folder import eyes
 from scenegraph.data import RayBatches
 from scenegraph.fields import GaussianBlob
-from scenegraph.fit import evaluate
 from scenegraph.io import write_picture
+from scenegraph.runs import evaluate
+from support.blender_folder import eyes
 
 
 LENS = dict(k1=-0.35, k2=0.15, p1=0.01, p2=-0.01)

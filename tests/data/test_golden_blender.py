@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, golden
 from scenegraph.data import IgnoreAlpha
+from support.helpers import assert_close, golden
 
 
 @pytest.fixture(scope="module")

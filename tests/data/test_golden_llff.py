@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, GOLDEN, golden
 from scenegraph.cameras import (
     average_pose,
     bend_line,
@@ -21,6 +20,7 @@ from scenegraph.cameras import (
 )
 from scenegraph.data import llff_path, load_llff
 from scenegraph.io import write_picture
+from support.helpers import assert_close, GOLDEN, golden
 
 
 OPTIONS = {"llff_forward": {}, "llff_spherify": {"spherify": True, "near": 0.2, "far": 100.0}}

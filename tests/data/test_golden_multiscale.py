@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, GOLDEN, golden
 from scenegraph.data import convert_multiscale
 from scenegraph.io import read_json, read_picture
+from support.helpers import assert_close, GOLDEN, golden
 
 
 PUBLISHED = json.loads((GOLDEN / "multiscale.json").read_text())

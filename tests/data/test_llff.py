@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
-from llff_folder import facing_poses, inward_poses, write_llff
 from scenegraph.cameras import llff_spiral, NDCCamera, recentre_poses, spherified_circle
 from scenegraph.data import find_bounds, llff_path, load_llff
 from scenegraph.io import FileError, write_picture
+from support.helpers import assert_close
+from support.llff_folder import facing_poses, inward_poses, write_llff
 
 
 POSES = facing_poses(9)

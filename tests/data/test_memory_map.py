@@ -12,7 +12,6 @@ import optax
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
 from scenegraph.data import (
     AllImages,
     Annealing,
@@ -29,6 +28,7 @@ from scenegraph.data import (
 )
 from scenegraph.data._pixel_store import free_memory
 from scenegraph.io import FileError, MappedArray
+from support.blender_folder import write_ball
 
 
 KEY = jax.random.key(0)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import ball_picture, eyes, FOV_X, look_at
-from helpers import assert_close
 from scenegraph.cameras import focal_from_fov, MovedCamera
 from scenegraph.cli._finale import plan_finale
 from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
 from scenegraph.data import find_bounds, find_empty, pixel_rays, pixels_through, stack_cameras
-from scenegraph.fit import evaluate, open_run
+from scenegraph.runs import evaluate, open_run
+from support.blender_folder import ball_picture, eyes, FOV_X, look_at
+from support.helpers import assert_close
 
 
 SIZES = [(24, 24), (12, 12), (12, 8), (24, 24), (12, 8)]

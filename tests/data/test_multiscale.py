@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import eyes, FOV_X, look_at, write_split
-from helpers import assert_close
 from scenegraph.data import convert_multiscale, load_multiscale
 from scenegraph.io import FileError, read_json, read_picture, write_picture
+from support.blender_folder import eyes, FOV_X, look_at, write_split
+from support.helpers import assert_close
 
 
 POSES = [look_at(eye) for eye in eyes(3)]

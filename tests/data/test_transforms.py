@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from blender_folder import write_ball
-from helpers import assert_close
 from scenegraph.data import find_bounds, transforms_splits
 from scenegraph.io import FileError
-from transforms_folder import BENT, frames, LENS, NAMES, noise, POSES, write_transforms
+from support.blender_folder import write_ball
+from support.helpers import assert_close
+from support.transforms_folder import BENT, frames, LENS, NAMES, noise, POSES, write_transforms
 
 
 def load(folder, split="train", **options) -> sg.Views:

@@ -11,7 +11,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.data import _transforms
 from scenegraph.io import FileError, write_picture
-from transforms_folder import frames, LENS, noise, write_transforms
+from support.transforms_folder import frames, LENS, noise, write_transforms
 
 
 GOOD = LENS | {"applied_transform": np.eye(4)[:3].tolist(), "frames": frames(3)}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.data import find_bounds
 from scenegraph.diagnostics import make_dataset, straight_rgba, toy_scene
+from support.helpers import assert_close
 
 
 SCALE = 7.0

@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import (
+from scenegraph.encodings import IntegratedPositional, Positional
+from scenegraph.rays import Cone, FullGaussian, Gaussian
+from support.helpers import (
     assert_close,
     assert_finite_gradients,
     assert_gradients,
@@ -14,8 +16,6 @@ from helpers import (
     random_covariance,
     sections,
 )
-from scenegraph.encodings import IntegratedPositional, Positional
-from scenegraph.rays import Cone, FullGaussian, Gaussian
 
 
 def encode(encoding, means, covariances):

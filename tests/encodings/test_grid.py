@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients
 from scenegraph.encodings import Grid
 from scenegraph.encodings._lattice import rows_of, simplex
 from scenegraph.rays import FullGaussian, Gaussian
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
 RESOLUTIONS, CAPACITY = (2, 5, 9), 128  # 27 and 216 and 1000 points: one dense level, two hashed

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import sph_harm_y
 
-import quadrature as brute
-from helpers import assert_close, assert_gradients
+import support.quadrature as brute
 from scenegraph.encodings import SphericalHarmonics
+from support.helpers import assert_close, assert_gradients
 
 
 def directions(count=50, seed=0):

@@ -5,9 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients, random_covariance
 from scenegraph.fields import ConstantFog, GaussianBlob
 from scenegraph.rays import FullGaussian, Gaussian
+from support.helpers import (
+    assert_close,
+    assert_finite_gradients,
+    assert_gradients,
+    random_covariance,
+)
 
 
 BLOB = GaussianBlob(center=[0.2, -0.1, 0.3], radius=0.6, extinction=5.0, rgb=[0.9, 0.5, 0.1])

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_gradients
 from scenegraph.encodings import Grid, Positional
 from scenegraph.fields import GridField
 from scenegraph.rays import Gaussian
+from support.helpers import assert_close, assert_gradients
 
 
 SAMPLE = Gaussian([0.3, -0.2, 0.5], [0.2, -1.1, 0.4], 0.01, 0.002)

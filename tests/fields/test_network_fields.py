@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import MipNerfMLP, NerfMLP
 from scenegraph.rays import Gaussian
+from support.helpers import assert_close
 
 
 SAMPLE = Gaussian([0.3, -0.2, 0.5], [0.2, -1.1, 0.4], 0.01, 0.002)

@@ -9,9 +9,9 @@ import pytest
 import scipy.ndimage
 
 import scenegraph as sg
-from contract_table import FILTERS
-from helpers import assert_close, assert_finite_gradients, assert_gradients
 from scenegraph.images import Image, Linear, SRGB
+from support.contract_table import FILTERS
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
 PICTURE = jnp.linspace(-0.2, 1.3, 2 * 3 * 3).reshape(2, 3, 3)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, golden
 from scenegraph.images import as_bytes, Image, Linear, linear_to_srgb, shrink, srgb_to_linear
+from support.helpers import assert_close, assert_finite_gradients, golden
 
 
 @pytest.mark.parametrize("function", [linear_to_srgb, srgb_to_linear])

@@ -5,8 +5,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from helpers import assert_close
 from scenegraph.images import as_bytes, depth_limits, Image, Linear, published_suite, shown_as
+from support.helpers import assert_close
 
 
 RNG = np.random.default_rng(0)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.integrators import choose_integrator, Nothing
 from scenegraph.rays import Cylinder, Medium
 from scenegraph.samplers import Disparity
+from support.helpers import assert_close
 
 
 render_rays = eqx.filter_jit(sg.render_rays)

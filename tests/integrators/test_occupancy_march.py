@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.encodings import Grid
 from scenegraph.fields import ConstantFog, GaussianBlob, GridField
 from scenegraph.integrators import budget_of, OccupancyMarch, with_room
 from scenegraph.rays import Medium
 from scenegraph.scene import Occupancy
+from support.helpers import assert_close
 
 
 render_rays = eqx.filter_jit(sg.render_rays)

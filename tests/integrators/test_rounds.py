@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.fields import ConstantFog, GaussianBlob
-from scenegraph.fit import FitConfig, make_integrator
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.integrators._rounds import even_shares
+from scenegraph.runs import FitConfig, make_integrator
 from scenegraph.scene import Occupancy
+from support.helpers import assert_close
 
 
 render_rays = eqx.filter_jit(sg.render_rays)

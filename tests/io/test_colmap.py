@@ -5,9 +5,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from colmap_folder import CAMERAS, copy_golden, IMAGES, MODEL, POINTS, write_binary, WRITERS
-from helpers import assert_close
 from scenegraph.io import FileError, read_colmap
+from support.colmap_folder import CAMERAS, copy_golden, IMAGES, MODEL, POINTS, write_binary, WRITERS
+from support.helpers import assert_close
 
 
 encodings = pytest.mark.parametrize("encoding", WRITERS)

@@ -6,9 +6,9 @@ import imageio.v3 as iio
 import numpy as np
 import pytest
 
-from helpers import assert_close
 from scenegraph.io import FileError, MissingExtra, write_animation, write_exr, write_float_picture
 from scenegraph.io._atomic import written_whole
+from support.helpers import assert_close
 
 
 RNG = np.random.default_rng(0)

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import golden
 from scenegraph.io import MissingExtra
 from scenegraph.losses import flip, flip_map, PIXELS_PER_DEGREE
+from support.helpers import golden
 
 
 evaluator = pytest.importorskip(

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, golden
 from scenegraph.losses import average_error, mse_to_psnr, psnr, psnr_to_mse, ssim, ssim_map
+from support.helpers import assert_close, assert_finite_gradients, golden
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.losses import missed_weight
+from support.helpers import assert_close
 
 
 def naive(edges, weights, seen_edges, seen_weights):

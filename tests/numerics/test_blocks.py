@@ -3,8 +3,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from helpers import assert_close
 from scenegraph.numerics import sum_over_blocks
+from support.helpers import assert_close
 
 
 ROWS = {"x": jnp.linspace(-1.0, 2.0, 21).reshape(7, 3), "number": jnp.arange(7)}

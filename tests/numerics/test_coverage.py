@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients
 from scenegraph.numerics import (
     disk_coverage,
     filtered_sqrt,
@@ -14,6 +13,7 @@ from scenegraph.numerics import (
     polygon_coverage,
     slab_coverage,
 )
+from support.helpers import assert_close, assert_finite_gradients
 
 
 SIDE = 400

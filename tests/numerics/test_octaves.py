@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from helpers import assert_close
 from scenegraph.numerics import octaves, safe_sin
+from support.helpers import assert_close
 
 
 def angles(x, first, last):

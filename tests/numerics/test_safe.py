@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients
 from scenegraph.numerics import safe_divide, safe_norm, safe_normalise, safe_sqrt
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
 ZERO, VECTOR = jnp.zeros(3), jnp.array([3.0, 0.0, -4.0])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from scenegraph.numerics import cumulative, inverse_cdf, max_blur, midpoints
 from scenegraph.samplers import jittered_strata, strata
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 
 
 PIECES = 8

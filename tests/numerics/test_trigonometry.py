@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 from scenegraph.numerics import expected_sin, safe_cos, safe_sin
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients, golden
 
 
 def test_published_sines():

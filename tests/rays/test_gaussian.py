@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients, assert_gradients, covariances, golden
 from scenegraph.rays import FullGaussian, Gaussian, transform_gaussian
+from support.helpers import (
+    assert_close,
+    assert_finite_gradients,
+    assert_gradients,
+    covariances,
+    golden,
+)
 
 
 SIMILARITIES = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients, random_ray
 from scenegraph.rays import Cone, overlap, Ray, Section, Span, transform_ray
+from support.helpers import assert_close, assert_finite_gradients, random_ray
 
 
 TRANSFORMS = {

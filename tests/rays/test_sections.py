@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import (
+from scenegraph.rays import Cone, Cylinder, Gaussian, Ray
+from support.helpers import (
     assert_close,
     assert_finite_gradients,
     assert_gradients,
@@ -16,7 +17,6 @@ from helpers import (
     random_ray,
     sections,
 )
-from scenegraph.rays import Cone, Cylinder, Gaussian, Ray
 
 
 BEAMS = {"cone": Cone(), "cylinder": Cylinder()}

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_close, covariances, golden, golden_rays, sections
 from scenegraph.rays import Cone, Cylinder
 from scenegraph.samplers import (
     Disparity,
@@ -16,6 +15,7 @@ from scenegraph.samplers import (
     stratify,
     Uniform,
 )
+from support.helpers import assert_close, covariances, golden, golden_rays, sections
 
 
 BEAMS = {"cone": Cone(), "cylinder": Cylinder()}

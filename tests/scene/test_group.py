@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.numerics import Frozen
 from scenegraph.rays import Cone, Medium, Ray, Section
 from scenegraph.scene import fills_space, sum_media
+from support.helpers import assert_close, assert_finite_gradients
 
 
 RED, BLUE = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.numerics import Frozen
 from scenegraph.rays import Medium, Span
 from scenegraph.scene import has_occupancy, Occupancy, refresh_occupancy
+from support.helpers import assert_close
 
 
 LOWER, UPPER = np.array([-1.0, -0.5, 0.0]), np.array([1.0, 1.5, 3.0])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from contract_table import NODES, SCENE
 from scenegraph.fields import AbstractField, ConstantFog, MipNerfMLP
 from scenegraph.io import FileError
 from scenegraph.numerics import Frozen
 from scenegraph.rays import Medium
+from support.contract_table import NODES, SCENE
 
 
 def same(a, b) -> bool:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_gradients
 from scenegraph.images import Image, Linear
 from scenegraph.shaders._image_texture import halved
-from shading import color_at, colors, footprint_mean
+from support.helpers import assert_close, assert_gradients
+from support.shading import color_at, colors, footprint_mean
 
 
 RNG = np.random.default_rng(0)

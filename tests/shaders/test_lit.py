@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients, assert_gradients
-from shading import lit_color, lit_colors, lit_hit, UP, upper_directions
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
+from support.shading import lit_color, lit_colors, lit_hit, UP, upper_directions
 
 
 COUNT = 40

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_gradients
 from scenegraph.shaders import InSpace, OnSurface
 from scenegraph.shaders._noise import _SHIFT
-from shading import color_at, colors, footprint_mean
+from support.helpers import assert_close, assert_gradients
+from support.shading import color_at, colors, footprint_mean
 
 
 RED, BLUE = np.array([0.9, 0.2, 0.1]), np.array([0.1, 0.3, 0.8])

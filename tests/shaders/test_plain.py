@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import scenegraph as sg
-from helpers import assert_close
 from scenegraph.shaders import InSpace
-from shading import color_at, colors, lit_hit
+from support.helpers import assert_close
+from support.shading import color_at, colors, lit_hit
 
 
 def test_normals_as_colours():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients, assert_gradients
 from scenegraph.rays import Ray
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
 BOX = sg.Box([-1, -2, -3], [1, 2, 3])

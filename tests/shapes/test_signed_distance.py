@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close
+from support.helpers import assert_close
 
 
 class Ball(eqx.Module):

@@ -15,9 +15,10 @@ import numpy as np
 import optax
 
 import scenegraph as sg
-from scenegraph.fit import load_state, save_state, start_state
+from scenegraph.fitting import start_state
 from scenegraph.io import FileError
-from toy_fits import cloud
+from scenegraph.runs import load_state, save_state
+from support.toy_fits import cloud
 
 
 Check = Callable[[pathlib.Path], str]

@@ -15,12 +15,12 @@ import scenegraph as sg
 from scenegraph.data import RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fit import _fit, AbstractCallback, RenderLoss
-from scenegraph.fit._flat import Flat
+from scenegraph.fitting import _fit, AbstractCallback, RenderLoss
+from scenegraph.fitting._flat import Flat
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.losses import MultiLevelLoss
 from scenegraph.scene import Occupancy
-from toy_fits import cloud, cloud_views
+from support.toy_fits import cloud, cloud_views
 
 
 KEY = jax.random.key(0)

@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image as PillowImage
 
 import scenegraph as sg
-from blender_folder import ball_picture, eyes, look_at, write_split
-from llff_folder import facing_poses, write_llff
 from scenegraph.data import convert_multiscale, load_llff
+from support.blender_folder import ball_picture, eyes, look_at, write_split
+from support.llff_folder import facing_poses, write_llff
 
 
 # A rotation may be off by a thousandth in a file, and is taken as it is or made one.

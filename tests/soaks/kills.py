@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from blender_folder import write_ball
-from scenegraph.fit import open_run, read_log
 from scenegraph.io import read_archive
+from scenegraph.runs import open_run, read_log
+from support.blender_folder import write_ball
 
 
 # The fast preset, small: samples share room, which is found, and the occupancy is looked at again.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from helpers import assert_close, assert_finite_gradients, assert_gradients
 from scenegraph.transforms import Affine, Inverse, inverse_matrix, Pose, Similarity
+from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
 SHEAR = [[1.0, 0.4, 0.0], [0.0, 2.0, -0.3], [0.1, 0.0, 0.5]]

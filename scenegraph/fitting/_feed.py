@@ -1,0 +1,157 @@
+"""Batches for one step after the other: made on the devices, or read by a thread of the host."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Integer, PyTree, RandomKey
+from ..data import Drawn, Loader, PixelReader, RayBatches
+from ..io import MappedArray
+from ..numerics import AbstractModule
+from ..parallel import Layout
+from ._flat import Flat, flatten
+
+
+class Feed:
+    """Where the batches of a fit come from.
+
+    **Arguments:**
+
+    - `batches`: with a method `batch(seed, step)`, where `Layout.copy` put them.
+    - `layout`: of the fit.
+    - `key`: of the fit.
+    """
+
+    def __init__(self, batches: Any, layout: Layout, key: RandomKey):
+        self.layout, self._loader = layout, None
+        self._parts = flatten((batches, layout))
+        if reads_file(batches):
+            reader, seed = PixelReader(batches), int(_seed(key))
+            self._loader = Loader(lambda number: _send(reader, seed, number, layout))
+
+    def __call__(self, state: Flat, number: int) -> Flat:
+        """The batch of one step.
+
+        **Arguments:**
+
+        - `state`: before it.
+        - `number`: how many steps have been taken, which the host knows.
+
+        **Returns:**
+
+        What the loss compares with.
+        """
+        if self._loader is None:
+            return _batch(self._parts, state)
+        return _assemble(self._parts, state, flatten(self._loader(number)))
+
+    def shapes(self, state: Flat, number: int) -> Flat:
+        """What a batch is like, before one is made.
+
+        **Arguments:**
+
+        - `state`, `number`: as for a call.
+
+        **Returns:**
+
+        A batch of shapes; where several devices have their parts of it, with those.
+        """
+        make, given = _batch, (self._parts, state)
+        if self._loader is not None:
+            make, given = _assemble, (*given, flatten(self._loader(number)))
+        shapes = jax.eval_shape(make, *given)
+        if self.layout.mesh is None:
+            return shapes
+        where = make.lower(*given).compile().output_shardings
+        whole = zip(shapes.arrays, where.arrays, strict=True)
+        parts = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=part) for x, part in whole]
+        return Flat(tuple(parts), shapes.rest)
+
+    def close(self) -> None:
+        """Ends the thread, if there is one."""
+        if self._loader is not None:
+            self._loader.close()
+
+
+# Apart from the step, which is compiled anew when the room for its samples changes.
+@jax.jit
+def _batch(parts: Flat, state: Flat) -> Flat:
+    batches, layout = parts.tree
+    key, number = state.tree.key, state.tree.step
+    return flatten(layout.cut(batches.batch(_seed(key), number)))
+
+
+@jax.jit
+def _assemble(parts: Flat, state: Flat, drawn: Flat) -> Flat:
+    batches, layout = parts.tree
+    key, number = state.tree.key, state.tree.step
+    return flatten(layout.cut(batches.assemble(drawn.tree, _seed(key), number)))
+
+
+def _seed(key: RandomKey) -> Integer[Array, ""]:
+    return jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
+
+
+def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> Drawn:
+    """Reads the pixels of one step, each process its own, and sends them to the devices."""
+    frame, place, rows = reader.draw(seed, number)
+    shape = (*rows.shape, reader.file.shape[1])
+    return Drawn(
+        layout.send(frame.shape, lambda part: frame[part]),
+        layout.send(place.shape, lambda part: place[part]),
+        layout.send(shape, lambda part: reader.file.take(rows[part])),
+    )
+
+
+def reads_file(batches: Any) -> bool:
+    """Whether pixels are in a file, which only the host can read.
+
+    **Arguments:**
+
+    - `batches`: of a fit.
+
+    **Returns:**
+
+    True for `RayBatches` of such `Views`.
+    """
+    return isinstance(batches, RayBatches) and isinstance(batches.views.pixels, MappedArray)
+
+
+class Always(AbstractModule):
+    """One batch at all steps.
+
+    **Arguments:**
+
+    - `known`: the batch.
+    """
+
+    known: PyTree
+
+    def batch(self, seed: Any, step: Any) -> PyTree:
+        """The batch.
+
+        **Arguments:**
+
+        - `seed`, `step`: of no account.
+
+        **Returns:**
+
+        Always the same.
+        """
+        del seed, step
+        return self.known
+
+
+def traceable(batches: Any) -> Any:
+    """Batches of which compiled functions may make the first.
+
+    **Arguments:**
+
+    - `batches`: of a fit.
+
+    **Returns:**
+
+    The same; where pixels are in a file, the first batch alone.
+    """
+    return Always(batches.batch(0, 0)) if reads_file(batches) else batches

@@ -1,0 +1,276 @@
+import contextlib
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+
+from .._typing import Array, Device, PyTree, RandomKey
+from ..data import Annealing, RayBatches, Views
+from ..integrators import AbstractIntegrator
+from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
+from ..numerics import AbstractModule
+from ..parallel import Agreement, as_layout, check_alike, Layout
+from ..rendering import check_scene, report_overflow
+from ..scene import color_space, named_leaves, Scene
+from ._callbacks import AbstractCallback, Deadline, Progress
+from ._feed import Feed
+from ._flat import Flat, flatten
+from ._history import History, Records
+from ._loss import empty_extra, RenderLoss
+from ._memory import fit_into_memory, Needs, needs_of
+from ._room import first_room, is_short, look_again, looks_again, next_room, room_of, shares_room
+from ._state import FitState, start_state, StepInfo
+from ._step import Loss, step
+from ._trainable import choose_trainable
+
+
+# So many steps in a row may fail before a fit gives up.
+_PATIENCE = 10
+# Seconds over which the rate is measured.
+_WINDOW = 20.0
+
+
+class FitResult(AbstractModule):
+    """What `fit` returns.
+
+    **Arguments:**
+
+    - `scene`: fitted.
+    - `state`: everything, to go on from.
+    - `history`: how it went.
+    """
+
+    scene: PyTree
+    state: FitState
+    history: History
+
+
+class FitError(RuntimeError):
+    """A fit that cannot go on: raised with a message that says where it broke, and a state."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @property
+    def state(self) -> FitState:
+        """The last one that was finite."""
+        return self.args[1]
+
+
+def fit(
+    scene: PyTree,
+    views_or_batches: Any,
+    *,
+    trainable: Sequence[str] | PyTree | None = None,
+    optimizer: optax.GradientTransformation,
+    loss: AbstractLoss | Loss = MultiLevelLoss(),
+    integrator: AbstractIntegrator | None = None,
+    steps: int,
+    key: RandomKey,
+    callbacks: Sequence[AbstractCallback] = (),
+    state: FitState | None = None,
+    deadline: Deadline | None = None,
+    annealing: Annealing | None = None,
+    devices: Sequence[Device] | Layout | None = None,
+) -> FitResult:
+    """Fits any leaves of a scene to pictures, or of any Module to anything.
+
+    **Arguments:**
+
+    - `scene`: to start from; or any Module, with a `loss` of your own.
+    - `views_or_batches`: `Views`, or anything with a method `batch(seed, step)`.
+    - `trainable`: paths (see `select`) or a tree of booleans; by default every floating leaf that
+      is not frozen. Keyword only, as is all that follows.
+    - `optimizer`: any optax transformation.
+    - `loss`: compares radiance with pixels; or a function `(model, state, batch, key)` that
+      returns `(value, state)`.
+    - `integrator`: how rays are rendered; by default as the scene says.
+    - `steps`: how many.
+    - `key`: of all randomness.
+    - `callbacks`: called every so many steps.
+    - `state`: to go on from, instead of starting at `scene`.
+    - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
+    - `annealing`: begins with wide cones; for `Views`.
+    - `devices`: that share the rays of a batch; by default all of this process, or of all
+      processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
+      does not depend on them, but for rounding.
+
+    **Returns:**
+
+    The fitted scene, the whole state, and the history.
+
+    **Errors:**
+
+    `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
+    steps change nothing. `ValueError` for a path that matches nothing. `TooLarge`, a `MemoryError`,
+    before the first step, if there is not the memory for one.
+    """
+    batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
+    chosen = choose_trainable(scene, trainable)
+    objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
+    if isinstance(objective, RenderLoss):
+        objective = dataclasses.replace(objective, mesh=layout.mesh)
+    if state is None:
+        extra = empty_extra(objective, scene, batches, key)
+        state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
+    if isinstance(scene, Scene):
+        check_scene(scene)
+    check_alike(layout, state, batches)
+    batches, begin = layout.copy(batches), layout.place(state)
+    objective = first_room(objective, begin, batches)
+    begin = layout.place(dataclasses.replace(begin, room=room_of(objective)))
+    agree = Agreement(layout)
+    with contextlib.closing(Feed(batches, layout, state.key)) as feed:
+        advance = _Advance(feed, objective, optimizer, chosen)
+        if int(begin.step) < steps:
+            advance = fit_into_memory(advance, flatten(begin), least=agree.least)
+        result = _run(begin, advance, agree, steps, callbacks, deadline)
+    if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
+        report_overflow(result.state.extra.left_out)
+    return result
+
+
+def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
+    if not isinstance(given, Views):
+        if annealing is not None:
+            raise TypeError("`annealing` needs `Views`; give it to `RayBatches` yourself.")
+        return given
+    space = color_space(scene) if isinstance(scene, Scene) else None
+    return RayBatches(given, annealing=annealing, space=space)
+
+
+class _Advance:
+    """One compiled step, which all devices take together."""
+
+    def __init__(self, feed: Feed, loss: Any, optimizer: Any, trainable: PyTree):
+        self.parts = feed, loss, optimizer, trainable
+        self.layout, self.room = feed.layout, room_of(loss)
+        others = self.layout.copy((loss, optimizer, trainable))
+        self._feed, self._others = feed, flatten((*others, self.layout))
+
+    def __call__(self, state: Flat, number: int, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
+        return _step(self._others, state, self._feed(state, number), np.float32(horizon))
+
+    def needs(self, state: Flat) -> Needs | None:
+        batch = self._feed.shapes(state, int(state.tree.step))
+        step = _step.lower(self._others, state, batch, np.float32(0)).compile()
+        return needs_of(step, batch, self.layout.sharers())
+
+    def in_smaller_blocks(self, times: int) -> "_Advance | None":
+        feed, loss, *others = self.parts
+        smaller = loss.in_smaller_blocks(times) if isinstance(loss, RenderLoss) else None
+        return None if smaller is None else _Advance(feed, smaller, *others)
+
+    def with_room_for(self, before: Flat, extra: PyTree, number: int) -> "_Advance":
+        """The same, or with another budget for the samples, which is compiled once."""
+        if not self.room or not is_short(extra, number):
+            return self
+        feed, loss, *others = self.parts
+        other = next_room(loss, before.tree)
+        return self if other is loss else _Advance(feed, other, *others)
+
+    def remember_room(self, state: Flat) -> Flat:
+        """The state, which tells a fit that goes on from it how much room there was."""
+        return flatten(self.layout.place(dataclasses.replace(state.tree, room=self.room)))
+
+
+@jax.jit
+def _step(parts: Flat, state: Flat, batch: Flat, horizon: Array) -> tuple[Flat, PyTree, StepInfo]:
+    loss, optimizer, trainable, layout = parts.tree
+    before: FitState = state.tree
+    before = dataclasses.replace(before, horizon=horizon.astype(before.horizon.dtype))
+    new = step(before, batch.tree, loss=loss, optimizer=optimizer, trainable=trainable)
+    after, info = layout.keep(new)
+    return flatten(after), eqx.filter(after.extra, eqx.is_array), info
+
+
+def _run(
+    begin: FitState,
+    advance: _Advance,
+    agree: Agreement,
+    steps: int,
+    callbacks: Sequence[AbstractCallback],
+    deadline: Deadline | None,
+) -> FitResult:
+    clock, records, number = _Clock(), Records(), int(begin.step)
+    state, extra, again = flatten(begin), begin.extra, looks_again(begin.model)
+    horizon, start = float(steps), number
+    stop = number >= steps
+    while not stop:
+        before, told = state, extra
+        state, extra, info = advance(state, number, horizon)
+        number += 1
+        state = look_again(state, number) if again else state
+        done = clock.tick(info)
+        roomier = advance.with_room_for(before, told, number - 1)
+        if roomier is not advance:
+            state, advance = roomier.remember_room(state), roomier
+            clock.forget()
+        if deadline is not None:
+            horizon = deadline.horizon(number, steps, clock.rate)
+            horizon = agree.horizon(horizon, number, clock.rate)
+        stop = number >= round(horizon)
+        _check(info if stop else done, state, advance.parts[-1], most=number - start)
+        if stop or number % max(1, steps // 1000) == 0:
+            records.add(number, info.loss, extra)
+        progress = Progress(number, state, info, clock.seconds, clock.rate, agree.first)
+        stop = _call_back(callbacks, progress, stop, agree)
+    return FitResult(state.tree.model, state.tree, records.history())
+
+
+def _call_back(
+    callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool, agree: Agreement
+) -> bool:
+    due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
+    wishes = [callback(progress) for callback in due]
+    seldom = any(callback.every > 1 for callback in due)
+    return stop or agree.stop(any(wishes), progress.step, progress.rate, now=seldom)
+
+
+def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) -> None:
+    """Gives up after too many steps in a row, or all there were, that were not finite."""
+    if info is None or int(info.failures) < min(_PATIENCE, most):
+        return
+    paths = [path for path, _, _ in named_leaves(eqx.filter(state.tree.model, trainable))]
+    bad = [path for path, finite in zip(paths, info.finite, strict=True) if not finite]
+    where = f"the gradient of {bad[0]} is not finite" if bad else "all gradients are finite"
+    raise FitError(
+        f"the loss is {float(info.loss)} after {int(state.tree.step)} steps, {int(info.failures)} "
+        f"in a row have failed, and {where}. Lower the learning rate, or clip the gradient.",
+        state.tree,
+    )
+
+
+class _Clock:
+    """Measures steps a second over the last few seconds, without letting the queue grow long."""
+
+    def __init__(self):
+        self.begin = time.monotonic()
+        self.seconds = 0.0
+        self.rate = 0.0
+        self._waiting: StepInfo | None = None
+        self._marks: deque[float] = deque(maxlen=200)
+
+    def forget(self) -> None:
+        """Leaves out of the rate what went before, and the next step, which is compiled anew."""
+        self._marks.clear()
+
+    def tick(self, info: StepInfo) -> StepInfo | None:
+        """Waits for the step before this one, so that at most one is under way; returns it."""
+        done, self._waiting = self._waiting, info
+        if done is not None:
+            done.loss.block_until_ready()
+        now = time.monotonic()
+        self.seconds = now - self.begin
+        self._marks.append(now)
+        while now - self._marks[0] > _WINDOW:
+            self._marks.popleft()
+        span = now - self._marks[0]
+        self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
+        return done

@@ -1,0 +1,248 @@
+"""Which device has what of a fit."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, Sharding, SingleDeviceSharding
+
+from .._typing import Array, Device, PyTree
+from ._devices import cut_over, device_mesh, whole_on
+
+
+# 64 MiB, and as much again for each of Adam's moments.
+_CUT_FROM = 2**24
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where the arrays of a fit lie: each device has its own rays, and all of the scene.
+
+    Only arrays of the scene that are very large, such as a grid's table, are cut along their first
+    axis, and so are the optimiser's moments of them; each step then gathers the scene's.
+
+    **Arguments:**
+
+    - `devices`: that share the work; `None` for all there are, of all processes of a fit.
+    - `cut_from`: arrays of at least so many numbers are cut, if the number of devices divides
+      their first axis.
+    """
+
+    devices: tuple[Device, ...] | None = None
+    cut_from: int = _CUT_FROM
+
+    @property
+    def mesh(self) -> Mesh | None:
+        """The devices as a mesh; `None` for one."""
+        return device_mesh(jax.devices() if self.devices is None else self.devices)
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The processes that take part, in order."""
+        if self.mesh is None:
+            return (jax.process_index(),)
+        return tuple(sorted({device.process_index for device in self.mesh.devices.flat}))
+
+    def is_first(self) -> bool:
+        """Whether this is the first of the processes.
+
+        **Returns:**
+
+        True in one of them.
+        """
+        return jax.process_index() == self.processes[0]
+
+    def sharers(self) -> int:
+        """How many devices share the memory of this process.
+
+        **Returns:**
+
+        One, unless the devices are parts of the host.
+        """
+        local = () if self.mesh is None else self.mesh.local_devices
+        return max(1, sum(device.platform == "cpu" for device in local))
+
+    def place(self, state: PyTree) -> PyTree:
+        """Puts the state of a fit where it belongs.
+
+        **Arguments:**
+
+        - `state`: any tree; the same in all processes.
+
+        **Returns:**
+
+        The tree. With one device that nobody asked for, nothing is moved.
+        """
+        return self._put(state, self._sharding)
+
+    def copy(self, data: PyTree) -> PyTree:
+        """Puts all of some data on every device.
+
+        **Arguments:**
+
+        - `data`: any tree; the same in all processes.
+
+        **Returns:**
+
+        The tree.
+        """
+        return self._put(data, lambda leaf: self._whole())
+
+    def keep(self, state: PyTree) -> PyTree:
+        """Inside a compiled function: the state stays as `place` put it.
+
+        **Arguments:**
+
+        - `state`: any tree.
+
+        **Returns:**
+
+        The tree.
+        """
+        return state if self.mesh is None else _constrain(state, self._sharding)
+
+    def cut(self, batch: PyTree) -> PyTree:
+        """Inside a compiled function: every device makes its own part of a batch.
+
+        **Arguments:**
+
+        - `batch`: any tree. Arrays whose first axis the number of devices does not divide are
+          made by all.
+
+        **Returns:**
+
+        The tree.
+        """
+        mesh = self.mesh
+        if mesh is None:
+            return batch
+        return _constrain(batch, lambda x: cut_over(mesh) if _divides(mesh, x) else whole_on(mesh))
+
+    def send(self, shape: tuple[int, ...], read: Callable[[slice], np.ndarray]) -> Array:
+        """Sends what the host reads to the devices, to each its own part if that can be.
+
+        **Arguments:**
+
+        - `shape`: of the whole.
+        - `read`: makes a part of the first axis.
+
+        **Returns:**
+
+        The array; a process reads only what its own devices need.
+        """
+        mesh = self.mesh
+        if mesh is None:
+            where = None if self.devices is None else self._whole()
+            return jax.device_put(read(slice(None)), where)
+        known = functools.cache(lambda start, stop: read(slice(start, stop)))
+        where = cut_over(mesh) if shape[0] % mesh.size == 0 else whole_on(mesh)
+        return jax.make_array_from_callback(shape, where, lambda index: known(*_ends(index)))
+
+    def _whole(self) -> Sharding:
+        if self.mesh is not None:
+            return whole_on(self.mesh)
+        return SingleDeviceSharding((self.devices or jax.devices())[0])
+
+    def _sharding(self, leaf: Array) -> Sharding:
+        mesh = self.mesh
+        if mesh is not None and leaf.size >= self.cut_from and _divides(mesh, leaf):
+            return cut_over(mesh)
+        return self._whole()
+
+    def _put(self, tree: PyTree, sharding) -> PyTree:
+        if self.mesh is None and self.devices is None:
+            return tree
+        return jax.tree.map(lambda x: _put(x, sharding(x)) if _is_placed(x) else x, tree)
+
+
+def as_layout(devices: Sequence[Device] | Layout | None) -> Layout:
+    """What the argument `devices` of `fit` stands for.
+
+    **Arguments:**
+
+    - `devices`: some devices, `None` for all, or a layout.
+
+    **Returns:**
+
+    The layout.
+    """
+    if isinstance(devices, Layout):
+        return devices
+    return Layout(None if devices is None else tuple(devices))
+
+
+def gather_whole(tree: PyTree) -> PyTree:
+    """All of every array, in every process: for files. All processes must call it.
+
+    **Arguments:**
+
+    - `tree`: such as the state of a fit of several processes.
+
+    **Returns:**
+
+    The tree; arrays that this process can read already stay as they are.
+    """
+
+    def gather(leaf):
+        if not _is_placed(leaf) or leaf.is_fully_addressable or leaf.is_fully_replicated:
+            return leaf
+        return move(leaf, whole_on(leaf.sharding.mesh))
+
+    return jax.tree.map(gather, tree)
+
+
+def _ends(index: Any) -> tuple[int | None, int | None]:
+    return index[0].start, index[0].stop
+
+
+def _is_placed(leaf) -> bool:
+    return isinstance(leaf, jax.Array)
+
+
+def _divides(mesh: Mesh, leaf: Array) -> bool:
+    return leaf.ndim > 0 and leaf.shape[0] > 0 and leaf.shape[0] % mesh.size == 0
+
+
+def _constrain(tree: PyTree, sharding) -> PyTree:
+    def constrain(leaf):
+        return jax.lax.with_sharding_constraint(leaf, sharding(leaf)) if _is_placed(leaf) else leaf
+
+    return jax.tree.map(constrain, tree)
+
+
+def move(leaf: Array, sharding: Sharding) -> Array:
+    """Moves an array between the devices of several processes. All must call it.
+
+    **Arguments:**
+
+    - `leaf`: an array.
+    - `sharding`: where it is to lie.
+
+    **Returns:**
+
+    The array there.
+    """
+    return jax.jit(_same, out_shardings=sharding)(leaf)
+
+
+# Not a lambda, which would be compiled anew every time.
+def _same(leaf: Array) -> Array:
+    return leaf
+
+
+def _put(leaf: Array, sharding: Sharding) -> Array:
+    if leaf.committed and leaf.sharding == sharding:
+        return leaf
+    if not leaf.is_fully_addressable:
+        return move(leaf, sharding)
+    if sharding.is_fully_addressable:
+        return jax.device_put(leaf, sharding)
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        data = _put(jax.random.key_data(leaf), sharding)
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
+    known = np.asarray(leaf)
+    return jax.make_array_from_callback(known.shape, sharding, lambda index: known[index])

@@ -1,0 +1,193 @@
+"""One file that holds all of a fit's state, and the scene in a form that can be loaded alone."""
+
+import dataclasses
+import itertools
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, PyTree
+from ..io import DamagedFile, FileError, read_archive, write_archive
+from ..scene import check_format, label_leaves, tree_header, versions, written_by
+from ..fitting import FitState
+
+
+# So many leaves that differ are named; the others are counted.
+_NAMED = 6
+_MODEL = "model: "
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A state in the host's memory, which no later step can touch, ready to be written.
+
+    **Arguments:**
+
+    - `state`: a `FitState` with numpy arrays; keys are their data.
+    - `leaves`: path, type and shape of every array.
+    - `arrays`: those of the state, in the order of `leaves`.
+    """
+
+    state: FitState
+    leaves: list[tuple[str, str, list[int]]]
+    arrays: list[np.ndarray]
+
+    def write(self, path: str | os.PathLike, **about: Any) -> None:
+        """Writes one file: beside it first, then renamed.
+
+        **Arguments:**
+
+        - `path`: of the file.
+        - `about`: anything to remember that JSON can hold.
+        """
+        arrays: list[np.ndarray] = []
+        header = self._header(arrays)
+        known = {id(array) for array in arrays}
+        arrays += [array for array in self.arrays if id(array) not in known]
+        place = {id(array): index for index, array in enumerate(arrays)}
+        leaves = [[*leaf, place[id(x)]] for leaf, x in zip(self.leaves, self.arrays, strict=True)]
+        write_archive(path, {**header, "about": about, "leaves": leaves}, arrays)
+
+    def _header(self, arrays: list[np.ndarray]) -> dict[str, Any]:
+        """With the scene, if the model is one that can be saved."""
+        names = [kind for path, kind, _ in self.leaves if path.startswith(_MODEL)]
+        if any(kind.startswith("key<") for kind in names):
+            return versions()
+        try:
+            return tree_header(self.state.model, arrays)
+        except TypeError:
+            arrays.clear()
+            return versions()
+
+
+def take_snapshot(state: FitState) -> Snapshot:
+    """Copies a state from the device.
+
+    **Arguments:**
+
+    - `state`: of a fit.
+
+    **Returns:**
+
+    The copy.
+    """
+    for leaf in _arrays(state):
+        leaf.copy_to_host_async()
+    arrays = [_to_numpy(leaf) for leaf in _arrays(state)]
+    return Snapshot(_with_arrays(state, arrays), _describe(state), arrays)
+
+
+def save_state(path: str | os.PathLike, state: FitState, **about: Any) -> None:
+    """Saves all of a fit: beside the file first, then renamed.
+
+    **Arguments:**
+
+    - `path`: of the file. Where the model is a scene, or can be saved like one, `load` finds it
+      in the file.
+    - `state`: of the fit.
+    - `about`: anything to remember that JSON can hold.
+    """
+    take_snapshot(state).write(path, **about)
+
+
+def load_state(path: str | os.PathLike, like: FitState) -> FitState:
+    """Loads a state into the shape of another.
+
+    **Arguments:**
+
+    - `path`: of the file.
+    - `like`: a state of the same scene and optimiser, for its structure.
+
+    **Returns:**
+
+    The state.
+
+    **Errors:**
+
+    `DamagedFile` for a file that is cut or altered; `FileError` for one of another version or of
+    another scene, with the leaves that differ.
+    """
+    header, arrays = read_archive(path)
+    check_format(path, header)
+    there, here = _leaves(path, header, len(arrays)), _describe(like)
+    if [leaf for leaf, _ in there] != here:
+        what = _differences([leaf for leaf, _ in there], here)
+        raise FileError(f"{path} belongs to another {what}.{written_by(header)}")
+    templates = _arrays(like)
+    found = [_from_numpy(arrays[at], x) for (_, at), x in zip(there, templates, strict=True)]
+    return _with_arrays(like, found)
+
+
+def _leaves(path: str | os.PathLike, header: dict[str, Any], arrays: int) -> list[tuple[Any, int]]:
+    """What a file says of its leaves, and which array each of them is."""
+    try:
+        leaves = [((name, kind, shape), at) for name, kind, shape, at in header["leaves"]]
+        if all(0 <= at < arrays for _, at in leaves):
+            return leaves
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} is not the checkpoint of a fit.") from error
+    raise DamagedFile(f"{path} is damaged: an array is missing.")
+
+
+def _describe(state: FitState) -> list[tuple[str, str, list[int]]]:
+    """Path, type and shape of every array. The model's paths are those of a scene."""
+    named = label_leaves(state.model, lambda path: _MODEL + path)
+    paths = jax.tree.leaves(named)
+    keys = [keys for keys, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
+    others = [jax.tree_util.keystr(key) for key in keys[len(paths) :]]
+    leaves = zip([*paths, *others], jax.tree.leaves(state), strict=True)
+    return [(path, str(x.dtype), list(x.shape)) for path, x in leaves if isinstance(x, jax.Array)]
+
+
+def _differences(there: list, here: list) -> str:
+    """What differs: the scene, or else the optimiser; and its first leaves that do."""
+    one, other = ({path: _shown(*rest) for path, *rest in leaves} for leaves in (there, here))
+    odd = [path for path in {**one, **other} if one.get(path) != other.get(path)]
+    in_model = [path for path in odd if path.startswith(_MODEL)]
+    what = "scene" if in_model else "optimiser, or other leaves are optimised"
+    odd = in_model or odd or ["the order"]
+    lines = [
+        f"{path.removeprefix(_MODEL)} is {one.get(path, 'nothing')} there and "
+        f"{other.get(path, 'nothing')} here"
+        for path in itertools.islice(odd, _NAMED)
+    ]
+    more = len(odd) - len(lines)
+    return f"{what}: {'; '.join(lines)}" + (f"; and {more} more" if more else "")
+
+
+def _shown(kind: str, shape: list[int]) -> str:
+    return f"{kind}[{', '.join(map(str, shape))}]"
+
+
+def _arrays(state: PyTree) -> list[Array]:
+    return [leaf for leaf in jax.tree.leaves(state) if isinstance(leaf, jax.Array)]
+
+
+def _with_arrays(state: FitState, arrays: list[Any]) -> FitState:
+    remaining = iter(arrays)
+    return jax.tree.map(lambda x: next(remaining) if isinstance(x, jax.Array) else x, state)
+
+
+def _is_key(array: Array) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _to_numpy(array: Array) -> np.ndarray:
+    return np.array(jax.random.key_data(array) if _is_key(array) else array)
+
+
+def _from_numpy(array: np.ndarray, template: Array) -> Array:
+    expected = jax.random.key_data(template) if _is_key(template) else template
+    # numpy's format forgets types that numpy itself does not have.
+    known = array.view(expected.dtype) if array.dtype.kind == "V" else array
+    if known.shape != expected.shape or known.dtype != expected.dtype:
+        raise DamagedFile("a checkpoint's arrays are not those that its header lists.")
+    data = jnp.asarray(known)
+    return (
+        jax.random.wrap_key_data(data, impl=jax.random.key_impl(template))
+        if _is_key(template)
+        else data
+    )

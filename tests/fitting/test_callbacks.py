@@ -1,0 +1,156 @@
+"""When callbacks are called, what they see, and deadlines."""
+
+import dataclasses
+import itertools
+import json
+import time
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+import scenegraph as sg
+from scenegraph.fitting import (
+    Console,
+    Deadline,
+    Every,
+    FitState,
+    JsonLines,
+    Progress,
+    progress_line,
+    StepInfo,
+)
+from scenegraph.losses import LossTerms, psnr_to_mse
+from scenegraph.runs import Profile
+from support.toy_fits import Line, Points, squared_error, StopAt
+
+
+def run(*callbacks, steps=10, deadline=None):
+    return sg.fit(
+        Line.start(),
+        Points(),
+        optimizer=optax.sgd(0.1),
+        loss=squared_error,
+        steps=steps,
+        key=jax.random.key(0),
+        callbacks=callbacks,
+        deadline=deadline,
+    )
+
+
+def progress(extra=None) -> Progress:
+    zero = jnp.zeros(())
+    none = jnp.array(0)
+    state = FitState(Line.start(), (), extra, jax.random.key(0), jnp.array(30), 120.0, none)
+    info = StepInfo(jnp.array(0.25), zero, zero, jnp.ones(0, bool), none)
+    return Progress(30, state, info, seconds=5.0, rate=10.0)
+
+
+def test_called_every_so_many_steps_and_after_the_last():
+    seen = {3: [], 4: [], 100: []}
+    run(*(Every(n, lambda p, n=n: seen[n].append(p.step)) for n in seen))
+    assert seen == {3: [3, 6, 9, 10], 4: [4, 8, 10], 100: [10]}
+
+
+def test_callback_sees_the_state_after_its_step():
+    def check(progress):
+        assert int(progress.state.step) == int(progress.state.extra) == progress.step
+        assert progress.seconds > 0 and progress.psnr() is None
+
+    run(Every(1, check))
+
+
+def test_callback_may_end_the_fit_and_the_others_are_called_once_more():
+    steps = []
+    result = run(StopAt(4), Every(3, lambda p: steps.append(p.step)))
+    assert int(result.state.step) == 4 and steps[0] == 3
+
+
+def test_log_is_a_line_of_json_every_so_many_steps(tmp_path):
+    run(JsonLines(tmp_path / "log", every=4, rays=8))
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4, 8, 10]
+    assert lines[-1]["loss"] < lines[0]["loss"] and lines[0]["rays_per_second"] > 0
+    assert lines[0]["psnr"] is None and lines[0]["gradient_norm"] > 0
+
+
+def test_profile_records_a_few_steps(tmp_path):
+    with Profile(tmp_path, wait=3, steps=2) as profile:
+        run(Every(1, lambda p: list(tmp_path.rglob("*.pb")) and p.step < 5 and 1 / 0), profile)
+        assert list(tmp_path.rglob("*.xplane.pb"))
+    assert len(list(tmp_path.rglob("*.xplane.pb"))) == 1
+
+
+def test_profile_of_a_fit_that_ends_early_is_written_too(tmp_path):
+    with Profile(tmp_path, wait=3, steps=99) as profile:
+        run(profile, StopAt(5))
+    assert list(tmp_path.rglob("*.xplane.pb"))
+    with Profile(tmp_path / "none", wait=99) as profile:
+        run(profile)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("settings", [{"wait": 0}, {"steps": 0}])
+def test_profile_of_nothing(tmp_path, settings):
+    with pytest.raises(ValueError, match="at least a step"):
+        Profile(tmp_path, **settings)
+
+
+def test_console_writes_to_the_error_stream(capsys):
+    run(Console(every=5))
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.splitlines()) == 2 and "step       5/10" in err
+
+
+def test_only_the_first_of_several_processes_writes(tmp_path, capsys):
+    other = dataclasses.replace(progress(), first=False)
+    assert not JsonLines(tmp_path / "log")(other) and not Console()(other)
+    assert not list(tmp_path.iterdir()) and capsys.readouterr().err == ""
+
+
+def test_progress_line():
+    shown = progress(LossTerms(jnp.ones(2), psnr_to_mse(jnp.array([10.0, 21.5]))))
+    assert shown.psnr() == pytest.approx(21.5)
+    line = progress_line(shown, rays=64)
+    parts = ["step      30/120", "loss 0.25000", "psnr 21.50 dB", "640 rays/s", "5 s", "9 s left"]
+    assert line == "  ".join(parts)
+    assert "10.0 steps/s" in progress_line(progress(), rays=0)
+
+
+@pytest.fixture
+def at_noon(monkeypatch):
+    """The clock stands at 100 seconds."""
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+
+
+def test_horizon_is_what_fits_into_the_time_that_is_left(at_noon):
+    deadline = Deadline(at=130.0)
+    assert deadline.horizon(step=50, steps=1000, rate=10.0) == 50 + 30 * 10
+    assert deadline.horizon(step=50, steps=200, rate=10.0) == 200
+    assert deadline.horizon(step=0, steps=1000, rate=0.0) == 1000
+
+
+def test_horizon_is_now_when_the_time_is_over(at_noon):
+    assert Deadline(at=90.0).horizon(step=50, steps=1000, rate=10.0) == 50
+    assert Deadline(at=90.0).horizon(step=0, steps=1000, rate=0.0) == 0
+
+
+def test_fit_ends_at_its_deadline_and_schedules_know_it(monkeypatch):
+    readings = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 0.01 * next(readings))
+    horizons = []
+    result = run(
+        Every(1, lambda p: horizons.append(float(p.state.horizon))),
+        steps=10**6,
+        deadline=Deadline(at=2.0),
+    )
+    taken = int(result.state.step)
+    # Every step reads the clock a few times, so some dozens fit into two seconds.
+    assert 20 < taken < 200 and len(horizons) == taken
+    assert horizons[0] == 10**6
+    assert all(abs(horizon - taken) < 5 for horizon in horizons[-5:])
+
+
+def test_deadline_that_has_passed_still_takes_one_step():
+    assert int(run(deadline=Deadline(time.monotonic() - 1)).state.step) == 1

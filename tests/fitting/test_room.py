@@ -1,0 +1,288 @@
+"""Fits of fields that are empty in places: their samples share room, and it is looked at again."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import scenegraph as sg
+from scenegraph.data import Batch, RayBatches
+from scenegraph.encodings import Grid
+from scenegraph.fields import GridField
+from scenegraph.fitting import RenderLoss, start_state
+from scenegraph.fitting._flat import flatten
+from scenegraph.fitting._room import first_room, look_again, looks_again, next_room, shares_room
+from scenegraph.integrators import budget_of, OccupancyMarch
+from scenegraph.losses import LossTerms
+from scenegraph.rays import Ray
+from scenegraph.runs import Checkpoints, load_state
+from scenegraph.scene import Occupancy, refresh_occupancy
+from support.helpers import assert_close
+from support.toy_fits import cloud, cloud_views, Line
+
+
+KEY = jax.random.key(0)
+CANDIDATES, RAYS = 16, 24
+MARCH = OccupancyMarch(CANDIDATES, 4)
+EVEN = RenderLoss(integrator=MARCH, jitter=False)
+
+
+def half_empty(seed=0):
+    """Rays ask for different numbers of samples."""
+    empty = np.random.default_rng(seed).uniform(size=(4, 4, 4)) < 0.4
+    return Occupancy.everywhere(4).without(jnp.asarray(empty))
+
+
+def grid_scene(integrator=MARCH, occupancy=None):
+    grid_key, key = jax.random.split(KEY)
+    field = GridField(Grid((4, 8), 2, 2**8, key=grid_key), 8, 4, density_bias=-1.0, key=key)
+    known = half_empty() if occupancy is None else occupancy
+    volume = sg.Volume(field, sg.Box([-1.0] * 3, [1.0] * 3), occupancy=known)
+    scene = sg.Scene(sg.Group(grid=volume), background=(1.0, 1.0, 1.0), integrator=integrator)
+    return sg.freeze(scene, "background", "grid.bounds")
+
+
+def batches(size=RAYS):
+    return RayBatches(cloud_views(), size)
+
+
+class MissFirst(eqx.Module):
+    """At step 0 all rays but one look away from the volume, and need no samples."""
+
+    views: RayBatches
+
+    def batch(self, seed, step) -> Batch:
+        batch = self.views.batch(seed, step)
+        away = (jnp.arange(RAYS) > 0) & (step == 0)
+        near = jnp.where(away, batch.rays.far, batch.rays.near)
+        return eqx.tree_at(lambda b: b.rays.near, batch, near)
+
+
+def without_room(scene, rays: Ray, budget: int) -> np.ndarray:
+    """Which rays are left out: a naive count. One that asks for nothing needs no room."""
+    asked = np.asarray(MARCH.asked(sg.scene.thaw(scene), rays))
+    return (np.cumsum(asked) > budget * len(asked)) & (asked > 0)
+
+
+def fit_grid(steps=6, data=None, **changes):
+    settings = {"optimizer": optax.adam(0.01), "loss": EVEN, "steps": steps, "key": KEY}
+    scene = changes.pop("scene", None) or grid_scene()
+    return sg.fit(scene, data or MissFirst(batches()), **{**settings, **changes})
+
+
+def occupancy_of(scene) -> np.ndarray:
+    return np.asarray(sg.scene.thaw(scene).root.children["grid"].occupancy.thickness)
+
+
+def bits(tree):
+    leaves = [jax.random.key_data(x) if is_key(x) else x for x in jax.tree.leaves(tree)]
+    return [(x.dtype, x.shape, np.asarray(x).tobytes()) for x in leaves]
+
+
+def is_key(leaf):
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+# --- A batch that has too little room
+
+
+def test_rays_without_room_count_nowhere():
+    """Value, terms and gradient are those of a batch without them."""
+    scene, batch = grid_scene(), batches().batch(0, 0)
+    gone = without_room(scene, batch.rays, 4)
+    assert len(np.unique(MARCH.asked(sg.scene.thaw(scene), batch.rays))) > 5
+    assert 2 < gone.sum() < RAYS - 2
+    rest = jax.tree.map(lambda x: x[~gone], batch)
+    loss = eqx.filter_jit(
+        eqx.filter_value_and_grad(lambda *a: a[1](a[0], None, *a[2:]), has_aux=True)
+    )
+    (value, terms), slope = loss(scene, EVEN, batch, KEY)
+    full = dataclasses.replace(EVEN, integrator=MARCH.with_budget(CANDIDATES))
+    (expected, kept), expected_slope = loss(scene, full, rest, KEY)
+    assert float(terms.left_out) == gone.sum() and float(kept.left_out) == 0
+    assert_close(value, expected, 1e-5)
+    assert_close(terms.mse, kept.mse, 1e-5)
+    for a, b in zip(jax.tree.leaves(slope), jax.tree.leaves(expected_slope), strict=True):
+        assert_close(a, b, 1e-5, 1e-8)
+    assert np.any(slope.root.children["grid"].field.encoding.table)
+    # With them, the value is another.
+    (with_all, terms), _ = loss(scene, full, batch, KEY)
+    assert float(terms.left_out) == 0 and abs(with_all - value) > 1e-4 * value
+    assert_close(terms.asked, np.mean(MARCH.asked(sg.scene.thaw(scene), batch.rays)), 1e-6)
+
+
+def test_weights_of_rays_without_room_do_not_count_either():
+    scene, batch = grid_scene(), batches().batch(0, 0)
+    gone = without_room(scene, batch.rays, 4)
+    value = eqx.filter_jit(lambda batch: EVEN(scene, None, batch, KEY)[0])
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, RAYS).astype(np.float32)
+    heavy = np.where(gone, 100.0, weights).astype(np.float32)
+    light, heavy = (dataclasses.replace(batch, lossmult=jnp.asarray(x)) for x in (weights, heavy))
+    assert_close(value(heavy), value(light), 1e-6)
+
+
+# --- A fit that begins with too little room
+
+
+def test_fit_finds_the_room_that_it_needs():
+    """Rays are left out once, counted exactly, until the next budget is there."""
+    views = batches()
+    first = first_room(EVEN, start_state(grid_scene(), optax.sgd(0.1), key=KEY), MissFirst(views))
+    assert budget_of(first.integrator) == 4
+    result = fit_grid()
+    left_out = np.asarray(result.history.extra.left_out)
+    seed = jax.random.bits(jax.random.fold_in(KEY, 0), dtype=jnp.uint32)
+    expected = [
+        without_room(grid_scene(), MissFirst(views).batch(seed, step).rays, 4).sum()
+        for step in range(6)
+    ]
+    assert expected[0] == 0 and min(expected[1:]) > 2
+    # It is known after a step that it had too little room; the next one is under way by then.
+    assert left_out.tolist() == [0, expected[1], expected[2], 0, 0, 0]
+
+
+def test_fit_begins_with_room_for_its_first_batch():
+    state = start_state(grid_scene(), optax.sgd(0.1), key=KEY)
+    loss = first_room(EVEN, state, batches())
+    asked = np.mean(MARCH.asked(sg.scene.thaw(state.model), batches().batch(0, 0).rays))
+    budget = budget_of(loss.integrator)
+    assert 4 < 1.2 * asked <= budget <= CANDIDATES
+    assert not np.any(fit_grid(3, batches()).history.extra.left_out)
+
+
+def test_same_key_same_bits():
+    """Also while the budget changes and the occupancy is refreshed."""
+    one, other = (fit_grid(18, loss=RenderLoss(integrator=MARCH)) for _ in range(2))
+    assert np.any(one.history.extra.left_out)
+    assert bits(one.state) == bits(other.state)
+    another = fit_grid(18, loss=RenderLoss(integrator=MARCH), key=jax.random.key(1))
+    assert bits(one.state) != bits(another.state)
+
+
+def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
+    """The budget, which the fit has found by then, comes back with the state."""
+    loss = RenderLoss(integrator=MARCH)
+    with Checkpoints(tmp_path, 1, keep=99) as checkpoints:
+        whole = fit_grid(18, loss=loss, callbacks=[checkpoints])
+    rooms = []
+    for step in (1, 2, 3, 4, 15, 16, 17):
+        state = load_state(tmp_path / f"{step:08d}.sg", whole.state)
+        rooms.append(int(state.room))
+        assert bits(fit_grid(18, loss=loss, state=state).state) == bits(whole.state)
+    assert rooms[0] == 4 < rooms[-1] == int(whole.state.room)
+    # Had the state forgotten, the first batch would have decided anew.
+    forgetful = dataclasses.replace(whole.state, room=0)
+    assert budget_of(first_room(loss, forgetful, MissFirst(batches())).integrator) == 4
+
+
+def test_scene_may_say_how_it_is_integrated():
+    """The budget that the scene begins with is not the fit's; the scene keeps it."""
+    result = fit_grid(4, loss=RenderLoss(jitter=False))
+    assert np.any(result.history.extra.left_out) and not result.history.extra.left_out[-1]
+    assert result.scene.integrator == MARCH
+
+
+def test_grid_is_fitted():
+    grid = fit_grid(60, batches(48), loss=RenderLoss(integrator=MARCH), optimizer=optax.adam(0.03))
+    assert grid.history.loss[-1] < 0.1 * grid.history.loss[0]
+
+
+# --- When room is changed
+
+
+def after(left_out, asked, step):
+    """A state after a step that said this."""
+    terms = LossTerms(jnp.zeros(1), jnp.zeros(1), left_out, asked)
+    state = start_state(grid_scene(), optax.sgd(0.1), extra=terms, key=KEY)
+    return dataclasses.replace(state, step=jnp.asarray(step))
+
+
+def loss_with(budget):
+    return RenderLoss(integrator=OccupancyMarch(100, budget))
+
+
+@pytest.mark.parametrize("step", [1, 7, 256])
+@pytest.mark.parametrize(
+    "now, asked, budget",
+    [(4, 4.1, 6), (4, 10.0, 12), (4, 70.0, 96), (4, 90.0, 100), (8, 7.9, 12), (8, 2.0, 12)],
+)
+def test_more_room_at_once(step, now, asked, budget):
+    """A fifth more than was asked for; more than there was, even if the mean would fit."""
+    assert budget_of(next_room(loss_with(now), after(1, asked, step)).integrator) == budget
+
+
+@pytest.mark.parametrize(
+    "now, asked, step, budget",
+    [
+        (48, 5.0, 255, 48),
+        (48, 5.0, 256, 6),
+        (48, 19.0, 512, 24),
+        (48, 21.0, 512, 32),
+        (32, 19.0, 512, 32),
+        (48, 45.0, 256, 64),
+        (48, 39.0, 256, 48),
+        (48, 5.0, 0, 48),
+    ],
+)
+def test_less_room_seldom(now, asked, step, budget):
+    """At few steps, and only where seven tenths of it or less would do."""
+    loss = loss_with(now)
+    other = next_room(loss, after(0, asked, step))
+    assert budget_of(other.integrator) == budget
+    assert (other is loss) == (budget == now)
+
+
+def test_fits_whose_samples_share_nothing_are_left_alone():
+    dense = RenderLoss(integrator=sg.Hierarchical((4,)))
+    state = after(3, 50.0, 256)
+    assert next_room(dense, state) is dense and not shares_room(dense, state.model)
+    assert first_room(dense, state, None) is dense
+    assert not shares_room(EVEN, Line.start()) and shares_room(EVEN, state.model)
+    assert not shares_room(RenderLoss(), cloud()) and shares_room(RenderLoss(), state.model)
+
+
+# --- Occupancy
+
+
+def test_occupancy_is_looked_at_every_sixteen_steps():
+    before, short, long = (
+        occupancy_of(scene) for scene in (grid_scene(), fit_grid(15).scene, fit_grid(16).scene)
+    )
+    np.testing.assert_array_equal(short, before)
+    # An eighth of all cells has become thinner: there was nothing of that kind before.
+    assert np.sum(long != before) == 8 and np.all(long <= before) and np.all(long[before < 0] < 0)
+    assert_close(long[long != before], 0.9 * before[long != before], 1e-6)
+
+
+def test_looking_again_is_the_public_refresh():
+    state = after(0, 1.0, 32)
+    flat = flatten(state)
+    assert look_again(flat, 33) is flat and looks_again(state.model)
+    seen = look_again(flat, 32).tree
+    key = jax.random.fold_in(jax.random.fold_in(KEY, 2), 32)
+    expected = refresh_occupancy(state.model, key=key)
+    assert bits(seen.model) == bits(expected) != bits(state.model)
+    assert not looks_again(cloud()) and not looks_again(Line.start())
+
+
+def test_occupancy_is_no_weight():
+    """It moves by looking alone: an optimiser that moves all weights by one leaves it."""
+    pushed = fit_grid(2, optimizer=optax.sgd(1.0), data=batches())
+    np.testing.assert_array_equal(occupancy_of(pushed.scene), occupancy_of(grid_scene()))
+
+
+def test_saved_scene_shows_the_same_picture(tmp_path):
+    """With its occupancy, part of which is empty."""
+    known = half_empty(3)
+    scene = fit_grid(16, scene=grid_scene(occupancy=known)).scene
+    sg.save(scene, tmp_path / "scene.sg")
+    loaded = sg.load(tmp_path / "scene.sg")
+    assert bits(loaded) == bits(scene) and np.any(occupancy_of(loaded) != known.thickness)
+    camera = cloud_views().camera(0)
+    pictures = [sg.render(x, camera).rgb for x in (scene, loaded, grid_scene())]
+    np.testing.assert_array_equal(pictures[0], pictures[1])
+    assert not np.array_equal(pictures[0], pictures[2])

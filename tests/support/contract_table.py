@@ -1,0 +1,358 @@
+"""An instance of every final class of the library, and for every abstract class how to ask it.
+
+A new class is a new row; `contracts/` then checks it, and saves and loads it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import scenegraph as sg
+from scenegraph import (
+    cameras,
+    data,
+    encodings,
+    fields,
+    images,
+    integrators,
+    lights,
+    losses,
+    rays,
+    samplers,
+    scene,
+    shaders,
+    shapes,
+    transforms,
+)
+from scenegraph.integrators._occupancy_march import March
+from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
+from scenegraph.numerics import AbstractModule, Frozen, unfreeze
+from support.architecture_classes import find_modules
+
+
+@dataclasses.dataclass
+class Contract:
+    """Instances of one abstract class; `call(instance, *inputs)`; inputs with a leading axis."""
+
+    instances: list[Any]
+    call: Callable
+    inputs: tuple = ()
+
+
+def numbers(*shape, seed=0) -> jax.Array:
+    """Between 0 and 1."""
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+
+
+def stack(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+# --- Three of everything that is asked for
+
+KEYS = jax.random.split(jax.random.key(0), 3)
+AXES = [[0.0, -4.0, 0.3], [0.1, 0.0, 0.0], [0.0, 0.0, 1.0]]
+POSE = transforms.Pose.look_at(*AXES)
+PERSPECTIVE = sg.PerspectiveCamera.look_at(*AXES, 0.7, 3, 2, near=1.0, far=6.0)
+ORTHOGRAPHIC = sg.OrthographicCamera.look_at(*AXES, 2.0, 3, 2, near=1.0, far=6.0)
+FORWARD = sg.PerspectiveCamera(transforms.Pose(jnp.eye(4)), 4.0, 3, 2)
+NDC = cameras.NDCCamera(FORWARD, [8 / 3, 8 / 2])
+LENSES = [
+    sg.OpenCVCamera(POSE, [4.0, 5.0], 3, 2, near=1.0, far=6.0, k1=0.1, p1=0.01, k4=-0.02),
+    sg.FisheyeCamera(POSE, [2.0, 2.5], 3, 2, near=1.0, far=6.0, k1=0.1, k2=-0.02),
+    sg.PanoramaCamera(POSE, 3, 2, near=1.0, far=6.0),
+]
+PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
+RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
+NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
+GAUSSIANS = jax.vmap(rays.Cone())(RAYS, NEAR, FAR)
+SECTIONS = rays.Section(GAUSSIANS, NEAR, FAR)
+HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2), jnp.ones(3))
+RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
+TARGETS, COUNTS = numbers(3, 2, 3, seed=1), numbers(3, 2, seed=2)
+PICTURES = numbers(3, 2, 4, 3)
+
+
+# --- Instances
+
+NET = fields.MipNerfMLP(
+    8, 2, view_width=8, encoding=encodings.IntegratedPositional(0, 4), key=KEYS[0]
+)
+GRID = encodings.Grid((2, 5), 2, 64, key=KEYS[1])
+FIELDS = [
+    NET,
+    fields.NerfMLP(8, 2, view_width=8, degree=3, key=KEYS[2]),
+    fields.ConstantFog(0.7, [0.1, 0.5, 0.9]),
+    fields.GaussianBlob([0.2, 0.0, 0.1], 0.5, 2.0, [0.9, 0.2, 0.1]),
+    fields.GridField(GRID, 8, 3, view_degree=3, key=KEYS[0]),
+]
+BOX = shapes.Box([-0.5, -0.6, -0.7], [0.5, 0.6, 0.8])
+SIMILARITY = transforms.Similarity([0.1, 0.2, 0.3], [0.9, 0.1, -0.2, 0.3], 1.5)
+TRANSFORMS = [
+    transforms.Affine([[1.5, 0.3, 0.0], [0.0, 0.5, 0.2], [-0.1, 0.0, 0.8]], [0.1, 0.2, -0.2]),
+    transforms.Pose(POSE.base, [0.1, -0.2, 0.3, 0.4, 0.5, -0.6]),
+    SIMILARITY,
+    transforms.Inverse(SIMILARITY),
+]
+OCCUPANCY = scene.Occupancy(numbers(2, 3, 4), 0.4)
+VOLUMES = [
+    scene.Volume(FIELDS[0], BOX),
+    scene.Volume(FIELDS[2], None),
+    scene.Volume(FIELDS[3], BOX, occupancy=OCCUPANCY),
+]
+NODES = [
+    *VOLUMES,
+    scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
+    scene.Linearised(VOLUMES[1]),
+    scene.Detailed(VOLUMES[2]),
+    scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
+]
+SCENE = scene.Scene(NODES[-1], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
+VIEWS = data.Views(
+    jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
+    data.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
+    jnp.array([3, 3]),
+    jnp.array([2, 2]),
+    jnp.ones(2),
+    names=("a", "b"),
+)
+
+
+FILTERS = [
+    sg.Invert(),
+    sg.Exposure(0.5),
+    sg.Gamma(1.5),
+    sg.ToneMap(2.0),
+    sg.Vignette(0.4),
+    sg.Blur(0.7),
+    sg.Chain((sg.Invert(), sg.Gamma(0.5))),
+]
+
+
+BALL = np.linalg.norm(np.mgrid[-1:1:5j, -1:1:5j, -1:1:5j], axis=0) - 0.7
+SHAPES = [
+    BOX,
+    shapes.Capsule([-0.2, 0.0, 0.1], [0.3, 0.1, 0.4], 0.4),
+    shapes.Cylinder([0.1, 0.0, 0.2], 0.6, 1.2),
+    shapes.Disk([0.1, 0.2, -0.1], 1.2),
+    shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
+    shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
+    shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+    shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
+]
+SHADERS = [
+    shaders.Constant([0.2, 0.3, 0.4]),
+    shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
+    shaders.Checker(0.3, coordinates=shaders.InSpace()),
+    shaders.Lambert([0.5, 0.6, 0.7]),
+    shaders.Stripes(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3], 0.4),
+    shaders.Gradient([0.1, 0.2, 0.3], [0.6, 0.9, 0.4], coordinates=shaders.InSpace()),
+    shaders.ImageTexture(PICTURES[0], [0.7, 0.9], [0.1, 0.0], repeat=True),
+    shaders.Noise(0.3, octaves=2, seed=5),
+    shaders.Normals(),
+    shaders.UV(),
+    shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
+    shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
+]
+LIGHTS = [
+    sg.AmbientLight([0.1, 0.2, 0.3]),
+    sg.DirectionalLight([0.1, 0.2, -1.0], [1.0, 0.9, 0.8]),
+    sg.PointLight([1.0, -2.0, 3.0], [10.0, 9.0, 8.0]),
+    sg.EnvironmentLight(numbers(4, 8, 3), 5),
+    sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
+]
+LIT = rays.Illumination(
+    jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
+)
+LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
+SURFACE = scene.Surface(SHAPES[6], SHADERS[1], 0.9)
+FOGGY = scene.Scene(
+    scene.Group(fog=VOLUMES[1], ball=scene.Surface(SHAPES[6], [0.2, 0.3, 0.4], 0.9))
+)
+
+
+def ask_light(light, point, d_point):
+    return light.shine(point, d_point), light.moved(SIMILARITY).shine(point, d_point)
+
+
+def ask_node(node, ray, section):
+    opened, part = unfreeze(node), rays.Span(section.t0, section.t1)
+    medium = opened.medium(section, opened.prepare(ray))
+    return opened.span(ray), opened.occupied(ray, part), medium
+
+
+MARCH = integrators.OccupancyMarch(9, 5, 0.1)
+LISTED = Listed(*jnp.zeros((3, 4), int), jnp.ones(4, bool))
+SAMPLES = Samples(rays.Medium(numbers(4), numbers(4, 3)), numbers(4))
+JOINT = integrators.Joint(sg.Hierarchical((4, 5)), sg.Surfaces(2))
+HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
+
+
+def ask_transform(transform, point):
+    back = transform.inverse().point(transform.point(point))
+    return transform.point(point), transform.direction(point), back
+
+
+def ask_filter(filter, rgb):
+    return filter(images.Image(rgb, rgb[..., 0], rgb[..., 1]))
+
+
+def ask_loss(loss, level, rgb, lossmult):
+    batch = data.Batch(jax.tree.map(lambda x: x[:2], RAYS), rgb, lossmult)
+    return loss((level, jax.tree.map(lambda x: 0.5 * x, level)), batch, SCENE)
+
+
+def ask_backdrop(backdrop, key, rgba):
+    return backdrop.compose(rgba, backdrop.behind(key, rgba.shape[0]))
+
+
+TABLE = {
+    fields.AbstractField: Contract(
+        FIELDS, lambda field, g, view: (field(g, view), field.density(g)), (GAUSSIANS, RAYS.view)
+    ),
+    shaders.AbstractShader: Contract(
+        SHADERS, lambda shader, hit, view, lights: shader(hit, view, lights), (HITS, RAYS.view, LIT)
+    ),
+    shaders.AbstractCoordinates: Contract(
+        [shaders.OnSurface(), shaders.InSpace()], lambda place, hit: place(hit), (HITS,)
+    ),
+    shapes.AbstractShape: Contract(
+        SHAPES, lambda shape, ray: (shape.intersect(ray), shape.coverage(ray)), (RAYS,)
+    ),
+    lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
+    scene.AbstractBackground: Contract(
+        [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4]))], lambda b, ray: b(ray), (RAYS,)
+    ),
+    scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
+    cameras.AbstractCamera: Contract(
+        [PERSPECTIVE, ORTHOGRAPHIC, *LENSES, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
+        lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
+        (PIXELS,),
+    ),
+    encodings.AbstractEncoding: Contract(
+        [encodings.IntegratedPositional(0, 4), encodings.Positional(1, 4), GRID],
+        lambda encoding, gaussian: encoding(gaussian),
+        (GAUSSIANS,),
+    ),
+    rays.AbstractBeam: Contract(
+        [rays.Cone(), rays.Cylinder()], lambda beam, *where: beam(*where), (RAYS, NEAR, FAR)
+    ),
+    rays.AbstractGaussian: Contract(
+        [
+            jax.tree.map(lambda x: x[0], GAUSSIANS),
+            rays.FullGaussian([0.1, 0.2, 0.3], [1, 0, 0], np.diag([1.0, 2, 3])),
+        ],
+        lambda gaussian, scale: (gaussian.variance() * scale, gaussian.covariance()),
+        (numbers(3),),
+    ),
+    samplers.AbstractSpacing: Contract(
+        [samplers.Uniform(), samplers.Disparity()],
+        lambda spacing, near, far: spacing(near, far, 4),
+        (NEAR, FAR),
+    ),
+    sg.filters.AbstractFilter: Contract(FILTERS, ask_filter, (PICTURES,)),
+    images.AbstractColorSpace: Contract(
+        [images.SRGB(), images.Linear()],
+        lambda space, rgb: (space.to_linear(rgb), space.from_linear(rgb)),
+        (numbers(3, 4, 3),),
+    ),
+    losses.AbstractLoss: Contract(
+        [losses.MultiLevelLoss(), losses.ProposalLoss()],
+        ask_loss,
+        (RADIANCE, TARGETS, COUNTS),
+    ),
+    transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
+    integrators.AbstractIntegrator: Contract(
+        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD, sg.Surfaces(2), JOINT, MARCH],
+        lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
+        (RAYS,),
+    ),
+    data.AbstractPixelChoice: Contract(
+        [data.AllImages(), data.SingleImage(), data.Listed(jnp.array([1, 5, 7]))],
+        lambda choice, key: choice(VIEWS, 4, key),
+        (KEYS,),
+    ),
+    data.AbstractBackdrop: Contract(
+        [data.Solid([0.9, 1.0, 0.8]), data.Random(), data.IgnoreAlpha()],
+        ask_backdrop,
+        (KEYS, numbers(3, 5, 4)),
+    ),
+}
+
+
+# Classes without an abstract class of their own.
+RECORDS = [
+    jax.tree.map(lambda x: x[0], RAYS),
+    jax.tree.map(lambda x: x[0], HITS),
+    jax.tree.map(lambda x: x[0], SECTIONS),
+    rays.Span(1.0, 2.0),
+    rays.Medium(1.0, [0.1, 0.2, 0.3]),
+    RADIANCE,
+    images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),
+    jax.tree.map(lambda x: x[0], LIT),
+    jax.tree.map(lambda x: x[0], LAYERS),
+    LIGHTS[2].shine(jnp.zeros(3), jnp.zeros((2, 3))),
+    shapes.Crossing(jnp.ones(()), jnp.ones(2)),
+    SHAPES[-1].distance,
+    SURFACE,
+    scene.Placed(SURFACE, (SIMILARITY,), jnp.asarray(3)),
+    scene.Caster(SHAPES[6], jnp.ones(()), (SIMILARITY,), jnp.asarray(3)),
+    scene.set_stage(scene.Group(ball=SURFACE, lamp=LIGHTS[2])),
+    SCENE,
+    VIEWS,
+    data.Batch(RAYS, numbers(3, 3), numbers(3)),
+    data.Drawn(jnp.zeros(3, int), jnp.zeros((3, 2), int), numbers(3, 4)),
+    data.Annealing(4.0, 10),
+    data.CamerasInScene(("cam",)),
+    data.Pixels(jnp.zeros(3, int), PIXELS, jnp.ones(3), ("cam",)),
+    data.RayBatches(VIEWS, 4),
+    sg.Picture(images.Image(PICTURES[0]), sg.Invert()),
+    losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
+    fields.Dense(numbers(3, 2), numbers(3)),
+    encodings.SphericalHarmonics(2),
+    OCCUPANCY,
+    March(numbers(3), numbers(3)),
+    Steps(jnp.ones((3, 2), jnp.uint32), jnp.ones(3, int), 40),
+    LISTED,
+    SAMPLES,
+    Answer(LISTED, SAMPLES, jnp.ones(3, int), jnp.zeros(3, int)),
+    NET.network,
+    NET.output,
+    Frozen(BOX),
+]
+# What has other fields, or other values of them, than the instances above.
+VARIANTS = [
+    fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
+    losses.MultiLevelLoss(0.5, sum_channels=True),
+    sg.Hierarchical((3,), rays.Cylinder(), samplers.Disparity(), stop_gradient=False),
+    sg.Hierarchical((4, 5), proposals=True),
+    dataclasses.replace(NDC, published=True),
+    scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),
+    images.Image(PICTURES[0], space=images.Linear()),
+    fields.GridField(GRID, 8, precision="bfloat16", density_bias=-1.0, key=KEYS[2]),
+    images.Image(PICTURES[0], normal=PICTURES[1], median_depth=PICTURES[0, ..., 1]),
+    rays.Medium(1.0, [0.1, 0.2, 0.3], jnp.array([0.0, 0.6, 0.8])),
+    dataclasses.replace(jax.tree.map(lambda x: x[0], LAYERS), normal=numbers(2, 3)),
+    dataclasses.replace(RADIANCE, normal=numbers(3, 2, 3), median_depth=numbers(3, 2)),
+    dataclasses.replace(RADIANCE, overflow=jnp.ones((3, 2), int), asked=jnp.ones((3, 2), int)),
+]
+INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS + VARIANTS
+
+
+# Training has tests of its own: its values hold keys and the optimiser's moments.
+CLASSES = [cls for cls in find_modules("scenegraph") if ".fit" not in cls.__module__]
+
+
+def final_classes(parent: type) -> set[type]:
+    """The library's final classes below `parent`."""
+    return {x for x in CLASSES if issubclass(x, parent) and not x.__name__.startswith("Abstract")}
+
+
+def abstract_classes() -> set[type]:
+    """The abstract classes that stand directly below `AbstractModule`."""
+    below = {cls for cls in CLASSES if cls.__bases__ == (AbstractModule,)}
+    return {cls for cls in below if cls.__name__.startswith("Abstract")}
