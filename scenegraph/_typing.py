@@ -1,7 +1,7 @@
 """Array aliases, the dimension vocabulary and the switch of the run-time shape checks.
 
 Dimension names used everywhere: `height width` of a picture, `rays`, `samples` (intervals of a
-ray) and `edges` (their fence posts), `levels`, `features`, `frames`, `pixels`, `channels`, `3` for
+ray) and `edges` (their bin edges), `levels`, `features`, `frames`, `pixels`, `channels`, `3` for
 points, directions and colours, `""` for a scalar.
 """
 

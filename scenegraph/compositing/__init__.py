@@ -1,12 +1,6 @@
 """From densities along a ray to weights, colour, opacity and depth."""
 
-from ._details import mean_normal as mean_normal, median_depth as median_depth
-from ._layers import (
-    composite_among as composite_among,
-    composite_layers as composite_layers,
-    layer_weights as layer_weights,
-)
-from ._listed import composite_listed as composite_listed, listed_details as listed_details
+from ._layers import composite_layers as composite_layers, layer_weights as layer_weights
 from ._volume import (
     composite as composite,
     expected_depth as expected_depth,
@@ -15,3 +9,8 @@ from ._volume import (
     over as over,
     transmittance as transmittance,
 )
+
+# Internal: for other packages of the library, and for none of its users.
+from ._details import mean_normal, median_depth
+from ._layers import composite_among
+from ._listed import composite_listed, listed_details

@@ -30,12 +30,12 @@ def median_depth(
 def median_between(
     met: Float[Array, " edges"], edges: Float[Array, " edges"], empty: Scalar
 ) -> Scalar:
-    """Where an opacity that grows linearly between fence posts is half of what it comes to.
+    """Where an opacity that grows linearly between bin edges is half of what it comes to.
 
     **Arguments:**
 
-    - `met`: the opacity of what lies before each fence post: from zero, not falling.
-    - `edges`: the fence posts, sorted.
+    - `met`: the opacity of what lies before each bin edge: from zero, not falling.
+    - `edges`: the bin edges, sorted.
     - `empty`: the value where the opacity stays zero.
 
     **Returns:**

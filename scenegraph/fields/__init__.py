@@ -8,10 +8,8 @@ from ._base import (
 from ._grid_field import GridField as GridField
 from ._mip_nerf import MipNerfMLP as MipNerfMLP
 from ._nerf import NerfMLP as NerfMLP
-from ._network import (
-    Dense as Dense,
-    dense_layers as dense_layers,
-    RadianceNetwork as RadianceNetwork,
-)
-from ._output import RadianceOutput as RadianceOutput
-from ._radiance_mlp import AbstractRadianceMLP as AbstractRadianceMLP
+
+# Internal: for other packages of the library, and for none of its users.
+from ._network import Dense, dense_layers, RadianceNetwork
+from ._output import RadianceOutput
+from ._radiance_mlp import AbstractRadianceMLP

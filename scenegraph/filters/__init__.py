@@ -6,7 +6,9 @@ from ._chain import Chain as Chain
 from ._exposure import Exposure as Exposure
 from ._gamma import Gamma as Gamma
 from ._invert import Invert as Invert
-from ._light import change_light as change_light
 from ._picture import Picture as Picture
 from ._tone_map import ToneMap as ToneMap
 from ._vignette import Vignette as Vignette
+
+# Internal: for other packages of the library, and for none of its users.
+from ._light import change_light

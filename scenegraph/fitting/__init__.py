@@ -8,21 +8,19 @@ from ._callbacks import (
     JsonLines as JsonLines,
     Progress as Progress,
 )
-from ._console import Console as Console, progress_line as progress_line
+from ._console import Console as Console
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
 from ._history import History as History
-from ._loss import cones as cones, empty_extra as empty_extra, RenderLoss as RenderLoss
-from ._memory import (
-    check_address_space as check_address_space,
-    free_memory as free_memory,
-    TooLarge as TooLarge,
-)
+from ._loss import RenderLoss as RenderLoss
+from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
-from ._schedule import (
-    LogLinear as LogLinear,
-    mip_nerf_optimizer as mip_nerf_optimizer,
-    scale_by_schedule as scale_by_schedule,
-)
+from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_optimizer
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
+
+# Internal: for other packages of the library, and for none of its users.
+from ._console import progress_line
+from ._loss import cones, empty_extra
+from ._memory import check_address_space, free_memory
+from ._schedule import scale_by_schedule

@@ -18,7 +18,7 @@ class Held(AbstractMediaIntegrator):
     **Arguments:**
 
     - `integrator`: the one that is held.
-    - `shares`: where the fence posts of every level but the first lie between the ends of what a
+    - `shares`: where the bin edges of every level but the first lie between the ends of what a
       ray sees, for the very rays that will be asked.
     """
 

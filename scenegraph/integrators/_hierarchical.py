@@ -9,7 +9,7 @@ from jaxtyping import Key
 from .._typing import Array, Float, PyTree, RandomKey, Scalar
 from ..compositing import composite, composite_among
 from ..numerics import safe_divide
-from ..rays import AbstractBeam, Cone, Layers, Medium, Radiance, Ray, Section, Span
+from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..samplers import (
     AbstractSpacing,
     resample,
@@ -43,7 +43,7 @@ class Hierarchical(AbstractMediaIntegrator):
     **Arguments:**
 
     - `samples`: how many intervals each level has, coarse to fine.
-    - `beam`: how wide rays are: `Cone()` or `Cylinder()`.
+    - `beam`: how wide rays are: `ConeBeam()` or `CylinderBeam()`.
     - `spacing`: of the first level.
     - `padding`: added to the weights before resampling.
     - `stop_gradient`: whether the positions of finer levels, between the ends of what a ray sees,
@@ -58,7 +58,7 @@ class Hierarchical(AbstractMediaIntegrator):
     """
 
     samples: tuple[int, ...] = eqx.field(static=True, default=(64, 64))
-    beam: AbstractBeam = Cone()
+    beam: AbstractBeam = ConeBeam()
     spacing: AbstractSpacing = Uniform()
     padding: float = eqx.field(static=True, default=0.01)
     stop_gradient: bool = eqx.field(static=True, default=True)
@@ -95,7 +95,7 @@ class Hierarchical(AbstractMediaIntegrator):
         return tuple(levels)
 
     def first_edges(self, spans: Span, keys: Array | None) -> Float[Array, "rays edges"]:
-        """The fence posts of the first level.
+        """The bin edges of the first level.
 
         **Arguments:**
 
@@ -140,7 +140,7 @@ class Hierarchical(AbstractMediaIntegrator):
 
         - `scene`, `rays`: as in `__call__`.
         - `prepared`: what the scene's root prepared for every ray.
-        - `edges`: fence posts of the samples, in `t`.
+        - `edges`: bin edges of the samples, in `t`.
         - `keys`: one a ray, for noise.
         - `layers`: what the rays see of surfaces.
         - `level`: its number; the last one if negative. Keyword only argument.

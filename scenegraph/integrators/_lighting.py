@@ -3,13 +3,13 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Int, Scalar
-from ..rays import darkness, Hit, Illumination, Ray
+from ..rays import Hit, Irradiance, no_light, Ray
 from ..scene import Stage
 
 
 def illuminate(
     stage: Stage, hit: Hit, number: Int[Array, ""], *, shadows: bool = True
-) -> Illumination:
+) -> Irradiance:
     """The light that arrives at a hit.
 
     **Arguments:**
@@ -23,9 +23,9 @@ def illuminate(
 
     The illumination of the point.
     """
-    shines = [light.shine(hit.point, hit.d_point) for light in stage.lights]
+    shines = [light.sample(hit.point, hit.d_point) for light in stage.lights]
     if not shines:
-        return darkness(hit.point.dtype)
+        return no_light(hit.point.dtype)
     rays, irradiance = jax.tree.map(
         lambda *parts: jnp.concatenate(parts), *[(shine.rays, shine.irradiance) for shine in shines]
     )
@@ -34,7 +34,7 @@ def illuminate(
         open_parts = jax.vmap(lambda ray: visibility(stage, ray, number))(rays)
         irradiance = open_parts[:, None] * irradiance
     ambient = sum((shine.ambient for shine in shines), jnp.zeros(3, hit.point.dtype))
-    return Illumination(rays.view, irradiance, ambient)
+    return Irradiance(rays.view, irradiance, ambient)
 
 
 def visibility(stage: Stage, ray: Ray, number: Int[Array, ""]) -> Scalar:

@@ -9,7 +9,7 @@ from jaxtyping import Key
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..compositing import composite_among, composite_listed, listed_details
 from ..numerics import AbstractModule, safe_norm
-from ..rays import AbstractBeam, Cone, Layers, Medium, Radiance, Ray, Section, Span
+from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Scene
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
@@ -68,7 +68,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     candidates: int = eqx.field(static=True, default=128)
     budget: int = eqx.field(static=True, default=16)
     step: float = eqx.field(static=True, default=0.0)
-    beam: AbstractBeam = Cone()
+    beam: AbstractBeam = ConeBeam()
     rounds: int = eqx.field(static=True, default=1)
     opaque: float = eqx.field(static=True, default=0.999)
 

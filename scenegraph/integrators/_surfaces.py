@@ -8,7 +8,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Color, Float, Int, Vector
 from ..compositing import composite_layers
-from ..rays import Hit, Illumination, Layers, Radiance, Ray
+from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
 from ..scene import Detailed, Placed, Scene, set_stage, Stage
 from ._base import AbstractIntegrator
@@ -132,15 +132,15 @@ def _nearest(offers: _Offer, count: int) -> tuple[Int[Array, " layers"], Int[Arr
     return order, jnp.maximum(touched - count, 0)
 
 
-def _spread(lit: Illumination, order: Int[Array, " layers"], count: int) -> Illumination:
+def _spread(lit: Irradiance, order: Int[Array, " layers"], count: int) -> Irradiance:
     """The light on the layers, for all offers; the others stay dark."""
     return jax.tree.map(lambda x: jnp.zeros((count, *x.shape[1:]), x.dtype).at[order].set(x), lit)
 
 
-def _shade(met: list[_Met], lights: Illumination, view: Vector) -> Float[Array, "offers 3"]:
+def _shade(met: list[_Met], lights: Irradiance, view: Vector) -> Float[Array, "offers 3"]:
     """The colours of all offers, group by group."""
 
-    def shade(placed: Placed, hit: Hit, lights: Illumination) -> Color:
+    def shade(placed: Placed, hit: Hit, lights: Irradiance) -> Color:
         return placed.surface.shader(hit, view, lights)
 
     colors, begin = [], 0

@@ -1,7 +1,7 @@
 """Lights: where light comes from, and how much of it arrives at a point."""
 
 from ._ambient import AmbientLight as AmbientLight
-from ._base import AbstractLight as AbstractLight, Shine as Shine
+from ._base import AbstractLight as AbstractLight, LightSample as LightSample
 from ._directional import DirectionalLight as DirectionalLight
 from ._environment import EnvironmentLight as EnvironmentLight
 from ._point import PointLight as PointLight

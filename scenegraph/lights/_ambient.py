@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Vector
 from ..numerics import as_float_leaf, require_finite
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, rays_along, Shine
+from ._base import AbstractLight, LightSample, rays_along
 
 
 class AmbientLight(AbstractLight):
@@ -21,9 +21,9 @@ class AmbientLight(AbstractLight):
     def __check_init__(self):
         require_finite(self, "radiance")
 
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         none = jax.tree.map(lambda x: x[:0], rays_along(jnp.zeros_like(point), point, d_point, 1.0))
-        return Shine(none, jnp.zeros((0, 3), point.dtype), self.radiance)
+        return LightSample(none, jnp.zeros((0, 3), point.dtype), self.radiance)
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         del transform

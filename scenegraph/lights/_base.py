@@ -13,7 +13,7 @@ from ..transforms import AbstractTransform
 _NEAR = 1e-4
 
 
-class Shine(AbstractModule):
+class LightSample(AbstractModule):
     """The light that one light sends to a point, were nothing in its way.
 
     **Arguments:**
@@ -33,7 +33,7 @@ class AbstractLight(AbstractModule):
     """Something that shines on surfaces. It is a node: transforms above it move it."""
 
     @abc.abstractmethod
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         """What arrives at a point.
 
         **Arguments:**

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Vector
 from ..numerics import as_float_leaf, require_finite, require_nonzero, safe_normalise
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, rays_along, Shine
+from ._base import AbstractLight, LightSample, rays_along
 
 
 class DirectionalLight(AbstractLight):
@@ -25,9 +25,9 @@ class DirectionalLight(AbstractLight):
         require_nonzero(self, "direction")
         require_finite(self, "irradiance")
 
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         rays = rays_along(-safe_normalise(self.direction), point, d_point, self.reach)
-        return Shine(rays, self.irradiance[None], jnp.zeros_like(self.irradiance))
+        return LightSample(rays, self.irradiance[None], jnp.zeros_like(self.irradiance))
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         direction = transform.direction(self.direction)

@@ -9,7 +9,7 @@ from .._typing import Array, Float, Vector
 from ..numerics import as_float_leaf, require_finite, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, rays_along, Shine
+from ._base import AbstractLight, LightSample, rays_along
 
 
 class EnvironmentLight(AbstractLight):
@@ -36,7 +36,7 @@ class EnvironmentLight(AbstractLight):
         if self.samples < 1:
             raise ValueError(f"`EnvironmentLight.samples` must be at least 1; got {self.samples}.")
 
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         height, width, _ = self.texels.shape
         directions, owners, angles = _cells(height, width, self.samples)
         powers = angles[:, None] * self.texels.reshape(-1, 3)
@@ -49,7 +49,7 @@ class EnvironmentLight(AbstractLight):
             return rays_along(safe_normalise(direction), point, d_point, 1e4, spread=width)
 
         rays = jax.vmap(look)(jnp.asarray(directions, point.dtype))
-        return Shine(
+        return LightSample(
             jax.tree.map(lambda x: x[:, 0], rays), irradiance, jnp.zeros(3, irradiance.dtype)
         )
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Vector
 from ..numerics import as_float_leaf, dot, require_finite, safe_divide
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, rays_to, Shine
+from ._base import AbstractLight, LightSample, rays_to
 
 
 class PointLight(AbstractLight):
@@ -22,12 +22,12 @@ class PointLight(AbstractLight):
     def __check_init__(self):
         require_finite(self, "position", "intensity")
 
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = self.position - point
         squared = dot(away, away)
         irradiance = self.intensity * safe_divide(jnp.ones_like(squared), squared)
         rays = rays_to(self.position, point, d_point)
-        return Shine(rays, irradiance[None], jnp.zeros_like(irradiance))
+        return LightSample(rays, irradiance[None], jnp.zeros_like(irradiance))
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         return PointLight(transform.point(self.position), self.intensity)

@@ -12,7 +12,7 @@ from ..numerics import (
     safe_normalise,
 )
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, rays_to, Shine
+from ._base import AbstractLight, LightSample, rays_to
 
 
 class SpotLight(AbstractLight):
@@ -38,12 +38,12 @@ class SpotLight(AbstractLight):
         require_nonzero(self, "direction")
         require_positive(self, "angle", "softness")
 
-    def shine(self, point: Vector, d_point: Float[Array, "2 3"]) -> Shine:
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = point - self.position
         squared = dot(away, away)
         falloff = safe_divide(self._fade(safe_normalise(away)), squared)
         rays = rays_to(self.position, point, d_point)
-        return Shine(rays, (self.intensity * falloff)[None], jnp.zeros_like(self.intensity))
+        return LightSample(rays, (self.intensity * falloff)[None], jnp.zeros_like(self.intensity))
 
     def _fade(self, outward: Vector) -> Scalar:
         """From 1 at the inner edge of the soft part to 0 at the outer, smoothly, in the cosine."""

@@ -5,7 +5,7 @@ from ._base import (
     AbstractRayLoss as AbstractRayLoss,
     LossTerms as LossTerms,
 )
-from ._flip import flip as flip, flip_map as flip_map, PIXELS_PER_DEGREE as PIXELS_PER_DEGREE
+from ._flip import flip as flip
 from ._lpips import load_lpips as load_lpips, Lpips as Lpips
 from ._metrics import (
     average_error as average_error,
@@ -14,5 +14,10 @@ from ._metrics import (
     psnr_to_mse as psnr_to_mse,
 )
 from ._multi_level import MultiLevelLoss as MultiLevelLoss
-from ._proposal import missed_weight as missed_weight, ProposalLoss as ProposalLoss
-from ._ssim import ssim as ssim, ssim_map as ssim_map
+from ._proposal import ProposalLoss as ProposalLoss
+from ._ssim import ssim as ssim
+
+# Internal: for other packages of the library, and for none of its users.
+from ._flip import flip_map, PIXELS_PER_DEGREE
+from ._proposal import missed_weight
+from ._ssim import ssim_map

@@ -1,13 +1,7 @@
 """Maths that is safe to differentiate, step functions, compaction, and what a leaf is."""
 
-from ._bits import count_bits as count_bits, nth_bit as nth_bit, pack_bits as pack_bits
 from ._blocks import sum_over_blocks as sum_over_blocks
-from ._compact import (
-    compact as compact,
-    Compaction as Compaction,
-    Spread as Spread,
-    spread as spread,
-)
+from ._compact import compact as compact, Compaction as Compaction
 from ._coverage import (
     disk_coverage as disk_coverage,
     half_plane_coverage as half_plane_coverage,
@@ -18,16 +12,6 @@ from ._filtered import filtered_sqrt as filtered_sqrt, filtered_square_wave as f
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
-from ._octaves import octaves as octaves
-from ._rules import (
-    require_finite as require_finite,
-    require_invertible as require_invertible,
-    require_nonzero as require_nonzero,
-    require_not_negative as require_not_negative,
-    require_order as require_order,
-    require_positive as require_positive,
-)
-from ._running import sums_before as sums_before
 from ._safe import (
     dot as dot,
     safe_divide as safe_divide,
@@ -41,5 +25,19 @@ from ._steps import (
     max_blur as max_blur,
     midpoints as midpoints,
 )
-from ._tangents import tangents as tangents
 from ._trigonometry import expected_sin as expected_sin, safe_cos as safe_cos, safe_sin as safe_sin
+
+# Internal: for other packages of the library, and for none of its users.
+from ._bits import count_bits, nth_bit, pack_bits
+from ._compact import Spread, spread
+from ._octaves import octaves
+from ._rules import (
+    require_finite,
+    require_invertible,
+    require_nonzero,
+    require_not_negative,
+    require_order,
+    require_positive,
+)
+from ._running import sums_before
+from ._tangents import tangents

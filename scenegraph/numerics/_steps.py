@@ -1,4 +1,4 @@
-"""Step functions: `edges` are the N+1 sorted fence posts, `weights` the N values between them.
+"""Step functions: `edges` are the N+1 sorted bin edges, `weights` the N values between them.
 
 All functions work on one ray; `vmap` them over rays.
 """
@@ -13,7 +13,7 @@ def midpoints(edges: Float[Array, " edges"]) -> Float[Array, " edges-1"]:
 
     **Arguments:**
 
-    - `edges`: sorted fence posts.
+    - `edges`: sorted bin edges.
 
     **Returns:**
 
@@ -70,7 +70,7 @@ def inverse_cdf(
 
     **Arguments:**
 
-    - `edges`: sorted fence posts.
+    - `edges`: sorted bin edges.
     - `cdf`: the distribution function there, from 0 to 1 (see `cumulative`).
     - `u`: values in [0, 1).
 

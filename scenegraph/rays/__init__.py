@@ -5,18 +5,18 @@ from ._gaussian import (
     AbstractGaussian as AbstractGaussian,
     FullGaussian as FullGaussian,
     Gaussian as Gaussian,
-    transform_gaussian as transform_gaussian,
 )
 from ._hit import Hit as Hit
-from ._illumination import darkness as darkness, Illumination as Illumination
+from ._irradiance import no_light as no_light, Irradiance as Irradiance
 from ._layers import Layers as Layers
 from ._ray import Ray as Ray, transform_ray as transform_ray, widen as widen
-from ._records import (
-    Medium as Medium,
-    overlap as overlap,
-    Radiance as Radiance,
-    Section as Section,
-    Span as Span,
-    transform_section as transform_section,
+from ._records import Medium as Medium, Radiance as Radiance, Section as Section, Span as Span
+from ._sections import (
+    AbstractBeam as AbstractBeam,
+    ConeBeam as ConeBeam,
+    CylinderBeam as CylinderBeam,
 )
-from ._sections import AbstractBeam as AbstractBeam, Cone as Cone, Cylinder as Cylinder
+
+# Internal: for other packages of the library, and for none of its users.
+from ._gaussian import transform_gaussian
+from ._records import overlap, transform_section

@@ -58,7 +58,7 @@ class Radiance(AbstractModule):
     - `alpha`: opacity, between 0 and 1.
     - `depth`: weighted mean of `t`.
     - `weights`: each interval's share in the colour.
-    - `edges`: the intervals' fence posts, in `t`.
+    - `edges`: the intervals' bin edges, in `t`.
     - `overflow`: how many surfaces, or samples, of a ray found no room; `None` where all have room.
     - `asked`: how many samples of a ray were worth asking; `None` where all were asked.
     - `normal`: the mean direction in which what the ray sees is turned, of length one, in the

@@ -26,7 +26,7 @@ class AbstractBeam(AbstractModule):
         """
 
 
-class Cone(AbstractBeam):
+class ConeBeam(AbstractBeam):
     """As wide as the pixel's footprint, which is linear in `t`.
 
     For a pinhole camera this is mip-NeRF's conical frustum; for an orthographic one a cylinder.
@@ -48,7 +48,7 @@ class Cone(AbstractBeam):
         return Gaussian(ray.at(mid + shift), ray.direction, second - shift**2, across)
 
 
-class Cylinder(AbstractBeam):
+class CylinderBeam(AbstractBeam):
     """As wide as the cone is at `t = 1`, everywhere: what mip-NeRF uses with NDC rays.
 
     **Source:** `cylinder_to_gaussian` of the published mip-NeRF code.

@@ -1,7 +1,6 @@
 """`render` and `render_rays`; films and folders of frames."""
 
-from ._chunks import choose_chunk as choose_chunk
-from ._film import Film as Film, resized as resized
+from ._film import Film as Film
 from ._film_files import (
     AbstractFrameFiles as AbstractFrameFiles,
     Apart as Apart,
@@ -12,6 +11,11 @@ from ._film_files import (
     write_frames as write_frames,
     write_still as write_still,
 )
-from ._rays import fold_keys as fold_keys, integrate as integrate, render_rays as render_rays
+from ._rays import render_rays as render_rays
 from ._render import render as render
-from ._warnings import check_scene as check_scene, report_overflow as report_overflow
+
+# Internal: for other packages of the library, and for none of its users.
+from ._chunks import choose_chunk
+from ._film import resized
+from ._rays import fold_keys, integrate
+from ._warnings import check_scene, report_overflow

@@ -31,7 +31,7 @@ from ..encodings import Grid, IntegratedPositional, Positional
 from ..fields import AbstractField, GridField, MipNerfMLP
 from ..integrators import AbstractMediaIntegrator, Hierarchical, OccupancyMarch
 from ..losses import MultiLevelLoss
-from ..rays import Cone, Cylinder
+from ..rays import ConeBeam, CylinderBeam
 from ..samplers import Disparity, Uniform
 from ..scene import freeze, Group, Occupancy, Scene, Transformed, Volume
 from ..shapes import Box
@@ -287,7 +287,7 @@ def make_integrator(
         return OccupancyMarch(config.candidates, budget, across / steps, rounds=config.rounds)
     return Hierarchical(
         samples=tuple(config.samples),
-        beam=Cone() if config.ray_shape == "cone" else Cylinder(),
+        beam=ConeBeam() if config.ray_shape == "cone" else CylinderBeam(),
         spacing=Disparity() if config.disparity else Uniform(),
         padding=config.resample_padding,
         stop_gradient=config.stop_level_gradient,

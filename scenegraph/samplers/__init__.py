@@ -1,11 +1,6 @@
 """Where to look along a ray."""
 
-from ._importance import (
-    jittered_strata as jittered_strata,
-    resample as resample,
-    resampling_weights as resampling_weights,
-    strata as strata,
-)
+from ._importance import resample as resample, resampling_weights as resampling_weights
 from ._spacing import (
     AbstractSpacing as AbstractSpacing,
     Disparity as Disparity,
@@ -13,3 +8,6 @@ from ._spacing import (
     stratify as stratify,
     Uniform as Uniform,
 )
+
+# Internal: for other packages of the library, and for none of its users.
+from ._importance import jittered_strata, strata

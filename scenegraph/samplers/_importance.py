@@ -69,7 +69,7 @@ def resample(
     *,
     key: RandomKey | None = None,
 ) -> Float[Array, " n"]:
-    """Draws new fence posts where a histogram says that something is.
+    """Draws new bin edges where a histogram says that something is.
 
     **Arguments:**
 

@@ -12,7 +12,7 @@ class AbstractSpacing(AbstractModule):
 
     @abc.abstractmethod
     def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
-        """The fence posts of `count` intervals.
+        """The bin edges of `count` intervals.
 
         **Arguments:**
 
@@ -42,7 +42,7 @@ class Disparity(AbstractSpacing):
 
 
 def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[Array, " edges"]:
-    """Moves every fence post to a random place between the middles of its neighbours.
+    """Moves every bin edge to a random place between the middles of its neighbours.
 
     **Arguments:**
 

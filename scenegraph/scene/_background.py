@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
 from ..numerics import AbstractModule, safe_normalise
-from ..rays import by_pixel, darkness, Hit, Ray
+from ..rays import by_pixel, Hit, no_light, Ray
 from ..shaders import AbstractShader, as_shader
 from ..shapes import azimuth, elevation
 
@@ -41,7 +41,7 @@ class Backdrop(AbstractBackground):
         (outward, uv), (d_outward, duv) = by_pixel(_look, ray)
         full = jnp.ones_like(ray.far)
         hit = Hit(ray.far, outward, -outward, uv, duv.T, full, d_point=d_outward.T)
-        return self.shader(hit, ray.view, darkness(uv.dtype))
+        return self.shader(hit, ray.view, no_light(uv.dtype))
 
 
 def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]:

@@ -28,6 +28,11 @@ _FUNCTIONS = {
     "elu": jax.nn.elu,
     "tanh": jnp.tanh,
 }
+# Names of classes in files of earlier versions.
+_RENAMED = {
+    "scenegraph.rays:Cone": "scenegraph.rays:ConeBeam",
+    "scenegraph.rays:Cylinder": "scenegraph.rays:CylinderBeam",
+}
 _ROOM = re.compile(r"scenegraph\.[a-z]+:[A-Za-z]\w*")
 
 
@@ -200,6 +205,7 @@ def _typed(array: np.ndarray, dtype: str | None) -> jax.Array:
 
 
 def _find_class(name: str, own: dict[str, type]) -> type:
+    name = _RENAMED.get(name, name)
     if name in own:
         return own[name]
     cls = None

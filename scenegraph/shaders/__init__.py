@@ -3,7 +3,6 @@
 from ._base import AbstractShader as AbstractShader
 from ._checker import Checker as Checker
 from ._constant import Constant as Constant
-from ._convert import as_shader as as_shader
 from ._coordinates import (
     AbstractCoordinates as AbstractCoordinates,
     InSpace as InSpace,
@@ -18,3 +17,6 @@ from ._normals import Normals as Normals
 from ._phong import Phong as Phong
 from ._stripes import Stripes as Stripes
 from ._uv import UV as UV
+
+# Internal: for other packages of the library, and for none of its users.
+from ._convert import as_shader

@@ -3,7 +3,7 @@ from typing import ClassVar
 
 from .._typing import Color, Vector
 from ..numerics import AbstractModule
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 
 
 class AbstractShader(AbstractModule):
@@ -16,7 +16,7 @@ class AbstractShader(AbstractModule):
     needs_light: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         """The colour that leaves the surface towards the eye.
 
         **Arguments:**

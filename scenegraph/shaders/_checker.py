@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, filtered_square_wave, require_positive
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
 
@@ -34,7 +34,7 @@ class Checker(AbstractShader):
     def __check_init__(self):
         require_positive(self, "scale")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, slopes = self.coordinates(hit)
         wave = _alternation(place / self.scale, slopes / self.scale)

@@ -2,7 +2,7 @@ import equinox as eqx
 
 from .._typing import Color, Vector
 from ..numerics import as_float_leaf, require_finite
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 
 
@@ -19,6 +19,6 @@ class Constant(AbstractShader):
     def __check_init__(self):
         require_finite(self, "color")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del hit, view, lights
         return self.color

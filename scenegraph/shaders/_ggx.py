@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_finite, safe_divide, safe_norm, safe_normalise
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._convert import as_shader
 from ._lambert import cosines
@@ -61,7 +61,7 @@ class GGX(AbstractShader):
     def __check_init__(self):
         require_finite(self, "metallic", "roughness")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         base, eye = self.base_color(hit, view, lights), -safe_normalise(view)
         alpha = jnp.maximum(self.roughness**2, _SMOOTHEST)
         paint = (1 - self.metallic) * base

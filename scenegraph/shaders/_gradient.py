@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_finite, safe_divide
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
 
@@ -41,7 +41,7 @@ class Gradient(AbstractShader):
                 f"{type(self.coordinates).__name__}; got {self.start.shape[0]}."
             )
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, slopes = self.coordinates(hit)
         way = self.end - self.start

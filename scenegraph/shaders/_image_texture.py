@@ -8,7 +8,7 @@ import numpy as np
 from .._typing import Array, Color, Float, Int, Scalar, Vector
 from ..images import Image
 from ..numerics import as_float_leaf, require_finite, require_positive
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, footprint_area, OnSurface
 
@@ -63,7 +63,7 @@ class ImageTexture(AbstractShader):
                 f"`ImageTexture.texels` has no texel: its shape is {self.texels.shape}."
             )
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, slopes = self.coordinates(hit)
         right, up = (place[:2] - self.corner) / self.size

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
 from ..numerics import dot
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._convert import as_shader
 
@@ -25,11 +25,11 @@ class Lambert(AbstractShader):
 
     needs_light: ClassVar[bool] = True
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         return self.albedo(hit, view, lights) * (incident(hit, lights) / jnp.pi + lights.ambient)
 
 
-def cosines(hit: Hit, lights: Illumination) -> Float[Array, " lights"]:
+def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:
     """Of the angles between the surface's normal and the lights; 0 for lights behind it.
 
     **Arguments:**
@@ -44,7 +44,7 @@ def cosines(hit: Hit, lights: Illumination) -> Float[Array, " lights"]:
     return jnp.maximum(jax.vmap(dot, (0, None))(lights.direction, hit.normal), 0)
 
 
-def incident(hit: Hit, lights: Illumination) -> Color:
+def incident(hit: Hit, lights: Irradiance) -> Color:
     """The power per area that the surface receives.
 
     **Arguments:**

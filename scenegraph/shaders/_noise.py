@@ -14,7 +14,7 @@ from ..numerics import (
     safe_norm,
     safe_normalise,
 )
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, footprint_area, InSpace
 
@@ -58,7 +58,7 @@ class Noise(AbstractShader):
         if self.octaves < 1:
             raise ValueError(f"`Noise.octaves` must be at least 1; got {self.octaves}.")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, slopes = self.coordinates(hit)
         number = jnp.arange(self.octaves)

@@ -1,11 +1,11 @@
 from .._typing import Color, Vector
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 
 
 class Normals(AbstractShader):
     """The surface's normal as a colour, to look at shapes: `(normal + 1) / 2`, without light."""
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         return 0.5 * hit.normal + 0.5

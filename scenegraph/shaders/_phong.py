@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_positive, safe_normalise
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._convert import as_shader
 from ._lambert import cosines, incident
@@ -42,13 +42,13 @@ class Phong(AbstractShader):
     def __check_init__(self):
         require_positive(self, "shininess")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         eye = -safe_normalise(view)
         even = incident(hit, lights) / jnp.pi + lights.ambient
         gloss = self._highlight(hit, eye, lights) + self._gleam(hit, eye) * lights.ambient
         return self.diffuse(hit, view, lights) * even + self.specular(hit, view, lights) * gloss
 
-    def _highlight(self, hit: Hit, eye: Vector, lights: Illumination) -> Color:
+    def _highlight(self, hit: Hit, eye: Vector, lights: Irradiance) -> Color:
         along = jax.vmap(lambda light: _along_mirrored(light, hit.normal, eye))(lights.direction)
         lobe = (self.shininess + 2) / (2 * jnp.pi) * _power(along, self.shininess)
         return jnp.sum((lobe * cosines(hit, lights))[:, None] * lights.irradiance, axis=0)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, filtered_square_wave, require_finite, require_positive
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
 
@@ -32,7 +32,7 @@ class Stripes(AbstractShader):
         require_positive(self, "scale")
         require_finite(self, "color_a", "color_b", "angle")
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, slopes = self.coordinates(hit)
         wave = filtered_square_wave(self._across(place), self._across(slopes))

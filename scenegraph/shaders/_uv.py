@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 
 from .._typing import Color, Vector
-from ..rays import Hit, Illumination
+from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
 
@@ -16,7 +16,7 @@ class UV(AbstractShader):
 
     coordinates: AbstractCoordinates = OnSurface()
 
-    def __call__(self, hit: Hit, view: Vector, lights: Illumination) -> Color:
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         place, _ = self.coordinates(hit)
         return jnp.zeros(3, place.dtype).at[: place.shape[0]].set(place - jnp.floor(place))

@@ -1,13 +1,10 @@
 """Shapes: surfaces that answer for a cone with a place and a coverage."""
 
-from ._angles import azimuth as azimuth, elevation as elevation
 from ._base import (
     AbstractShape as AbstractShape,
-    choose as choose,
     Crossing as Crossing,
     first_ahead as first_ahead,
     join_pieces as join_pieces,
-    round_crossings as round_crossings,
     smooth_piece as smooth_piece,
     within_reach as within_reach,
 )
@@ -20,3 +17,7 @@ from ._plane import Plane as Plane
 from ._rectangle import Rectangle as Rectangle
 from ._signed_distance import SignedDistance as SignedDistance
 from ._sphere import Sphere as Sphere
+
+# Internal: for other packages of the library, and for none of its users.
+from ._angles import azimuth, elevation
+from ._base import choose, round_crossings

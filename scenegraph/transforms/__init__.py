@@ -3,9 +3,11 @@
 from ._affine import Affine as Affine
 from ._base import (
     AbstractTransform as AbstractTransform,
-    Inverse as Inverse,
     inverse_matrix as inverse_matrix,
     rotate as rotate,
 )
 from ._pose import Pose as Pose
 from ._similarity import Similarity as Similarity
+
+# Internal: for other packages of the library, and for none of its users.
+from ._base import Inverse

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenegraph.encodings import IntegratedPositional, Positional
-from scenegraph.rays import Cone, FullGaussian, Gaussian
+from scenegraph.rays import ConeBeam, FullGaussian, Gaussian
 from support.helpers import (
     assert_close,
     assert_finite_gradients,
@@ -45,7 +45,7 @@ def test_published_integrated_encoding_from_rays():
     data = golden("mip_math")
     rays = jax.tree.map(lambda x: x[:10], golden_rays(data))
     edges = data["t_vals"][:10]
-    cast = sections(Cone(), rays, edges[:, :-1:4], edges[:, 1::4])
+    cast = sections(ConeBeam(), rays, edges[:, :-1:4], edges[:, 1::4])
     encoded = jax.vmap(jax.vmap(IntegratedPositional(0, 16)))(cast)
     assert_close(encoded, data["ipe.diag.enc"], 0, 1e-3)
 

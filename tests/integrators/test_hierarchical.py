@@ -9,7 +9,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.integrators import choose_integrator, Nothing
-from scenegraph.rays import Cylinder, Medium
+from scenegraph.rays import CylinderBeam, Medium
 from scenegraph.samplers import Disparity
 from support.helpers import assert_close
 
@@ -89,7 +89,7 @@ def test_spacing_and_beam_are_used():
     ray = jax.vmap(pinhole.ray)(jnp.array([[0.5, 0.5]]))
     cone, cylinder = (
         render_rays(wide, ray, sg.Hierarchical((1,), **option))[0].alpha
-        for option in ({}, {"beam": Cylinder()})
+        for option in ({}, {"beam": CylinderBeam()})
     )
     assert_close(cylinder, [1 - np.exp(-2 * (4 / 12 + 2 / 12))], 1e-5)
     assert cone > 1.5 * cylinder
@@ -122,7 +122,7 @@ def test_views_are_those_of_the_rays():
     """And the densities those of the samples."""
     view = sg.PerspectiveCamera.look_at([0, -3, 0], [0, 0, 0], [0, 0, 1], 0.9, 3, 2, 1.0, 5.0)
     cones = jax.vmap(view.ray)(jnp.array([[0.5, 0.5], [1.5, 1.5], [2.5, 0.5], [2.5, 1.5]]))
-    centred = sg.Hierarchical((5, 7), beam=Cylinder())
+    centred = sg.Hierarchical((5, 7), beam=CylinderBeam())
     scene = scene_of(centred, witness=sg.Volume(Witness(), None))
     for level in render_rays(scene, cones, background=jnp.zeros((4, 3))):
         assert_close(level.rgb, level.alpha[:, None] * cones.view, 1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rays import Cone, overlap, Ray, Section, Span, transform_ray
+from scenegraph.rays import ConeBeam, overlap, Ray, Section, Span, transform_ray
 from support.helpers import assert_close, assert_finite_gradients, random_ray
 
 
@@ -68,14 +68,14 @@ def test_radius_of_a_similar_ray_scales():
 )
 def test_overlap(near, far, share):
     ray, t0, t1 = random_ray(0), jnp.asarray(2.0), jnp.asarray(4.0)
-    section = Section(Cone()(ray, t0, t1), t0, t1)
+    section = Section(ConeBeam()(ray, t0, t1), t0, t1)
     assert float(overlap(section, Span(near, far))) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("t1", [2.0, 4.0])
 @pytest.mark.parametrize(("near", "far"), [(3, 9), (3, 3), (2, 2)])
 def test_overlap_has_finite_gradients(t1, near, far):
-    gaussian = Cone()(random_ray(0), jnp.asarray(2.0), jnp.asarray(4.0))
+    gaussian = ConeBeam()(random_ray(0), jnp.asarray(2.0), jnp.asarray(4.0))
 
     def share(t0, t1, span):
         return overlap(Section(gaussian, t0, t1), span)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rays import Cone, Cylinder, Gaussian, Ray
+from scenegraph.rays import ConeBeam, CylinderBeam, Gaussian, Ray
 from support.helpers import (
     assert_close,
     assert_finite_gradients,
@@ -19,7 +19,7 @@ from support.helpers import (
 )
 
 
-BEAMS = {"cone": Cone(), "cylinder": Cylinder()}
+BEAMS = {"cone": ConeBeam(), "cylinder": CylinderBeam()}
 KINDS = ("diag", "full")
 
 
@@ -46,7 +46,7 @@ def test_cast_rays(beam, kind):
 def test_wide_frustums(form, tolerance, kind):
     data, name = golden("mip_math"), f"frustum_wide.{form}.{kind}"
     rays = rays_from_the_origin(data["frustum_wide.in_d"], data["frustum_wide.in_base_radius"])
-    cast = sections(Cone(), rays, data["frustum_wide.in_t0"], data["frustum_wide.in_t1"])
+    cast = sections(ConeBeam(), rays, data["frustum_wide.in_t0"], data["frustum_wide.in_t1"])
     assert_close(cast.mean, data[f"{name}.mean"], tolerance)
     assert_close(covariances(cast, kind), data[f"{name}.cov"], tolerance)
 
@@ -55,7 +55,7 @@ def test_wide_frustums(form, tolerance, kind):
 def test_wide_cylinders(kind):
     data, name = golden("mip_math"), f"cylinder_wide.{kind}"
     rays = rays_from_the_origin(data["frustum_wide.in_d"], data["frustum_wide.in_base_radius"])
-    cast = sections(Cylinder(), rays, data["frustum_wide.in_t0"], data["frustum_wide.in_t1"])
+    cast = sections(CylinderBeam(), rays, data["frustum_wide.in_t0"], data["frustum_wide.in_t1"])
     assert_close(cast.mean, data[f"{name}.mean"])
     assert_close(covariances(cast, kind), data[f"{name}.cov"])
 
@@ -63,7 +63,7 @@ def test_wide_cylinders(kind):
 def test_thin_frustums_do_not_cancel():
     data, name = golden("mip_math"), "frustum_thin.stable.diag"
     rays = rays_from_the_origin(data["rays.directions"], data["rays.radii"])
-    cast = sections(Cone(), rays, data["frustum_thin.in_t0"], data["frustum_thin.in_t1"])
+    cast = sections(ConeBeam(), rays, data["frustum_thin.in_t0"], data["frustum_thin.in_t1"])
     assert_close(cast.mean, data[f"{name}.mean"])
     assert_close(covariances(cast, "diag"), data[f"{name}.cov"])
 
@@ -93,7 +93,7 @@ def test_cone_has_the_moments_of_its_discs(seed, x64):
     basis = np.linalg.svd(ray.direction[None])[2][1:]
     across = (radius * share)[:, None] * (np.stack([np.cos(angle), np.sin(angle)], -1) @ basis)
     points = ray.origin + t[:, None] * ray.direction + across
-    assert_moments(Cone()(ray, jnp.asarray(1.0), jnp.asarray(3.0)), points, radius**2, 4e-3)
+    assert_moments(ConeBeam()(ray, jnp.asarray(1.0), jnp.asarray(3.0)), points, radius**2, 4e-3)
 
 
 @pytest.mark.parametrize("kind", ["perspective", "orthographic"])
@@ -107,14 +107,14 @@ def test_cone_has_the_moments_of_a_square_pixel(kind, x64):
     t = rng.uniform(2, 5, len(pixels))
     origins, directions = jax.vmap(camera.line)(jnp.asarray(pixels))
     density = t**2 if kind == "perspective" else np.ones_like(t)
-    section = Cone()(camera.ray(jnp.asarray([1.5, 1.5])), jnp.asarray(2.0), jnp.asarray(5.0))
+    section = ConeBeam()(camera.ray(jnp.asarray([1.5, 1.5])), jnp.asarray(2.0), jnp.asarray(5.0))
     assert_moments(section, np.asarray(origins + t[:, None] * directions), density, 4e-3)
 
 
 def test_orthographic_cone_is_a_cylinder():
     camera = sg.OrthographicCamera.look_at([0, -4, 1], [0, 0, 0], [0, 0, 1], 2.0, 8, 8)
     ray, t0, t1 = camera.ray(jnp.array([2.5, 6.5])), jnp.asarray(1.0), jnp.asarray(4.0)
-    cone, cylinder = Cone()(ray, t0, t1), Cylinder()(ray, t0, t1)
+    cone, cylinder = ConeBeam()(ray, t0, t1), CylinderBeam()(ray, t0, t1)
     assert_close(cone.covariance(), cylinder.covariance(), 1e-6)
     assert_close(cone.mean, cylinder.mean, 1e-6)
     assert float(cone.across) == pytest.approx((2 / 8) ** 2 / 12)
@@ -145,7 +145,7 @@ def test_gradients_are_finite_for_degenerate_sections(beam):
 
 def test_section_of_no_length_is_a_disc():
     ray, t = random_ray(1), jnp.asarray(2.0)
-    gaussian = Cone()(ray, t, t)
+    gaussian = ConeBeam()(ray, t, t)
     step = ray.d_origin + t * ray.d_direction
     assert_close(gaussian.mean, ray.at(t))
     assert float(gaussian.along) == 0

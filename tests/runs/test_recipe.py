@@ -12,7 +12,7 @@ from support.blender_folder import write_ball
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff
 from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
-from scenegraph.rays import Cylinder
+from scenegraph.rays import CylinderBeam
 from scenegraph.runs import (
     find_box,
     FitConfig,
@@ -219,7 +219,7 @@ def test_options_reach_field_integrator_and_loss():
     assert field.view_encoding is None and field.output.density_activation is jax.nn.relu
     assert (field.output.density_noise, field.output.rgb_padding) == (0.5, 0.0)
     assert integrator.samples == (3, 5, 7) and not integrator.stop_gradient
-    assert isinstance(integrator.beam, Cylinder) and isinstance(integrator.spacing, Disparity)
+    assert isinstance(integrator.beam, CylinderBeam) and isinstance(integrator.spacing, Disparity)
     assert (loss.weight_decay, loss.jitter, loss.loss.coarse_weight) == (0.1, False, 0.3)
 
 

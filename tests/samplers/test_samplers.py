@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.rays import Cone, Cylinder
+from scenegraph.rays import ConeBeam, CylinderBeam
 from scenegraph.samplers import (
     Disparity,
     resample,
@@ -18,7 +18,7 @@ from scenegraph.samplers import (
 from support.helpers import assert_close, covariances, golden, golden_rays, sections
 
 
-BEAMS = {"cone": Cone(), "cylinder": Cylinder()}
+BEAMS = {"cone": ConeBeam(), "cylinder": CylinderBeam()}
 SPACINGS = {"linear": Uniform(), "lindisp": Disparity()}
 NEAR, FAR = jnp.asarray(2.0), jnp.asarray(6.0)
 

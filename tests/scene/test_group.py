@@ -9,7 +9,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.numerics import Frozen
-from scenegraph.rays import Cone, Medium, Ray, Section
+from scenegraph.rays import ConeBeam, Medium, Ray, Section
 from scenegraph.scene import fills_space, sum_media
 from support.helpers import assert_close, assert_finite_gradients
 
@@ -17,7 +17,7 @@ from support.helpers import assert_close, assert_finite_gradients
 RED, BLUE = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
 THIN = [[0.0, 1e-3, 0.0], [0.0, 0.0, 1e-3]]
 RAY = Ray([-3, 0, 0], [2, 0, 0], [1, 0, 0], THIN, THIN, 0.5, 4.0)
-SECTION = Section(Cone()(RAY, jnp.asarray(1.4), jnp.asarray(1.6)), 1.4, 1.6)
+SECTION = Section(ConeBeam()(RAY, jnp.asarray(1.4), jnp.asarray(1.6)), 1.4, 1.6)
 
 
 def fog(extinction, rgb, lower=(-1, -1, -1), upper=(1, 1, 1)):

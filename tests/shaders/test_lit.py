@@ -150,7 +150,7 @@ def ask(shader, hit, view, lights):
 @pytest.mark.parametrize("kind", [sg.Lambert, sg.Phong, sg.GGX])
 def test_colours_may_be_patterns(kind):
     hit = sg.rays.Hit(1.0, UP, UP, jnp.array([1.5, 0.5]), jnp.zeros((2, 2)), 1.0)
-    lights = sg.rays.Illumination(UP[None], jnp.ones((1, 3)), jnp.zeros(3))
+    lights = sg.rays.Irradiance(UP[None], jnp.ones((1, 3)), jnp.zeros(3))
     checked, plain = kind(sg.Checker(1.0, GLOSS, BASE)), kind(BASE)
     down = jnp.array([0.0, 0.6, -0.8])
     assert_close(ask(checked, hit, down, lights), ask(plain, hit, down, lights), 1e-6)
@@ -160,7 +160,7 @@ def test_colours_may_be_patterns(kind):
 def test_black_without_light(kind):
     """None at all, or one behind the surface."""
     assert kind.needs_light
-    color = ask(kind(BASE), lit_hit(), -jnp.asarray(UP), sg.rays.darkness())
+    color = ask(kind(BASE), lit_hit(), -jnp.asarray(UP), sg.rays.no_light())
     assert_close(color, np.zeros(3))
     behind = seen(kind(BASE), np.array([[0.6, 0.0, -0.8]]), np.array([[-0.6, 0.0, 0.8]]))
     assert_close(behind, np.zeros((1, 3)))

@@ -11,7 +11,7 @@ from support.shading import color_at, colors, lit_hit
 
 def test_normals_as_colours():
     hit, view = lit_hit([0.6, 0.0, -0.8]), jnp.array([0.0, 0.0, 1.0])
-    assert_close(sg.Normals()(hit, view, sg.rays.darkness()), [0.8, 0.5, 0.1], 1e-6)
+    assert_close(sg.Normals()(hit, view, sg.rays.no_light()), [0.8, 0.5, 0.1], 1e-6)
 
 
 def test_coordinates_as_colours():
@@ -24,4 +24,4 @@ def test_coordinates_as_colours():
 
 def test_constant_whatever_the_light():
     hit, view = lit_hit(), jnp.array([0.0, 0.0, -1.0])
-    assert_close(sg.Constant([0.2, 0.3, 0.4])(hit, view, sg.rays.darkness()), [0.2, 0.3, 0.4], 1e-6)
+    assert_close(sg.Constant([0.2, 0.3, 0.4])(hit, view, sg.rays.no_light()), [0.2, 0.3, 0.4], 1e-6)

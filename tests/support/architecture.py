@@ -153,7 +153,10 @@ def postponed_annotations(sources: list[Source]) -> list[str]:
 
 
 def busy_inits(sources: list[Source]) -> list[str]:
-    """Anything in a room's `__init__` but a docstring and `from ._x import Y as Y`."""
+    """Anything in a room's `__init__` but a docstring and imports of its own files.
+
+    `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library.
+    """
     return [
         _finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
         for source in sources
@@ -176,7 +179,7 @@ def _is_reexport(node: ast.stmt) -> bool:
         isinstance(node, ast.ImportFrom)
         and node.level == 1
         and (node.module or "").startswith("_")
-        and all(alias.asname == alias.name for alias in node.names)
+        and all(alias.asname in (None, alias.name) for alias in node.names)
     )
 
 

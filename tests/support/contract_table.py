@@ -69,7 +69,7 @@ LENSES = [
 PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
 RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
 NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
-GAUSSIANS = jax.vmap(rays.Cone())(RAYS, NEAR, FAR)
+GAUSSIANS = jax.vmap(rays.ConeBeam())(RAYS, NEAR, FAR)
 SECTIONS = rays.Section(GAUSSIANS, NEAR, FAR)
 HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2), jnp.ones(3))
 RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
@@ -165,7 +165,7 @@ LIGHTS = [
     sg.EnvironmentLight(numbers(4, 8, 3), 5),
     sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
 ]
-LIT = rays.Illumination(
+LIT = rays.Irradiance(
     jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
 )
 LAYERS = rays.Layers(numbers(3, 2), numbers(3, 2), numbers(3, 2, 3), jnp.zeros(3, int))
@@ -176,7 +176,7 @@ FOGGY = scene.Scene(
 
 
 def ask_light(light, point, d_point):
-    return light.shine(point, d_point), light.moved(SIMILARITY).shine(point, d_point)
+    return light.sample(point, d_point), light.moved(SIMILARITY).sample(point, d_point)
 
 
 def ask_node(node, ray, section):
@@ -239,7 +239,7 @@ TABLE = {
         (GAUSSIANS,),
     ),
     rays.AbstractBeam: Contract(
-        [rays.Cone(), rays.Cylinder()], lambda beam, *where: beam(*where), (RAYS, NEAR, FAR)
+        [rays.ConeBeam(), rays.CylinderBeam()], lambda beam, *where: beam(*where), (RAYS, NEAR, FAR)
     ),
     rays.AbstractGaussian: Contract(
         [
@@ -295,7 +295,7 @@ RECORDS = [
     images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),
     jax.tree.map(lambda x: x[0], LIT),
     jax.tree.map(lambda x: x[0], LAYERS),
-    LIGHTS[2].shine(jnp.zeros(3), jnp.zeros((2, 3))),
+    LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
     SURFACE,
@@ -328,7 +328,7 @@ RECORDS = [
 VARIANTS = [
     fields.MipNerfMLP(8, 3, use_view=False, density_noise=1.0, skip=1, key=KEYS[1]),
     losses.MultiLevelLoss(0.5, sum_channels=True),
-    sg.Hierarchical((3,), rays.Cylinder(), samplers.Disparity(), stop_gradient=False),
+    sg.Hierarchical((3,), rays.CylinderBeam(), samplers.Disparity(), stop_gradient=False),
     sg.Hierarchical((4, 5), proposals=True),
     dataclasses.replace(NDC, published=True),
     scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),

@@ -8,7 +8,7 @@ import numpy as np
 import scenegraph as sg
 from scenegraph.encodings import Positional
 from scenegraph.fields import Dense, MipNerfMLP
-from scenegraph.rays import Cylinder
+from scenegraph.rays import CylinderBeam
 from scenegraph.samplers import Disparity
 from support.helpers import golden_rays as golden_rays
 
@@ -24,7 +24,7 @@ _TAGS = {
     "llff_like": (
         {"background": BLACK},
         {"density_activation": jax.nn.relu, "density_bias": 0.0, "rgb_padding": 0.0},
-        {"beam": Cylinder()},
+        {"beam": CylinderBeam()},
     ),
     "no_integration": ({}, {"encoding": Positional(0, 16, identity=False, wrap=True)}, {}),
 }

@@ -28,7 +28,7 @@ def color_at(shader, place, slopes):
     """Of one hit, without light; to be compiled."""
     hit = pattern_hit(place, slopes)
     down = -jnp.asarray(UP, hit.uv.dtype)
-    return shader(hit, down, rays.darkness(hit.uv.dtype))
+    return shader(hit, down, rays.no_light(hit.uv.dtype))
 
 
 @eqx.filter_jit
@@ -58,7 +58,7 @@ def lit_color(shader, light, eye, normal=UP, ambient=0.0):
     """Under one light of irradiance one: what comes to the eye of it. Vectors have length one."""
     light = jnp.asarray(light)
     ones = jnp.ones((1, 3), light.dtype)
-    lights = rays.Illumination(light[None], ones, jnp.full(3, ambient, light.dtype))
+    lights = rays.Irradiance(light[None], ones, jnp.full(3, ambient, light.dtype))
     return shader(lit_hit(normal), -jnp.asarray(eye), lights)
 
 

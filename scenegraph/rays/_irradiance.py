@@ -6,7 +6,7 @@ from .._typing import Array, Float
 from ..numerics import AbstractModule, as_float_leaf
 
 
-class Illumination(AbstractModule):
+class Irradiance(AbstractModule):
     """The light that arrives at a point of a surface, shadows included.
 
     **Arguments:**
@@ -21,7 +21,7 @@ class Illumination(AbstractModule):
     ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
 
 
-def darkness(dtype: DTypeLike = float) -> Illumination:
+def no_light(dtype: DTypeLike = float) -> Irradiance:
     """No light at all.
 
     **Arguments:**
@@ -33,4 +33,4 @@ def darkness(dtype: DTypeLike = float) -> Illumination:
     An illumination without lights.
     """
     none = jnp.zeros((0, 3), dtype)
-    return Illumination(none, none, jnp.zeros(3, dtype))
+    return Irradiance(none, none, jnp.zeros(3, dtype))
