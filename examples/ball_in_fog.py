@@ -39,7 +39,7 @@ def make(center: list[float], extinction: float, width: float) -> sg.Scene:
             sky=sg.AmbientLight([0.25, 0.28, 0.33]),
         ),
         background=[0.5, 0.6, 0.8],
-        integrator=sg.Joint(sg.Hierarchical(samples=(96,))),
+        integrator=sg.Integrator(sg.Hierarchical(samples=(96,))),
     )
 
 

@@ -72,7 +72,11 @@ from .fitting import (
     step as step,
 )
 from .images import Image as Image
-from .integrators import Hierarchical as Hierarchical, Joint as Joint, Surfaces as Surfaces
+from .integrators import (
+    Hierarchical as Hierarchical,
+    Integrator as Integrator,
+    Surfaces as Surfaces,
+)
 from .interop import as_torch_module as as_torch_module
 from .lights import (
     AmbientLight as AmbientLight,

@@ -11,11 +11,10 @@ import numpy as np
 
 from .._typing import Array, PyTree, Scalar
 from ..cameras import AbstractCamera
-from ..integrators import AbstractIntegrator, choose_integrator, hold
-from ..numerics import unfreeze
+from ..integrators import AbstractIntegrator, choose_integrator
 from ..rays import Ray
 from ..rendering import render_rays
-from ..scene import find_camera, named_leaves, Scene, select, trainable_leaves
+from ..scene import find_camera, flatten, named_leaves, Scene, select, trainable_leaves
 
 
 _STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
@@ -142,13 +141,13 @@ def _objectives(
     scene: Scene, camera: AbstractCamera | str, integrator: AbstractIntegrator | None, pixels: int
 ) -> tuple[Callable, Callable]:
     """Value and gradient of a mixture of all colours; and its value with samples held."""
-    integrator = choose_integrator(unfreeze(scene)) if integrator is None else integrator
+    integrator = choose_integrator(scene, integrator)
     centres = _spread(find_camera(scene, camera), pixels)
 
     def rays(scene: Scene) -> Ray:
         return jax.vmap(find_camera(scene, camera).ray)(centres)
 
-    held = hold(integrator, unfreeze(scene), rays(scene))
+    held = integrator.with_fixed_samples(flatten(scene), rays(scene))
 
     def mixture(scene: Scene, integrator: AbstractIntegrator) -> Scalar:
         levels = render_rays(scene, rays(scene), integrator)

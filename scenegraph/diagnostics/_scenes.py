@@ -1,7 +1,7 @@
 import numpy as np
 
 from ..fields import ConstantFog, GaussianBlob
-from ..integrators import Hierarchical, Joint
+from ..integrators import Hierarchical, Integrator
 from ..lights import AmbientLight, DirectionalLight, EnvironmentLight, PointLight, SpotLight
 from ..scene import Group, Scene, Surface, Transformed, Volume
 from ..shaders import (
@@ -66,7 +66,7 @@ def gallery_scene() -> Scene:
     return Scene(
         Group(shapes=_shapes(), lights=_lights(), cloud=cloud),
         background=Gradient([0.0, -0.5], [0.0, 0.7], [0.7, 0.75, 0.8], [0.2, 0.4, 0.8]),
-        integrator=Joint(Hierarchical((24,))),
+        integrator=Integrator(Hierarchical((24,))),
     )
 
 

@@ -14,7 +14,7 @@ from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate
-from ..scene import find_camera, mean_square_weight, Scene
+from ..scene import find_camera, flatten, mean_square_weight, Scene
 from ._feed import traceable
 
 
@@ -70,7 +70,7 @@ class RenderLoss(AbstractModule):
         self, scene: Scene, terms: LossTerms | None, batch: Batch, key: RandomKey
     ) -> tuple[Scalar, LossTerms]:
         del terms
-        integrator = self.integrator or choose_integrator(unfreeze(scene))
+        integrator = choose_integrator(scene, self.integrator)
         count = batch.lossmult.shape[0]
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
@@ -107,7 +107,7 @@ def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
 def _see(shared: PyTree, rows: PyTree) -> tuple[Radiance, ...]:
     (scene, integrator), (batch, keys) = shared, rows
     rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
-    return integrate(scene, rays, integrator, keys, batch.background)
+    return integrate(flatten(scene), rays, integrator, keys, batch.background)
 
 
 def cones(pixels: Pixels, scene: Scene) -> Ray:

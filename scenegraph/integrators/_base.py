@@ -1,35 +1,35 @@
 import abc
-from typing import ClassVar
 
 from jaxtyping import Key
 
 from .._typing import Array
 from ..numerics import AbstractModule
 from ..rays import Layers, Radiance, Ray
-from ..scene import Scene
+from ..scene import FlatScene
 
 
 class AbstractIntegrator(AbstractModule):
-    """Works out what rays see of a scene. This is batch-level code: all rays at once.
-
-    One that has little to do for a ray, and nothing for many at once, says so by a class attribute
-    `by_ray = True`: a whole pixel is then one small function, from the camera to the colour.
-    """
-
-    by_ray: ClassVar[bool] = False
+    """Computes the radiance along rays. This is batch-level code: all rays at once."""
 
     @abc.abstractmethod
     def __call__(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         """Integrates along many rays.
 
         **Arguments:**
 
-        - `scene`: without frozen wrappers.
-        - `rays`: with one leading axis.
-        - `keys`: one a ray, for jitter and noise; `None` for deterministic samples. Keyword only
-          argument.
+        - `scene`: the scene, from `sg.scene.flatten`.
+        - `rays`: the rays, in world coordinates, with one leading axis.
+        - `keys`: one key a ray, for jitter and noise; `None` for deterministic samples. Keyword
+          only, like everything that follows.
+        - `outputs`: names of fields of `Radiance` to compute beside colour, opacity and depth:
+          `"normal"`, `"median_depth"`.
 
         **Returns:**
 
@@ -38,35 +38,65 @@ class AbstractIntegrator(AbstractModule):
 
     @property
     @abc.abstractmethod
+    def budget(self) -> int | None:
+        """The number of samples a ray, on average, for which there is space.
+
+        `None` where every ray has samples of its own.
+        """
+
+    @property
+    @abc.abstractmethod
     def samples_per_ray(self) -> int:
-        """The largest number of samples that exist at once for a ray: sizes the chunks."""
-
-
-class AbstractMediaIntegrator(AbstractIntegrator):
-    """Integrates what fills space, with or without surfaces in it."""
+        """The largest number of samples of a ray that exist at once: sizes the chunks."""
 
     @abc.abstractmethod
-    def through(
-        self,
-        scene: Scene,
-        rays: Ray,
-        layers: Layers | None,
-        *,
-        keys: Key[Array, " rays"] | None = None,
-    ) -> tuple[Radiance, ...]:
-        """Integrates along many rays that also see surfaces.
+    def with_budget(self, samples: float) -> "AbstractIntegrator":
+        """Returns an integrator with the least budget that serves.
 
         **Arguments:**
 
-        - `scene`, `rays`, `keys`: as in `__call__`.
-        - `layers`: what the rays see of surfaces; `None` where there are none.
+        - `samples`: the number of samples that a ray needs, on average.
 
         **Returns:**
 
-        The radiance of every level, coarse to fine, before any background (premultiplied).
+        The integrator with the next larger of a few budgets; the same one if it has no budget.
         """
 
+    @abc.abstractmethod
+    def with_fixed_samples(self, scene: FlatScene, rays: Ray) -> "AbstractIntegrator":
+        """Returns an integrator whose sample positions no longer depend on the scene.
+
+        Its values agree with gradients that stop at sample positions: finite differences of it are
+        what such gradients are compared with.
+
+        **Arguments:**
+
+        - `scene`: the scene, from `sg.scene.flatten`.
+        - `rays`: the rays that will be integrated.
+
+        **Returns:**
+
+        The integrator; the same one if it does not stop gradients.
+        """
+
+
+class AbstractMediaIntegrator(AbstractIntegrator):
+    """Integrates the media of a scene, among layers of surfaces if there are any."""
+
+    @abc.abstractmethod
     def __call__(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        return self.through(scene, rays, None, keys=keys)
+        """Integrates along many rays, as any integrator; `layers` are the surfaces on the rays."""
+
+    @abc.abstractmethod
+    def with_fixed_samples(
+        self, scene: FlatScene, rays: Ray, layers: Layers | None = None
+    ) -> "AbstractMediaIntegrator":
+        """Fixes sample positions, as any integrator; `layers` are the surfaces on the rays."""

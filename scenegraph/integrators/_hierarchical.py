@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 
@@ -6,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Float, PyTree, RandomKey, Scalar
+from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
 from ..compositing import composite, composite_among
 from ..numerics import safe_divide
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
@@ -17,41 +18,29 @@ from ..samplers import (
     sample_edges,
     Uniform,
 )
-from ..scene import AbstractNode, Scene
+from ..scene import FlatScene
 from ._base import AbstractMediaIntegrator
 
 
-def _medium(
-    node: AbstractNode, section: Section, prepared: PyTree, key: RandomKey | None
-) -> Medium:
-    return node.medium(section, prepared, key=key)
-
-
-def _propose(
-    node: AbstractNode, section: Section, prepared: PyTree, key: RandomKey | None
-) -> Medium:
-    del key
-    density = node.propose(section, prepared)
-    return Medium(density, jnp.zeros((3,), density.dtype))
-
-
 class Hierarchical(AbstractMediaIntegrator):
-    """mip-NeRF's integrator: even samples first, then samples where the level before saw something.
+    """mip-NeRF's integrator: even samples first, then samples where the level before found density.
 
-    All levels ask the same field; overlapping media add their densities.
+    All levels sample the same field; overlapping media add their densities.
 
     **Arguments:**
 
-    - `samples`: how many intervals each level has, coarse to fine.
-    - `beam`: how wide rays are: `ConeBeam()` or `CylinderBeam()`.
-    - `spacing`: of the first level.
-    - `padding`: added to the weights before resampling.
-    - `stop_gradient`: whether the positions of finer levels, between the ends of what a ray sees,
-      are taken as constants.
-    - `empty_depth_near`: whether a ray that meets nothing has the depth of its near end, as the
-      published code computes it, instead of its far end.
-    - `proposals`: whether all levels but the last only ask the volumes' proposals, which have
-      densities and no colours; `ProposalLoss` fits these to what the last level sees.
+    - `samples`: the number of intervals of each level, coarse to fine; static.
+    - `beam`: the shape of rays, `ConeBeam()` or `CylinderBeam()`.
+    - `spacing`: the spacing of the first level's intervals.
+    - `padding`: the constant added to weights before resampling; static.
+    - `stop_gradient`: if true, the positions of finer levels are constants, as fractions of the
+      part of the ray that holds media; static.
+    - `empty_depth_near`: if true, a ray that meets nothing has the depth of its near end, as the
+      published code computes it, instead of its far end; static.
+    - `proposals`: if true, all levels but the last sample only the volumes' proposals, which have
+      densities and no colours; `ProposalLoss` fits these to what the last level finds; static.
+    - `fixed`: the bin edges of every level but the first, as fractions of the part of the ray that
+      holds media; `None` to resample (`with_fixed_samples` sets it).
 
     **Source:** mip-NeRF (Barron et al. 2021), section 3; for proposals mip-NeRF 360 (Barron et al.
     2022), section 3.
@@ -64,53 +53,76 @@ class Hierarchical(AbstractMediaIntegrator):
     stop_gradient: bool = eqx.field(static=True, default=True)
     empty_depth_near: bool = eqx.field(static=True, default=False)
     proposals: bool = eqx.field(static=True, default=False)
+    fixed: tuple[Float[Array, "rays edges"], ...] | None = None
 
     def __check_init__(self):
         if not self.samples or min(self.samples) < 1:
             raise ValueError(f"every level needs at least one sample; got {self.samples}.")
 
     @property
+    def budget(self) -> None:
+        """None: every ray has samples of its own."""
+        return None
+
+    @property
     def samples_per_ray(self) -> int:
         return max(self.samples)
 
-    def through(
+    def with_budget(self, samples: float) -> "Hierarchical":
+        del samples
+        return self
+
+    def with_fixed_samples(
+        self, scene: FlatScene, rays: Ray, layers: Layers | None = None
+    ) -> "Hierarchical":
+        if not self.stop_gradient:
+            return self
+        spans = jax.vmap(scene.span)(rays)
+        finer = self(scene, rays, layers)[1:]
+        fractions = tuple(jax.vmap(_fractions)(level.edges, spans) for level in finer)
+        return dataclasses.replace(self, fixed=fractions)
+
+    def __call__(
         self,
-        scene: Scene,
+        scene: FlatScene,
         rays: Ray,
-        layers: Layers | None,
+        layers: Layers | None = None,
         *,
         keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        prepared = jax.vmap(scene.root.prepare)(rays)
-        spans = jax.vmap(scene.root.span)(rays)
-        edges = self.first_edges(spans, keys)
+        prepared, spans = jax.vmap(scene.prepare)(rays), jax.vmap(scene.span)(rays)
         levels = []
-        for level, count in enumerate(self.samples):
-            if level > 0:
-                edges = self._next_edges(levels[-1], spans, count, fold(keys, 2 * level))
-            noise_keys = fold(keys, 2 * level + 1)
-            levels.append(
-                self.integrate_at(scene, rays, prepared, edges, noise_keys, layers, level=level)
+        for level in range(len(self.samples)):
+            edges = self._edges(level, levels, spans, keys)
+            proposing = self.proposals and level < len(self.samples) - 1
+            at = (
+                partial(_propose, scene)
+                if proposing
+                else partial(scene.medium, normal=bool(outputs))
             )
+            sections = jax.vmap(self._sections)(rays, edges)
+            medium = _map_samples(at, sections, prepared, fold(keys, 2 * level + 1))
+            composited = jax.vmap(self._composite)(medium, edges, rays.direction, layers)
+            levels.append(composited)
         return tuple(levels)
 
-    def first_edges(self, spans: Span, keys: Array | None) -> Float[Array, "rays edges"]:
-        """The bin edges of the first level.
+    def _edges(
+        self, level: int, before: list[Radiance], spans: Span, keys: Array | None
+    ) -> Float[Array, "rays edges"]:
+        """Returns the bin edges of a level, in `t`."""
+        if level == 0:
+            return self._first_edges(spans, fold(keys, 0))
+        if self.fixed is not None:
+            near, far = spans.near[:, None], spans.far[:, None]
+            return near + self.fixed[level - 1] * (far - near)
+        return self._next_edges(before[-1], spans, self.samples[level], fold(keys, 2 * level))
 
-        **Arguments:**
-
-        - `spans`: of the rays.
-        - `keys`: one a ray, for jitter; `None` for none.
-
-        **Returns:**
-
-        Values of `t`.
-        """
-
+    def _first_edges(self, spans: Span, keys: Array | None) -> Float[Array, "rays edges"]:
         def one_ray(span: Span, key: RandomKey | None) -> Float[Array, " edges"]:
             return sample_edges(self.spacing, span.near, span.far, self.samples[0], key=key)
 
-        return jax.vmap(one_ray)(spans, fold(keys, 0))
+        return jax.vmap(one_ray)(spans, keys)
 
     def _next_edges(
         self, before: Radiance, spans: Span, count: int, keys: Array | None
@@ -121,47 +133,18 @@ class Hierarchical(AbstractMediaIntegrator):
         edges = jax.vmap(one_ray)(before.edges, before.weights, keys)
         if not self.stop_gradient:
             return edges
-        return jax.vmap(_ride)(jax.lax.stop_gradient(edges), spans)
+        return jax.vmap(_keep_fractions)(jax.lax.stop_gradient(edges), spans)
 
-    def integrate_at(
+    def _composite(
         self,
-        scene: Scene,
-        rays: Ray,
-        prepared: PyTree,
-        edges: Float[Array, "rays edges"],
-        keys: Key[Array, " rays"] | None,
-        layers: Layers | None = None,
-        *,
-        level: int = -1,
+        medium: Medium,
+        edges: Float[Array, " edges"],
+        direction: Vector,
+        layers: Layers | None,
     ) -> Radiance:
-        """One level, with its samples where they are given.
-
-        **Arguments:**
-
-        - `scene`, `rays`: as in `__call__`.
-        - `prepared`: what the scene's root prepared for every ray.
-        - `edges`: bin edges of the samples, in `t`.
-        - `keys`: one a ray, for noise.
-        - `layers`: what the rays see of surfaces.
-        - `level`: its number; the last one if negative. Keyword only argument.
-
-        **Returns:**
-
-        The radiance, before any background.
-        """
-        sections = jax.vmap(self._sections)(rays, edges)
-        proposed = self.proposals and 0 <= level < len(self.samples) - 1
-        ask = partial(_propose if proposed else _medium, scene.root)
-        medium = _ask_everywhere(ask, sections, prepared, keys)
-
-        def one_ray(
-            medium: Medium, edges: Array, direction: Array, layers: Layers | None
-        ) -> Radiance:
-            if layers is not None:
-                return composite_among(medium, edges, direction, layers)
-            return composite(medium, edges, direction, empty_depth_near=self.empty_depth_near)
-
-        return jax.vmap(one_ray)(medium, edges, rays.direction, layers)
+        if layers is not None:
+            return composite_among(medium, edges, direction, layers)
+        return composite(medium, edges, direction, empty_depth_near=self.empty_depth_near)
 
     def _sections(self, ray: Ray, edges: Float[Array, " edges"]) -> Section:
         def section(t0: Scalar, t1: Scalar) -> Section:
@@ -171,51 +154,54 @@ class Hierarchical(AbstractMediaIntegrator):
 
 
 @jax.custom_jvp
-def _ride(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
-    """Constant positions between the ends of a ray's span, which may themselves move.
+def _keep_fractions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
+    """Returns the edges, whose fractions of the span are constants: `t = n + f (far - near)`.
 
-    Where the ends are constant, as in the published method, so is everything.
+    The ends of the span may move; where they are constant, as in the published method, so is `t`.
     """
     del span
     return edges
 
 
-@_ride.defjvp
-def _ride_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    share = positions(*primals)
-    return primals[0], (1 - share) * tangents[1].near + share * tangents[1].far
+@_keep_fractions.defjvp
+def _keep_fractions_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    fraction = _fractions(*primals)
+    # dt = (1 - f) dnear + f dfar
+    return primals[0], (1 - fraction) * tangents[1].near + fraction * tangents[1].far
 
 
-def positions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
-    """Where samples lie between the ends of a ray's span.
-
-    **Arguments:**
-
-    - `edges`: in `t`.
-    - `span`: of the same ray.
-
-    **Returns:**
-
-    From 0 at the near end to 1 at the far end; 0 everywhere in an empty span.
-    """
+def _fractions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edges"]:
+    """Returns `(t - near) / (far - near)`; 0 in an empty span."""
     length = jnp.broadcast_to(span.far - span.near, edges.shape)
     return safe_divide(edges - span.near, length)
 
 
-def _ask_everywhere(
-    ask: Callable, sections: Section, prepared: PyTree, keys: Array | None
+def _propose(
+    scene: FlatScene, section: Section, prepared: PyTree, *, key: RandomKey | None
 ) -> Medium:
-    """The media at all samples of all rays: one flat axis, so that networks see one product."""
+    del key
+    density = scene.propose(section, prepared)
+    return Medium(density, jnp.zeros((3,), density.dtype))
+
+
+def _map_samples(
+    function: Callable, sections: Section, prepared: PyTree, keys: Array | None
+) -> Medium:
+    """Returns the media at all samples of all rays.
+
+    Rays and samples share one axis, so that a network is one matrix product.
+    """
     rays, samples = sections.t0.shape
 
-    def flatten(x: Array) -> Array:
+    def flat(x: Array) -> Array:
         return x.reshape(rays * samples, *x.shape[2:])
 
-    def repeat(x: Array) -> Array:
-        return flatten(jnp.broadcast_to(x[:, None], (rays, samples, *x.shape[1:])))
+    def repeated(x: Array) -> Array:
+        return flat(jnp.broadcast_to(x[:, None], (rays, samples, *x.shape[1:])))
 
-    arguments = jax.tree.map(flatten, sections), jax.tree.map(repeat, prepared)
-    medium = jax.vmap(ask)(*arguments, _sample_keys(keys, samples))
+    sections, prepared = jax.tree.map(flat, sections), jax.tree.map(repeated, prepared)
+    one = lambda section, prepared, key: function(section, prepared, key=key)
+    medium = jax.vmap(one)(sections, prepared, _sample_keys(keys, samples))
     return jax.tree.map(lambda x: x.reshape(rays, samples, *x.shape[1:]), medium)
 
 
@@ -225,16 +211,6 @@ def _sample_keys(keys: Array | None, samples: int) -> Array | None:
     return jax.vmap(lambda key: jax.random.split(key, samples))(keys).reshape(-1)
 
 
-def fold(keys: Array | None, number: int) -> Array | None:
-    """Keys of one purpose for every ray.
-
-    **Arguments:**
-
-    - `keys`: one a ray, or `None`.
-    - `number`: of the purpose.
-
-    **Returns:**
-
-    As many keys, or `None`.
-    """
-    return None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, number)
+def fold(keys: Array | None, purpose: int) -> Array | None:
+    """Returns keys of one purpose, one a ray."""
+    return None if keys is None else jax.vmap(jax.random.fold_in, (0, None))(keys, purpose)

@@ -1,5 +1,4 @@
 import dataclasses
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -10,67 +9,51 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..compositing import composite_among, composite_listed, listed_details
 from ..numerics import AbstractModule, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
-from ..scene import Scene
+from ..scene import FlatScene
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
-from ._rounds import Answer, ask_in_rounds, Listed, Samples, worth_asking
+from ._packed import pack_steps, PackedSteps
+
+
+# Few, because every one is compiled anew.
+_BUDGETS = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 class March(AbstractModule):
-    """The even steps of a ray.
-
-    **Arguments:**
-
-    - `start`: where the first begins, in `t`.
-    - `step`: their length, in `t`.
-    """
+    """Even steps along a ray: where the first begins and how long they are, in `t`."""
 
     start: Float[Array, "*rays"]
     step: Float[Array, "*rays"]
 
     def part(self, number: Int[Array, ""]) -> Span:
-        """One step.
-
-        **Arguments:**
-
-        - `number`: which.
-
-        **Returns:**
-
-        Its ends.
-        """
+        """Returns the ends of one step."""
         return Span(self.start + number * self.step, self.start + (number + 1) * self.step)
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
-    """Goes along every ray in even steps, and asks only where the occupancy says something may be.
+    """Ray marching in even steps that samples only where the occupancy is not empty.
 
-    All rays share one list of samples of fixed length. A ray whose samples do not all find room in
+    All rays share one list of samples of fixed length. A ray whose samples do not all find space in
     it is left out whole, and counted in `Radiance.overflow`: `fit` leaves it out of the loss and
-    goes on with more room, `render` renders again.
+    goes on with a larger budget, `render` renders again.
 
     **Arguments:**
 
-    - `candidates`: most steps of a ray; at least 2.
-    - `budget`: for how many samples a ray there is room, on average; with as many as `candidates`
-      there always is.
-    - `step`: their length in space; 0 for what makes `candidates` steps of what a ray sees, which
-      is also the least.
-    - `beam`: how wide rays are.
-    - `rounds`: in how many rounds the samples of a ray are asked, from front to back, each with an
-      equal part of the room. After each, rays that are opaque want no more. It pays where much
-      is hidden, or a sample costs much.
-    - `opaque`: the opacity from which on a ray wants no more, where there are several rounds.
+    - `candidates`: the largest number of steps of a ray, at least 2; static.
+    - `budget`: the number of samples a ray, on average, for which there is space; with as many as
+      `candidates` nothing can overflow; static.
+    - `step`: the length of a step in space; 0 for `candidates` steps over the part of a ray that
+      holds media, which is also the least; static.
+    - `beam`: the shape of rays.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.
     """
 
     candidates: int = eqx.field(static=True, default=128)
-    budget: int = eqx.field(static=True, default=16)
+    # A field stands for the abstract property.
+    budget: int = eqx.field(static=True, default=16)  # pyright: ignore[reportIncompatibleMethodOverride]
     step: float = eqx.field(static=True, default=0.0)
     beam: AbstractBeam = ConeBeam()
-    rounds: int = eqx.field(static=True, default=1)
-    opaque: float = eqx.field(static=True, default=0.999)
 
     def __check_init__(self):
         if self.candidates < 2:  # Jitter takes one away.
@@ -80,128 +63,109 @@ class OccupancyMarch(AbstractMediaIntegrator):
                 f"`budget` must be between 1 and `candidates`, which is {self.candidates}; got "
                 f"{self.budget}."
             )
-        if self.rounds < 1:
-            raise ValueError(f"`rounds` must be at least 1; got {self.rounds}.")
-        if not 0 < self.opaque <= 1:
-            raise ValueError(f"`opaque` must be above 0 and at most 1; got {self.opaque}.")
 
     @property
     def samples_per_ray(self) -> int:
         return self.budget
 
-    def with_budget(self, budget: int) -> "OccupancyMarch":
-        """The same with another budget.
+    def with_budget(self, samples: float) -> "OccupancyMarch":
+        most = self.candidates
+        budget = next((x for x in _BUDGETS if samples <= x < most), most)
+        return dataclasses.replace(self, budget=budget)
 
-        **Arguments:**
+    def with_fixed_samples(
+        self, scene: FlatScene, rays: Ray, layers: Layers | None = None
+    ) -> "OccupancyMarch":
+        del scene, rays, layers
+        return self
 
-        - `budget`: as in `OccupancyMarch`; more than `candidates` is as much.
-
-        **Returns:**
-
-        The integrator.
-        """
-        return dataclasses.replace(self, budget=min(budget, self.candidates))
-
-    def through(
+    def __call__(
         self,
-        scene: Scene,
+        scene: FlatScene,
         rays: Ray,
-        layers: Layers | None,
+        layers: Layers | None = None,
         *,
         keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        spans = jax.vmap(scene.root.span)(rays)
+        spans = jax.vmap(scene.span)(rays)
         march = jax.vmap(self._march)(rays, spans, fold(keys, 0))
-        steps = worth_asking(self._occupied(scene, rays, march))
-        ask = self._asker(scene, rays, march, fold(keys, 1))
-        room = -(-self.budget * rays.near.shape[0] // self.rounds)
-        answer = ask_in_rounds(ask, steps, room, self.rounds, self.opaque)
+        packed = pack_steps(self._occupied(scene, rays, march), self.budget * rays.near.shape[0])
+        medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
-            seen = _composite(answer, march, spans, self.candidates)
+            radiance = self._composite(medium, packed, march, rays, spans)
         else:
-            seen = self._among(answer, rays, march, layers)
-        missing = answer.missing if seen.overflow is None else answer.missing + seen.overflow
-        return (dataclasses.replace(seen, overflow=missing, asked=answer.asked),)
-
-    def asked(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
-    ) -> Int[Array, " rays"]:
-        """How many samples of each ray are worth asking.
-
-        **Arguments:**
-
-        - `scene`, `rays`, `keys`: as in `__call__`.
-
-        **Returns:**
-
-        At most `candidates`.
-        """
-        spans = jax.vmap(scene.root.span)(rays)
-        march = jax.vmap(self._march)(rays, spans, fold(keys, 0))
-        return jnp.sum(self._occupied(scene, rays, march), axis=1)
+            radiance = self._composite_among(medium, packed, march, rays, layers)
+        overflow = packed.missing if layers is None else packed.missing + layers.overflow
+        return (dataclasses.replace(radiance, overflow=overflow, asked=packed.requested),)
 
     def _march(self, ray: Ray, span: Span, key: RandomKey | None) -> March:
-        """Steps over a span, moved back by a random part of one."""
+        """Divides a span into steps, moved back by a random part of one."""
         length = jnp.maximum(span.far - span.near, 0) / (self.candidates - (key is not None))
         step = jnp.maximum(length, self.step / safe_norm(ray.direction))
         if key is None:
             return March(span.near, step)
         return March(span.near - jax.random.uniform(key, (), step.dtype) * step, step)
 
-    def _occupied(self, scene: Scene, rays: Ray, march: March) -> Bool[Array, "rays candidates"]:
-        numbers = jnp.arange(self.candidates)
+    def _occupied(
+        self, scene: FlatScene, rays: Ray, march: March
+    ) -> Bool[Array, "rays candidates"]:
+        def one(ray: Ray, march: March, number: Array) -> Bool[Array, ""]:
+            return scene.occupied(ray, march.part(number))
 
-        def one_ray(ray: Ray, march: March) -> Bool[Array, " candidates"]:
-            return jax.vmap(lambda number: scene.root.occupied(ray, march.part(number)))(numbers)
+        every_step = jax.vmap(one, (None, None, 0))
+        return jax.vmap(every_step, (0, 0, None))(rays, march, jnp.arange(self.candidates))
 
-        return jax.vmap(one_ray)(rays, march)
-
-    def _asker(
-        self, scene: Scene, rays: Ray, march: March, keys: Array | None
-    ) -> Callable[[Listed], Samples]:
-        prepared, lengths = jax.vmap(scene.root.prepare)(rays), jax.vmap(safe_norm)(rays.direction)
+    def _sample(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        march: March,
+        packed: PackedSteps,
+        keys: Array | None,
+        *,
+        normal: bool,
+    ) -> Medium:
+        """Returns the media at the packed steps."""
 
         def one(ray: Ray, part: Span, prepared: PyTree, key: RandomKey | None) -> Medium:
             section = Section(self.beam(ray, part.near, part.far), part.near, part.far)
-            return scene.root.medium(section, prepared, key=key)
+            return scene.medium(section, prepared, key=key, normal=normal)
 
-        def ask(listed: Listed) -> Samples:
-            own = jax.tree.map(lambda x: x[listed.ray], (rays, prepared, keys))
-            parts = _parts(listed, march)
-            medium = jax.vmap(one)(own[0], parts, own[1], _fold(own[2], listed.number))
-            depth = medium.density * (parts.far - parts.near) * lengths[listed.ray]
-            return Samples(medium, jnp.where(listed.valid, depth, 0))
+        per_ray = rays, jax.vmap(scene.prepare)(rays), keys
+        own_rays, prepared, keys = jax.tree.map(lambda x: x[packed.ray], per_ray)
+        keys = None if keys is None else jax.vmap(jax.random.fold_in)(keys, packed.step)
+        return jax.vmap(one)(own_rays, _parts(packed, march), prepared, keys)
 
-        return ask
+    def _composite(
+        self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, spans: Span
+    ) -> Radiance:
+        parts = _parts(packed, march)
+        lengths = jax.vmap(safe_norm)(rays.direction)[packed.ray]
+        # Optical depth of a step: density dt |direction|; none at unused entries.
+        depth = jnp.where(packed.valid, medium.density * (parts.far - parts.near) * lengths, 0)
+        middles, most = (parts.near + parts.far) / 2, self.candidates
+        radiance = composite_listed(medium, depth, middles, packed.ray, spans, most=most)
+        if medium.normal is None:
+            return radiance
+        return listed_details(radiance, medium.normal, depth, parts, packed.ray, most=most)
 
-    def _among(self, answer: Answer, rays: Ray, march: March, layers: Layers) -> Radiance:
-        """With surfaces: a row of steps for every ray, empty where nothing was asked."""
-        listed, shape = answer.listed, (rays.near.shape[0], self.candidates)
-        ray = jnp.where(listed.valid, listed.ray, shape[0])
+    def _composite_among(
+        self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, layers: Layers
+    ) -> Radiance:
+        """Composites a row of steps for every ray, empty where nothing was sampled."""
+        shape = rays.near.shape[0], self.candidates
+        ray = jnp.where(packed.valid, packed.ray, shape[0])
 
-        def spread(x: Array) -> Array:
+        def unpack(x: Array) -> Array:
             empty = jnp.zeros((*shape, *x.shape[1:]), x.dtype)
-            return empty.at[ray, listed.number].set(x, mode="drop")
+            return empty.at[ray, packed.step].set(x, mode="drop")
 
         edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
-        rows = jax.tree.map(spread, answer.samples.medium)
+        rows = jax.tree.map(unpack, medium)
         return jax.vmap(composite_among)(rows, edges, rays.direction, layers)
 
 
-def _parts(listed: Listed, march: March) -> Span:
-    own = jax.tree.map(lambda x: x[listed.ray], march)
-    return jax.vmap(March.part)(own, listed.number)
-
-
-def _fold(keys: Array | None, numbers: Array) -> Array | None:
-    return None if keys is None else jax.vmap(jax.random.fold_in)(keys, numbers)
-
-
-def _composite(answer: Answer, march: March, spans: Span, most: int) -> Radiance:
-    ray, depth, medium = answer.listed.ray, answer.samples.optical_depth, answer.samples.medium
-    parts = _parts(answer.listed, march)
-    middles = (parts.near + parts.far) / 2
-    seen = composite_listed(medium, depth, middles, ray, spans, most=most)
-    if medium.normal is None:
-        return seen
-    return listed_details(seen, medium.normal, depth, parts, ray, most=most)
+def _parts(packed: PackedSteps, march: March) -> Span:
+    own = jax.tree.map(lambda x: x[packed.ray], march)
+    return jax.vmap(March.part)(own, packed.step)

@@ -1,36 +1,34 @@
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Color, Float, Int, Vector
+from .._typing import Array, Bool, Float, Int, Vector
 from ..compositing import composite_layers
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
-from ..scene import Detailed, Placed, Scene, set_stage, Stage
+from ..scene import FlatScene, Instance, InstanceStack, intersect
 from ._base import AbstractIntegrator
-from ._lighting import illuminate
+from ._irradiance import irradiance_at
 
 
-# Surfaces behind others that let less light through than this are not missed.
+# Surfaces behind others that transmit less light than this are not missed.
 _INVISIBLE = 1e-3
 
 
 class Surfaces(AbstractIntegrator):
-    """Sees surfaces: the nearest layers of every ray, shaded, one behind the other.
+    """Integrates surfaces: the nearest layers of every ray, shaded, one behind the other.
 
     **Arguments:**
 
-    - `layers`: how many surfaces a ray can see one behind the other; a box or a cylinder that
-      shows several sides in a pixel counts as often; static. Rays that would see more are counted
-      in `Radiance.overflow`.
-    - `shadows`: whether surfaces cast shadows; static.
+    - `layers`: the largest number of surfaces on a ray, one behind the other; a box or a cylinder
+      that shows several sides in a pixel counts as often; static. Rays with more are counted in
+      `Radiance.overflow`.
+    - `shadows`: if true, surfaces cast shadows; static.
     """
-
-    by_ray: ClassVar[bool] = True
 
     layers: int = eqx.field(static=True, default=4)
     shadows: bool = eqx.field(static=True, default=True)
@@ -40,135 +38,152 @@ class Surfaces(AbstractIntegrator):
             raise ValueError(f"`Surfaces.layers` must be at least 1; got {self.layers}.")
 
     @property
+    def budget(self) -> None:
+        """None: every ray has layers of its own."""
+        return None
+
+    @property
     def samples_per_ray(self) -> int:
         return self.layers
 
+    def with_budget(self, samples: float) -> "Surfaces":
+        del samples
+        return self
+
+    def with_fixed_samples(self, scene: FlatScene, rays: Ray) -> "Surfaces":
+        del scene, rays
+        return self
+
     def __call__(
-        self, scene: Scene, rays: Ray, *, keys: Key[Array, " rays"] | None = None
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         del keys
-        return (jax.vmap(composite_layers)(self.see(scene, rays), rays),)
+        layers = self.layers_along(scene, rays, normal=bool(outputs))
+        return (jax.vmap(composite_layers)(layers, rays),)
 
-    def see(self, scene: Scene, rays: Ray) -> Layers:
-        """The layers that rays see.
+    def layers_along(self, scene: FlatScene, rays: Ray, *, normal: bool = False) -> Layers:
+        """Computes the layers of surfaces along rays.
 
         **Arguments:**
 
-        - `scene`: without frozen wrappers.
-        - `rays`: with one leading axis.
+        - `scene`: the scene, from `sg.scene.flatten`.
+        - `rays`: the rays, in world coordinates, with one leading axis.
+        - `normal`: if true, the layers have normals. Keyword only argument.
 
         **Returns:**
 
-        The layers, with a leading axis over rays; they have normals if the scene is `Detailed`.
+        The layers, with a leading axis over rays.
         """
-        see = partial(self._see_one, detailed=isinstance(scene.root, Detailed))
-        return map_rows(see, set_stage(scene.root), rays)
+        return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
 
-    def _see_one(self, stage: Stage, ray: Ray, *, detailed: bool) -> Layers:
-        met = [self._meet(group, ray) for group in stage.groups]
-        if not met:
-            return _nothing(ray, detailed)
-        offers = _joined([group.offers for group in met])
-        if offers.alpha.shape[0] <= min(self.layers, _COMPARED):
-            return self._see_all(stage, met, offers, ray, detailed)
-        order, overflow = _nearest(offers, self.layers)
-        chosen = jax.tree.map(lambda x: x[order], offers)
-        lit = jax.vmap(partial(illuminate, stage, shadows=self.shadows))(chosen.hit, chosen.number)
-        rgb = _shade(met, _spread(lit, order, offers.alpha.shape[0]), ray.view)[order]
-        missed = sum((group.more for group in met), overflow)
-        visible = jnp.prod(1 - chosen.alpha) > _INVISIBLE
-        normal = chosen.hit.normal if detailed else None
-        return Layers(chosen.hit.t, chosen.alpha, rgb, jnp.where(visible, missed, 0), normal)
+    def _along_one(self, scene: FlatScene, ray: Ray, *, normal: bool) -> Layers:
+        if not scene.surfaces:
+            return _no_layers(ray, normal)
+        found = [self._intersect(stack, ray) for stack in scene.surfaces]
+        candidates = _joined([group.candidates for group in found])
+        light = jax.vmap(partial(irradiance_at, scene, shadows=self.shadows))
+        missed = sum((group.missed for group in found), jnp.zeros((), jnp.int32))
+        count = candidates.alpha.shape[0]
+        if count <= min(self.layers, _COMPARED):
+            # There is space for all: nothing is selected, only put in order.
+            rgb = _shade(found, light(candidates.hit, candidates.number), ray.view)
+            layers = _sorted_layers(candidates, rgb, missed, normal)
+        else:
+            order, overflow = _nearest(candidates, self.layers)
+            near = jax.tree.map(lambda x: x[order], candidates)
+            lit = _scatter(light(near.hit, near.number), order, count)
+            rgb = _shade(found, lit, ray.view)[order]
+            layers = _layers(near, rgb, missed + overflow, normal)
+        transmits = jnp.prod(1 - layers.alpha) > _INVISIBLE
+        return eqx.tree_at(lambda x: x.overflow, layers, jnp.where(transmits, layers.overflow, 0))
 
-    def _see_all(
-        self, stage: Stage, met: list["_Met"], offers: "_Offer", ray: Ray, detailed: bool
-    ) -> Layers:
-        """Where there is room for all, nothing is chosen, only put in order."""
-        light = partial(illuminate, stage, shadows=self.shadows)
-        rgb = _shade(met, jax.vmap(light)(offers.hit, offers.number), ray.view)
-        missed = sum((group.more for group in met), jnp.zeros((), jnp.int32))
-        visible = jnp.prod(1 - offers.alpha) > _INVISIBLE
-        keys = jnp.where(offers.alpha > 0, offers.hit.t, jnp.inf)
-        normals = (offers.hit.normal,) if detailed else ()
-        t, alpha, rgb, *normals = _sorted(keys, offers.hit.t, offers.alpha, rgb, *normals)
-        return Layers(t, alpha, rgb, jnp.where(visible, missed, 0), *normals)
-
-    def _meet(self, group: Placed, ray: Ray) -> "_Met":
-        """The nearest surfaces of one group."""
-        more = jnp.zeros((), jnp.int32)
-        hits = eqx.filter_vmap(lambda placed: placed.pieces(ray))(group)
-        if group.number.shape[0] > self.layers:
-            chosen, more = _choose(hits, self.layers)
-            group, hits = jax.tree.map(lambda x: x[chosen] if eqx.is_array(x) else x, (group, hits))
-        numbers = jnp.broadcast_to(group.number[:, None], hits.t.shape)
-        offers = _Offer(hits, jax.vmap(piece_alphas)(hits), numbers)
-        return _Met(group, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), offers), more)
+    def _intersect(self, stack: InstanceStack, ray: Ray) -> "_Intersections":
+        """Returns the nearest surfaces of one stack."""
+        missed = jnp.zeros((), jnp.int32)
+        hits = stack.map(lambda instance: intersect(instance, ray))
+        if stack.count > self.layers:
+            chosen, missed = _nearest_surfaces(hits, self.layers)
+            stack, hits = stack.take(chosen), jax.tree.map(lambda x: x[chosen], hits)
+        numbers = jnp.broadcast_to(stack.members.number[:, None], hits.t.shape)
+        candidates = _Candidates(hits, jax.vmap(part_alphas)(hits), numbers)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), candidates)
+        return _Intersections(stack, flat, missed)
 
 
-class _Offer(NamedTuple):
-    """What may become a layer: a hit, how much light it stops, and the surface's number."""
+class _Candidates(NamedTuple):
+    """Hits that may become layers, their opacities, and the numbers of their surfaces."""
 
     hit: Hit
-    alpha: Float[Array, " offers"]
-    number: Int[Array, " offers"]
+    alpha: Float[Array, " candidates"]
+    number: Int[Array, " candidates"]
 
 
-class _Met(NamedTuple):
-    """Surfaces of one group that a ray may meet, their pieces in a row, and how many more are."""
+class _Intersections(NamedTuple):
+    """Surfaces of one stack on a ray, their parts in a row, and the number of those left out."""
 
-    placed: Placed
-    offers: _Offer
-    more: Int[Array, ""]
-
-
-def _joined(offers: list[_Offer]) -> _Offer:
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *offers)
+    stack: InstanceStack
+    candidates: _Candidates
+    missed: Int[Array, ""]
 
 
-def _nearest(offers: _Offer, count: int) -> tuple[Int[Array, " layers"], Int[Array, ""]]:
-    """The first offers along the ray, and how many more there are."""
-    order = jnp.argsort(jnp.where(offers.alpha > 0, offers.hit.t, jnp.inf))[:count]
-    touched = jnp.sum(offers.alpha > 0, dtype=jnp.int32)
+def _joined(parts: list[_Candidates]) -> _Candidates:
+    return jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
+
+
+def _layers(found: _Candidates, rgb: Array, missed: Int[Array, ""], normal: bool) -> Layers:
+    return Layers(found.hit.t, found.alpha, rgb, missed, found.hit.normal if normal else None)
+
+
+def _sorted_layers(
+    found: _Candidates, rgb: Float[Array, "n 3"], missed: Int[Array, ""], normal: bool
+) -> Layers:
+    keys = jnp.where(found.alpha > 0, found.hit.t, jnp.inf)
+    normals = (found.hit.normal,) if normal else ()
+    t, alpha, rgb, *normals = _sorted(keys, found.hit.t, found.alpha, rgb, *normals)
+    return Layers(t, alpha, rgb, missed, *normals)
+
+
+def _nearest(found: _Candidates, count: int) -> tuple[Int[Array, " layers"], Int[Array, ""]]:
+    """Returns the first candidates along the ray, and the number of further ones."""
+    order = jnp.argsort(jnp.where(found.alpha > 0, found.hit.t, jnp.inf))[:count]
+    touched = jnp.sum(found.alpha > 0, dtype=jnp.int32)
     return order, jnp.maximum(touched - count, 0)
 
 
-def _spread(lit: Irradiance, order: Int[Array, " layers"], count: int) -> Irradiance:
-    """The light on the layers, for all offers; the others stay dark."""
+def _scatter(lit: Irradiance, order: Int[Array, " layers"], count: int) -> Irradiance:
+    """Returns the light on the layers, for all candidates; the others stay dark."""
     return jax.tree.map(lambda x: jnp.zeros((count, *x.shape[1:]), x.dtype).at[order].set(x), lit)
 
 
-def _shade(met: list[_Met], lights: Irradiance, view: Vector) -> Float[Array, "offers 3"]:
-    """The colours of all offers, group by group."""
+def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[Array, "n 3"]:
+    """Returns the colours of all candidates, stack by stack."""
 
-    def shade(placed: Placed, hit: Hit, lights: Irradiance) -> Color:
-        return placed.surface.shader(hit, view, lights)
+    def shade(instance: Instance, hits: Hit, lit: Irradiance) -> Float[Array, "parts 3"]:
+        one = lambda hit, lit: instance.node.shader(hit, view, lit)
+        return jax.vmap(one)(hits, lit)
 
     colors, begin = [], 0
-    for group in met:
-        members, count = group.placed.number.shape[0], group.offers.alpha.shape[0]
-        part = jax.tree.map(lambda x: x[begin : begin + count], lights)  # noqa: B023
+    for stack, candidates, _ in found:
+        members, size = stack.count, candidates.alpha.shape[0]
+        own = jax.tree.map(lambda x: x[begin : begin + size], lit)  # noqa: B023
         rows = jax.tree.map(
-            lambda x: x.reshape(members, count // members, *x.shape[1:]),  # noqa: B023
-            (group.offers.hit, part),
+            lambda x: x.reshape(members, size // members, *x.shape[1:]),  # noqa: B023
+            (candidates.hit, own),
         )
-        each = eqx.filter_vmap(jax.vmap(shade, (None, 0, 0)), in_axes=(eqx.if_array(0), 0, 0))
-        colors.append(each(group.placed, *rows).reshape(count, 3))
-        begin += count
+        colors.append(stack.map(shade, *rows).reshape(size, 3))
+        begin += size
     return jnp.concatenate(colors)
 
 
-def piece_alphas(hits: Hit) -> Float[Array, " pieces"]:
-    """Opacities of a shape's pieces that, one behind the other, give each its own coverage.
+def part_alphas(hits: Hit) -> Float[Array, " parts"]:
+    """Returns opacities of a shape's parts that, one behind the other, give each its coverage.
 
-    The pieces do not overlap: what the nearer ones cover is not there for the others.
-
-    **Arguments:**
-
-    - `hits`: with a leading axis over pieces.
-
-    **Returns:**
-
-    One number a piece.
+    Parts do not overlap: `alpha_i = c_i / (1 - sum of c_j over the nearer parts j)`.
     """
     if hits.t.shape[0] == 1:
         return hits.coverage
@@ -184,7 +199,7 @@ _COMPARED = 8
 
 
 def _sorted(keys: Float[Array, " n"], *lists: Array) -> tuple[Array, ...]:
-    """Lists in the order of ascending keys; equal ones stay as they are."""
+    """Returns lists in the order of ascending keys; the sort is stable."""
     count = keys.shape[0]
     if count < 2:
         return lists
@@ -200,14 +215,13 @@ def _picked(chosen: Bool[Array, "n n"], x: Float[Array, "n *rest"]) -> Float[Arr
     return jnp.sum(jnp.where(wide, x[None], 0), axis=1)
 
 
-def _nothing(ray: Ray, detailed: bool) -> Layers:
+def _no_layers(ray: Ray, normal: bool) -> Layers:
     none, nowhere = jnp.zeros(0, ray.direction.dtype), jnp.zeros((0, 3), ray.direction.dtype)
-    normal = nowhere if detailed else None
-    return Layers(none, none, nowhere, jnp.zeros((), jnp.int32), normal)
+    return Layers(none, none, nowhere, jnp.zeros((), jnp.int32), nowhere if normal else None)
 
 
-def _choose(hits: Hit, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:
-    """The nearest surfaces of a group that the pixel touches, and how many more there are."""
+def _nearest_surfaces(hits: Hit, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:
+    """Returns the nearest surfaces that the pixel touches, and the number of further ones."""
     touched = hits.coverage > 0
     t = jnp.min(jnp.where(touched, hits.t, jnp.inf), axis=1)
     _, chosen = jax.lax.top_k(-t, count)

@@ -14,6 +14,8 @@ from ..scene import Scene
 from ._render import render
 
 
+# Outputs of `render` that are shown under these names.
+_OUTPUTS = {"normals": "normal", "median-depth": "median_depth"}
 # Of the first look at a film, which finds out how deep it is.
 _FIRST_FRAMES, _FIRST_WIDTH = 24, 64
 
@@ -52,8 +54,7 @@ class Film:
             self.scene,
             self.cameras[number],
             chunk=self.chunk,
-            normals="normals" in self.show,
-            median_depth="median-depth" in self.show,
+            outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
         )
 
     @functools.cached_property

@@ -1,5 +1,3 @@
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,10 +5,9 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey
 from ..compositing import over
-from ..integrators import AbstractIntegrator, choose_integrator, complete
-from ..numerics import unfreeze
+from ..integrators import AbstractIntegrator, choose_integrator
 from ..rays import Radiance, Ray
-from ..scene import Detailed, linearise, Scene
+from ..scene import FlatScene, flatten, Scene
 
 
 def render_rays(
@@ -21,15 +18,15 @@ def render_rays(
     key: RandomKey | None = None,
     background: Float[Array, "rays 3"] | None = None,
 ) -> tuple[Radiance, ...]:
-    """What rays see, level by level, with weights and intervals: what losses compare.
+    """Renders rays level by level, with weights and intervals: the input of losses.
 
     **Arguments:**
 
-    - `scene`: what is looked at.
-    - `rays`: with one leading axis, in the world.
-    - `integrator`: how; by default as the scene says.
-    - `key`: for jitter and noise, folded by the ray's index; `None` is deterministic. Keyword
-      only argument.
+    - `scene`: the scene to render.
+    - `rays`: the rays, in world coordinates, with one leading axis.
+    - `integrator`: the integrator; by default the scene's own.
+    - `key`: the key of jitter and noise, folded by the ray's index; `None` is deterministic.
+      Keyword only argument.
     - `background`: a colour for every ray instead of the scene's background. Keyword only
       argument.
 
@@ -38,55 +35,38 @@ def render_rays(
     The radiance of every level, coarse to fine, over the background.
     """
     keys = None if key is None else fold_keys(key, jnp.arange(rays.near.shape[0]))
-    return _integrate(scene, rays, integrator, keys, background)
+    return _render_rays(scene, rays, choose_integrator(scene, integrator), keys, background)
 
 
 def fold_keys(key: RandomKey, indices: Array) -> Key[Array, " rays"]:
-    """A key for every ray that depends on nothing but its index.
-
-    **Arguments:**
-
-    - `key`: of the picture or batch.
-    - `indices`: of the rays.
-
-    **Returns:**
-
-    The keys.
-    """
+    """Returns a key for every ray that depends on nothing but its index."""
     return jax.vmap(jax.random.fold_in, (None, 0))(key, indices)
 
 
-def integrate(
+@eqx.filter_jit
+def _render_rays(
     scene: Scene,
     rays: Ray,
-    integrator: AbstractIntegrator | None,
+    integrator: AbstractIntegrator,
     keys: Key[Array, " rays"] | None,
     background: Float[Array, "rays 3"] | None,
-    *,
-    detailed: bool = False,
 ) -> tuple[Radiance, ...]:
-    """`render_rays` with a key for every ray.
+    return integrate(flatten(scene), rays, integrator, keys, background)
 
-    **Arguments:**
 
-    - all: as in `render_rays`, but `keys` holds one a ray.
-    - `detailed`: whether normals and median depths are asked for too. Keyword only argument.
-
-    **Returns:**
-
-    The radiance of every level, over the background.
-    """
-    scene = unfreeze(scene)
-    integrator = complete(integrator, scene) if integrator else choose_integrator(scene)
-    shown = linearise(scene)
-    if detailed:
-        shown = dataclasses.replace(shown, root=Detailed(shown.root))
-    levels = integrator(shown, rays, keys=keys)
+def integrate(
+    scene: FlatScene,
+    rays: Ray,
+    integrator: AbstractIntegrator,
+    keys: Key[Array, " rays"] | None,
+    background: Float[Array, "rays 3"] | None = None,
+    *,
+    outputs: tuple[str, ...] = (),
+) -> tuple[Radiance, ...]:
+    """Integrates rays with a key each, over the background; `outputs` as for integrators."""
+    levels = integrator(scene, rays, keys=keys, outputs=outputs)
     behind = jax.vmap(scene.background)(rays) if background is None else background
     return tuple(_over(level, behind) for level in levels)
-
-
-_integrate = eqx.filter_jit(integrate)
 
 
 def _over(level: Radiance, background: Float[Array, "rays 3"]) -> Radiance:

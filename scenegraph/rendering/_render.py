@@ -12,14 +12,19 @@ from .._typing import Array, Device, Float, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
 from ..images import AbstractColorSpace, Image
-from ..integrators import AbstractIntegrator, choose_integrator, with_room
+from ..integrators import AbstractIntegrator, choose_integrator, Integrator
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
 from ..rowwise import map_rows
-from ..scene import color_space, find_camera, Scene
+from ..scene import color_space, find_camera, FlatScene, flatten, Scene
 from ._chunks import choose_chunk
 from ._rays import fold_keys, integrate
 from ._warnings import check_scene, is_traced, report_overflow
+
+
+# Names of what a picture may hold; the first three cost nothing more.
+_ALWAYS = ("rgb", "alpha", "depth")
+_OUTPUTS = (*_ALWAYS, "normal", "median_depth")
 
 
 def render(
@@ -31,59 +36,67 @@ def render(
     filters: Sequence[AbstractFilter] = (),
     chunk: int | Literal["auto"] = "auto",
     devices: Sequence[Device] | None = None,
-    normals: bool = False,
-    median_depth: bool = False,
+    outputs: Sequence[str] = _ALWAYS,
 ) -> Image:
     """Renders a picture: one compiled, differentiable function of the scene.
 
     **Arguments:**
 
-    - `scene`: what is looked at.
+    - `scene`: the scene to render.
     - `camera`: a camera, or the path of one in the scene.
-    - `integrator`: how; by default as the scene says.
-    - `key`: for jitter and noise; `None` is deterministic. Keyword only argument.
-    - `filters`: applied to the picture, in order. Keyword only argument.
-    - `chunk`: how many rays a device works on at a time; the memory that a picture and its gradient
-      take grows with it, the picture does not change. Keyword only argument.
-    - `devices`: that share the pixels; by default those on which the scene or the camera lies, such
-      as those of a fit, or else all of this process. In a traced function, where that is not known,
-      the default is to leave it to JAX. Keyword only argument.
-    - `normals`: whether the picture has them: of surfaces their own, turned to the eye; of media
-      minus the gradient of the density, which takes about twice as long. Keyword only argument.
-    - `median_depth`: whether the picture has it. Keyword only argument.
+    - `integrator`: the integrator; by default the scene's own.
+    - `key`: the key of jitter and noise; `None` is deterministic. Keyword only argument.
+    - `filters`: filters to apply to the picture, in order. Keyword only argument.
+    - `chunk`: the number of rays that a device works on at a time; the memory that a picture and
+      its gradient take grows with it, the picture does not change. Keyword only argument.
+    - `devices`: the devices that share the pixels; by default those on which the scene or the
+      camera lies, such as those of a fit, or else all of this process. In a traced function, where
+      that is not known, the default is to leave it to JAX. Keyword only argument.
+    - `outputs`: names of the fields of the picture to compute: `"rgb"`, `"alpha"` and `"depth"`,
+      which are always there; `"normal"`, the mean normal, turned to the eye, which for media is
+      minus the gradient of the density and takes about twice as long; `"median_depth"`. Keyword
+      only argument.
 
     **Returns:**
 
-    The picture, with `rgb`, `alpha` and `depth`, and what else was asked for.
+    The picture.
 
     **Errors:**
 
-    `ValueError` for a path at which there is no camera, a chunk below one, a leaf that is not
-    finite, or an integrator that cannot tell what is asked for. Warns if rays meet more surfaces
-    than they can see, or shaders have no light.
+    `ValueError` for a path at which there is no camera, a chunk below one, an unknown output, a
+    leaf that is not finite, or an integrator that cannot compute an output. Warns if rays meet more
+    surfaces than they have layers, or shaders have no light.
     """
     camera = find_camera(scene, camera)
-    integrator = integrator or choose_integrator(scene)
+    integrator = choose_integrator(scene, integrator)
     check_scene(scene)
+    extras = _check_outputs(outputs)
     scene, camera, mesh = _placed(scene, camera, devices)
-    asked_for = ("normal",) * normals + ("median_depth",) * median_depth
-    draw = partial(_draw, scene, camera, key, filters, chunk, mesh, asked_for)
+    draw = partial(_draw, scene, camera, key, filters, chunk, mesh, extras)
     if is_traced((scene, camera)):
-        return draw(with_room(integrator, math.inf))[0]
-    image, missed, asked = draw(integrator)
+        return draw(integrator.with_budget(math.inf))[0]
+    image, missed, requested = draw(integrator)
     for more in (1.25, math.inf):
-        if asked is None or missed is None or not int(missed):
+        if requested is None or missed is None or not int(missed):
             break
-        integrator = with_room(integrator, more * float(asked))
-        image, missed, asked = draw(integrator)
+        integrator = integrator.with_budget(more * float(requested))
+        image, missed, requested = draw(integrator)
     report_overflow(missed)
     return image
+
+
+def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
+    """Returns the outputs that are not always there, in a fixed order."""
+    names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+    if unknown := [name for name in names if name not in _OUTPUTS]:
+        raise ValueError(f"there is no output {unknown[0]!r}; a picture has {', '.join(_OUTPUTS)}.")
+    return tuple(name for name in _OUTPUTS if name in names and name not in _ALWAYS)
 
 
 def _placed(
     scene: Scene, camera: AbstractCamera, devices: Sequence[Device] | None
 ) -> tuple[Scene, AbstractCamera, Mesh | None]:
-    """What is looked at, where it is to be looked at, and the devices that do so."""
+    """Returns scene and camera on the devices that render them, and the mesh of these."""
     if is_traced((scene, camera)):
         return scene, camera, None if devices is None else device_mesh(devices)
     if devices is None:
@@ -104,20 +117,27 @@ def _draw(
     extras: tuple[str, ...],
     integrator: AbstractIntegrator,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
-    samples = _SAMPLES_BY_RAY if integrator.by_ray else _SAMPLES
+    samples = _SAMPLES_BY_RAY if _is_by_ray(integrator) else _SAMPLES
     pixels = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     size = choose_chunk(chunk, pixels, integrator, samples_on_cpu=samples)
     return _render(scene, camera, integrator, key, tuple(filters), size, mesh, extras)
 
 
-# Measured: networks like fewer on a CPU, cheap fields more; this serves both. What is computed by
-# ray has no vectors of features, and likes many.
+# Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
+# this serves both. Surfaces alone have no vectors of features, and are fastest with many.
 _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**18
 
 
-# Of some pixels: what the picture is made of, what found no room, and how much was asked.
-_Seen = tuple[dict[str, Array], Array | None, Array | None]
+def _is_by_ray(integrator: AbstractIntegrator) -> bool:
+    """Returns true if a pixel, from the camera to the colour, is one small function."""
+    if not isinstance(integrator, Integrator):
+        return False
+    return integrator.media is None and integrator.surfaces is not None
+
+
+# The outputs of some pixels, the numbers that overflowed, and the numbers requested.
+_Pixels = tuple[dict[str, Array], Array | None, Array | None]
 
 
 @eqx.filter_jit
@@ -131,50 +151,48 @@ def _render(
     mesh: Mesh | None,
     extras: tuple[str, ...],
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
-    """The picture, how many pixels miss something, and how many samples a pixel asked for."""
-    scene, camera, filters = unfreeze((scene, camera, filters))
+    """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
+    camera, filters = unfreeze((camera, filters))
+    flat, space = flatten(scene), color_space(scene)
 
-    def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> _Seen:
-        if integrator.by_ray:
+    def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> _Pixels:
+        if _is_by_ray(integrator):
             return map_rows(one_pixel, shared, indices)
-        scene, camera, key = shared
-        return _look(scene, camera, integrator, key, extras, indices)
+        return _render_pixels(shared, integrator, extras, indices)
 
-    def one_pixel(shared: Any, index: Int[Array, ""]) -> _Seen:
-        scene, camera, key = shared
-        seen = _look(scene, camera, integrator, key, extras, index[None])
-        return jax.tree.map(lambda x: x[0], seen)
+    def one_pixel(shared: Any, index: Int[Array, ""]) -> _Pixels:
+        pixels = _render_pixels(shared, integrator, extras, index[None])
+        return jax.tree.map(lambda x: x[0], pixels)
 
-    count, shared = camera.width * camera.height, (scene, camera, key)
-    seen, overflow, asked = _in_chunks(some_pixels, shared, count, chunk, mesh)
-    image = _assemble(seen, camera, color_space(scene))
+    count, shared = camera.width * camera.height, (flat, camera, key)
+    pixels, overflow, requested = _in_chunks(some_pixels, shared, count, chunk, mesh)
+    image = _assemble(pixels, camera, space)
     for one in filters:
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
-    return image, missed, None if asked is None else jnp.mean(asked, dtype=jnp.float32)
+    return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
 
 
-def _look(
-    scene: Scene,
-    camera: AbstractCamera,
+def _render_pixels(
+    shared: tuple[FlatScene, AbstractCamera, RandomKey | None],
     integrator: AbstractIntegrator,
-    key: RandomKey | None,
     extras: tuple[str, ...],
     indices: Int[Array, " chunk"],
-) -> _Seen:
+) -> _Pixels:
+    scene, camera, key = shared
     rows, columns = jnp.divmod(indices, camera.width)
-    pixels: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
-    rays = jax.vmap(camera.ray)(pixels)
+    centres: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
+    rays = jax.vmap(camera.ray)(centres)
     keys = None if key is None else fold_keys(key, indices)
-    radiance = integrate(scene, rays, integrator, keys, None, detailed=bool(extras))[-1]
-    seen = {name: getattr(radiance, name) for name in ("rgb", "alpha", "depth", *extras)}
-    if missing := [name for name, value in seen.items() if value is None]:
-        raise ValueError(f"a {type(integrator).__name__} does not tell {' and '.join(missing)}.")
-    return seen, radiance.overflow, radiance.asked
+    radiance = integrate(scene, rays, integrator, keys, outputs=extras)[-1]
+    fields = {name: getattr(radiance, name) for name in (*_ALWAYS, *extras)}
+    if missing := [name for name, value in fields.items() if value is None]:
+        raise ValueError(f"a {type(integrator).__name__} does not compute {', '.join(missing)}.")
+    return fields, radiance.overflow, radiance.asked
 
 
 def _in_chunks(function: Any, shared: PyTree, count: int, chunk: int, mesh: Mesh | None) -> Any:
-    """Maps over pixels chunk by chunk; under `grad`, a chunk is computed again, not remembered."""
+    """Maps over pixels chunk by chunk; under `grad`, chunks are rematerialised."""
     devices = 1 if mesh is None else mesh.size
     chunks = devices * -(-count // (devices * chunk))
     # Every chunk has pixels from all over the picture, so that all have about as much to do.

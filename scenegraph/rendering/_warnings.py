@@ -1,4 +1,4 @@
-"""What is said about a picture that may not be what was meant."""
+"""Errors and warnings about pictures that are probably not intended."""
 
 import sys
 import warnings
@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from .._typing import Array, PyTree
 from ..numerics import unfreeze
-from ..scene import is_lit, named_leaves, Scene
+from ..scene import find_contents, named_leaves, Scene
 from ..shaders import AbstractShader
 
 
@@ -20,39 +20,21 @@ _INSIDE = ("scenegraph", "jaxtyping", "beartype", "equinox")
 
 
 def is_traced(tree: PyTree) -> bool:
-    """Whether any leaf is a number that is being traced, and so not known.
-
-    **Arguments:**
-
-    - `tree`: any pytree.
-
-    **Returns:**
-
-    True inside of `jax.jit`, `jax.grad` and the like.
-    """
+    """Returns true if any leaf is traced, so that its value is not known."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def check_scene(scene: Scene) -> None:
-    """Looks for what would make a picture black or empty without a word.
+    """Refuses leaves that are not finite, and warns of shaders without light.
 
-    Scenes inside traced functions are not looked at.
-
-    **Arguments:**
-
-    - `scene`: to be rendered.
-
-    **Errors:**
-
-    `ValueError` for leaves that are not finite. Warns of shaders that need light in a scene that
-    has none.
+    Scenes inside traced functions are not checked: their values are not known.
     """
     if is_traced(scene):
         return
     leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
     if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
-    if not is_lit(scene.root) and (kind := _needs_light(unfreeze(scene.root))):
+    if not find_contents(scene).lights and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
             f"or a PointLight, or use a plain colour.",
@@ -61,12 +43,7 @@ def check_scene(scene: Scene) -> None:
 
 
 def report_overflow(missed: Array | None) -> None:
-    """Says if rays met more surfaces than they could see.
-
-    **Arguments:**
-
-    - `missed`: how many rays did; `None` where none can, or a number that is being traced.
-    """
+    """Warns of rays with more surfaces than layers; `None` and traced numbers are not reported."""
     if missed is None or isinstance(missed, Tracer) or not int(missed):
         return
     warnings.warn(
@@ -77,7 +54,7 @@ def report_overflow(missed: Array | None) -> None:
 
 
 def _depth() -> int:
-    """How far up the user's own line is, past the wrappers that check shapes."""
+    """Returns the number of frames up to the user's own line, past the wrappers of shape checks."""
     depth, frame = 1, sys._getframe(1)
     while frame and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
         depth, frame = depth + 1, frame.f_back
@@ -103,7 +80,7 @@ def _not_finite(scene: Scene) -> str:
 
 
 def _needs_light(tree: Any) -> str | None:
-    """The name of a shader that is black without light."""
+    """Returns the name of a shader that is black without light, if there is one."""
 
     def is_shader(node: Any) -> bool:
         return isinstance(node, AbstractShader)

@@ -284,7 +284,7 @@ def make_integrator(
         across = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, config.candidates)  # What is less, the integrator refuses.
         budget = min(_BUDGET, steps)
-        return OccupancyMarch(config.candidates, budget, across / steps, rounds=config.rounds)
+        return OccupancyMarch(config.candidates, budget, across / steps)
     return Hierarchical(
         samples=tuple(config.samples),
         beam=ConeBeam() if config.ray_shape == "cone" else CylinderBeam(),

@@ -1,10 +1,16 @@
-"""The scene tree: nodes, paths, selection, description, saving."""
+"""The scene tree: nodes, paths, selection, description, saving; and its flat form.
+
+Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
+`_contents` for the walk over it; `_instances`, `_surface_instances` and `_flat` for what rendering
+makes of it; then `_paths`, `_describe` and `_save`, which look at the pytree alone.
+"""
 
 from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop
-from ._cameras import camera_paths as camera_paths, find_camera as find_camera
+from ._contents import camera_paths as camera_paths, find_camera as find_camera
 from ._describe import describe as describe
+from ._flat import flatten as flatten, FlatScene as FlatScene
 from ._group import Group as Group
-from ._node import AbstractNode as AbstractNode
+from ._instances import Instance as Instance, InstanceStack as InstanceStack
 from ._occupancy import Occupancy as Occupancy
 from ._paths import freeze as freeze, named_leaves as named_leaves, select as select, thaw as thaw
 from ._refresh import refresh_occupancy as refresh_occupancy
@@ -17,11 +23,11 @@ from ._weights import count_parameters as count_parameters
 
 # Internal: for other packages of the library, and for none of its users.
 from ._background import as_background
-from ._detailed import Detailed
-from ._group import fills_space, sum_media
-from ._linear import color_space, linearise, Linearised
+from ._contents import Contents, find_cameras, find_contents, Leaf
+from ._flat import color_space, mix_media
+from ._node import AbstractNode
 from ._paths import label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
-from ._stage import Caster, has_surfaces, is_lit, Placed, set_stage, Stage
+from ._surface_instances import intersect, occlusion, Occluder
 from ._weights import mean_square_weight, network_weights

@@ -30,9 +30,12 @@ _FUNCTIONS = {
 }
 # Names of classes in files of earlier versions.
 _RENAMED = {
+    "scenegraph.integrators:Joint": "scenegraph.integrators:Integrator",
     "scenegraph.rays:Cone": "scenegraph.rays:ConeBeam",
     "scenegraph.rays:Cylinder": "scenegraph.rays:CylinderBeam",
 }
+# Fields of classes in files of earlier versions that no longer mean anything.
+_DROPPED = {"OccupancyMarch": {"rounds", "opaque"}}
 _ROOM = re.compile(r"scenegraph\.[a-z]+:[A-Za-z]\w*")
 
 
@@ -223,7 +226,8 @@ def _find_class(name: str, own: dict[str, type]) -> type:
 def _rebuild(cls: type, fields: dict[str, Any]) -> Any:
     """A Module from its fields, without its constructor, but with its invariants checked."""
     expected = {field.name for field in dataclasses.fields(cls)}
-    values = _settings(cls) | fields
+    dropped = _DROPPED.get(cls.__name__, set())
+    values = _settings(cls) | {name: x for name, x in fields.items() if name not in dropped}
     if set(values) != expected:
         raise FileError(
             f"{cls.__name__} has fields {sorted(expected)}; the file has {sorted(fields)}."
@@ -236,11 +240,12 @@ def _rebuild(cls: type, fields: dict[str, Any]) -> Any:
 
 
 def _settings(cls: type) -> dict[str, Any]:
-    """What settings are where nobody says anything, such as files that are older than they."""
+    """Returns the defaults of settings and options, which older files may lack."""
     return {
         field.name: field.default
         for field in dataclasses.fields(cls)
-        if field.metadata.get("static") and field.default is not dataclasses.MISSING
+        if field.default is None
+        or (field.metadata.get("static") and field.default is not dataclasses.MISSING)
     }
 
 

@@ -3,16 +3,17 @@ from typing import Any
 import equinox as eqx
 
 from .._typing import Scalar
-from ..numerics import AbstractModule, as_float_leaf, Frozen, is_frozen, unfreeze
+from ..numerics import as_float_leaf, Frozen, is_frozen, unfreeze
 from ..shaders import AbstractShader, as_shader, OnSurface
 from ..shapes import AbstractShape
+from ._node import AbstractNode
 
 
 def _as_leaf(value: Any) -> Any:
     return Frozen(as_float_leaf(value.value)) if is_frozen(value) else as_float_leaf(value)
 
 
-class Surface(AbstractModule):
+class Surface(AbstractNode):
     """A shape and what it looks like.
 
     **Arguments:**

@@ -17,7 +17,7 @@ def _frozen(occupancy: Any) -> Any:
 
 
 class Volume(AbstractNode):
-    """A field that fills a box, or the whole ray.
+    """A field that fills a box, or all of space.
 
     **Arguments:**
 
@@ -41,18 +41,22 @@ class Volume(AbstractNode):
             raise ValueError("an `occupancy` is of the cells of `bounds`, which are missing.")
 
     def span(self, ray: Ray) -> Span:
+        """Returns the part of a ray in the bounds; rays, here and below, in the volume's frame."""
         return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)
 
     def prepare(self, ray: Ray) -> PyTree:
+        """Computes what all samples of a ray share."""
         if isinstance(self.field, AbstractConditionedField):
             return self.span(ray), self.field.condition(ray.view)
         return self.span(ray), ray.view
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        """Returns the density of the cheaper field."""
         density = (self.proposal or self.field).density(section.gaussian)
         return density if self.bounds is None else overlap(section, prepared[0]) * density
 
     def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        """Returns false where a part of a ray is known to be empty."""
         span = self.span(ray)
         met = (part.near < span.far) & (part.far > span.near)
         if self.bounds is None or self.occupancy is None:
@@ -62,14 +66,13 @@ class Volume(AbstractNode):
         return met & unfreeze(self.occupancy).at(place)
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
+        """Returns density and colour of one sample; none outside of the bounds."""
         span, condition = prepared
-        medium = self._ask(section, condition, key)
+        if isinstance(self.field, AbstractConditionedField):
+            medium = self.field.medium(section.gaussian, condition, key=key)
+        else:
+            medium = self.field(section.gaussian, condition, key=key)
         if self.bounds is None:
             return medium
         share = overlap(section, span)
         return eqx.tree_at(lambda m: m.density, medium, share * medium.density)
-
-    def _ask(self, section: Section, condition: PyTree, key: RandomKey | None) -> Medium:
-        if isinstance(self.field, AbstractConditionedField):
-            return self.field.medium(section.gaussian, condition, key=key)
-        return self.field(section.gaussian, condition, key=key)

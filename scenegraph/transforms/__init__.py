@@ -10,4 +10,5 @@ from ._pose import Pose as Pose
 from ._similarity import Similarity as Similarity
 
 # Internal: for other packages of the library, and for none of its users.
+from ._affine_map import AffineMap, compose, invert
 from ._base import Inverse

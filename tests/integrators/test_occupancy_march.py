@@ -163,8 +163,8 @@ def test_surfaces_between_the_samples():
     wall = sg.Surface(sg.Plane([0.0, 0.4, 0.0], [0.0, 1.0, 0.2]), [0.1, 0.8, 0.3], 0.5)
     scene = scene_of(ball=ball, wall=wall, **overlapping().root.children)
     surfaces = sg.Surfaces(3)
-    joint = sg.Joint(OccupancyMarch(CANDIDATES, CANDIDATES), surfaces)
-    dense = sg.Joint(sg.Hierarchical((CANDIDATES,)), surfaces)
+    joint = sg.Integrator(OccupancyMarch(CANDIDATES, CANDIDATES), surfaces)
+    dense = sg.Integrator(sg.Hierarchical((CANDIDATES,)), surfaces)
     seen, expected = (render_rays(scene, rays(), x)[-1] for x in (joint, dense))
     assert_same_picture(seen, expected)
     assert budget_of(joint) == CANDIDATES and budget_of(dense) is None
@@ -177,7 +177,7 @@ def test_layers_without_room_are_counted_too():
         for n, y in enumerate((-0.3, 0.0, 0.3))
     }
     scene = scene_of(**sheets, **alone().root.children)
-    joint = sg.Joint(OccupancyMarch(CANDIDATES, CANDIDATES), sg.Surfaces(2))
+    joint = sg.Integrator(OccupancyMarch(CANDIDATES, CANDIDATES), sg.Surfaces(2))
     np.testing.assert_array_equal(render_rays(scene, rays(), joint)[-1].overflow, 1)
     little = dataclasses.replace(joint, media=joint.media.with_budget(4))
     (seen,) = render_rays(scene, rays(), little)
@@ -296,5 +296,5 @@ def test_budget_that_is_impossible_is_refused():
 def test_room_is_the_next_larger_of_a_few(samples, budget):
     march, dense = OccupancyMarch(100, 5, 0.1), sg.Hierarchical((3,))
     assert with_room(march, samples) == OccupancyMarch(100, budget, 0.1)
-    assert budget_of(with_room(sg.Joint(march), samples)) == budget
+    assert budget_of(with_room(sg.Integrator(march), samples)) == budget
     assert with_room(dense, samples) is dense

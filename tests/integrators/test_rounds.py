@@ -86,7 +86,7 @@ def test_with_surfaces_between():
     wall = sg.Surface(sg.Plane([0.0, 0.2, 0.0], [0.0, 1.0, 0.2]), [0.1, 0.8, 0.3], 0.5)
     marches = FULL, dataclasses.replace(FULL, rounds=3, opaque=1.0)
     whole, parts = (
-        render_rays(scene(wall=wall), rays(), sg.Joint(march, sg.Surfaces(2)))[-1]
+        render_rays(scene(wall=wall), rays(), sg.Integrator(march, sg.Surfaces(2)))[-1]
         for march in marches
     )
     same_picture(parts, whole)

@@ -129,7 +129,7 @@ def test_ball_has_its_own_normals():
 def test_ball_in_fog():
     """Thin even fog has no normal of its own, and does not move the median off the ball."""
     fog = sg.Volume(sg.fields.ConstantFog(0.05, [0.5, 0.5, 0.5]))
-    integrator = sg.Joint(sg.Hierarchical((16,)))
+    integrator = sg.Integrator(sg.Hierarchical((16,)))
     image = of(sg.Surface(sg.Sphere(CENTER, 0.9), [0.5, 0.5, 0.5]), integrator, fog=fog)
     points, t = hits_of_ball(0.9)
     assert_close(image.normal, (points - CENTER) / 0.9, 1e-3)

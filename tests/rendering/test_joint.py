@@ -24,7 +24,7 @@ RED, GREEN, BLUE, SAND = (0.9, 0.1, 0.05), (0.1, 0.8, 0.2), (0.1, 0.2, 0.95), (0
 BOX = ([-0.7, -0.8, -0.6], [0.6, 0.9, 0.8])
 LOW_BOX = ([-0.3, -0.9, -0.9], [1.0, 0.5, 0.3])
 FACING = brute.turn([3.0, 2.0, 1.0], -1.2)
-JOINT = sg.Joint(sg.Hierarchical((64, 64)), sg.Surfaces(layers=6))
+JOINT = sg.Integrator(sg.Hierarchical((64, 64)), sg.Surfaces(layers=6))
 
 
 def wall(distance):

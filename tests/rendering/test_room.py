@@ -62,7 +62,7 @@ def test_scene_says_how_much_room():
     ball = sg.Surface(sg.Sphere([0.3, 0.0, 0.0], 0.3), [0.1, 0.5, 0.9], 0.5)
     surfaces = sg.Surfaces(3)
     seen, expected = (
-        sg.render(scene(sg.Joint(media, surfaces), ball=ball), camera()) for media in (LITTLE, FULL)
+        sg.render(scene(sg.Integrator(media, surfaces), ball=ball), camera()) for media in (LITTLE, FULL)
     )
     assert_same(seen, expected)
 
@@ -73,7 +73,7 @@ def test_layers_that_find_no_room_are_still_warned_of():
         for n, y in enumerate((-0.3, 0.0, 0.3))
     }
     with pytest.warns(UserWarning, match="63"):
-        sg.render(scene(sg.Joint(LITTLE, sg.Surfaces(2)), **sheets), camera())
+        sg.render(scene(sg.Integrator(LITTLE, sg.Surfaces(2)), **sheets), camera())
 
 
 def test_pictures_inside_of_jit_have_all_the_room():

@@ -188,7 +188,7 @@ def ask_node(node, ray, section):
 MARCH = integrators.OccupancyMarch(9, 5, 0.1)
 LISTED = Listed(*jnp.zeros((3, 4), int), jnp.ones(4, bool))
 SAMPLES = Samples(rays.Medium(numbers(4), numbers(4, 3)), numbers(4))
-JOINT = integrators.Joint(sg.Hierarchical((4, 5)), sg.Surfaces(2))
+JOINT = integrators.Integrator(sg.Hierarchical((4, 5)), sg.Surfaces(2))
 HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
 
 

@@ -1,0 +1,119 @@
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Key
+
+from .._typing import Array
+from ..compositing import composite_layers
+from ..rays import Radiance, Ray
+from ..scene import Contents, find_contents, FlatScene, Scene
+from ._base import AbstractIntegrator, AbstractMediaIntegrator
+from ._hierarchical import Hierarchical
+from ._surfaces import Surfaces
+
+
+class Integrator(AbstractIntegrator):
+    """Integrates media and surfaces together: media before, between and behind the layers.
+
+    **Arguments:**
+
+    - `media`: the integrator of media; `None` in a scene without.
+    - `surfaces`: the integrator of surfaces; `None` in a scene without.
+    """
+
+    media: AbstractMediaIntegrator | None = None
+    surfaces: Surfaces | None = None
+
+    @property
+    def budget(self) -> int | None:
+        """The budget of the integrator of media."""
+        return None if self.media is None else self.media.budget
+
+    @property
+    def samples_per_ray(self) -> int:
+        return sum(x.samples_per_ray for x in (self.media, self.surfaces) if x is not None) or 1
+
+    def with_budget(self, samples: float) -> "Integrator":
+        if self.media is None:
+            return self
+        return dataclasses.replace(self, media=self.media.with_budget(samples))
+
+    def with_fixed_samples(self, scene: FlatScene, rays: Ray) -> "Integrator":
+        if self.media is None:
+            return self
+        layers = None if self.surfaces is None else self.surfaces.layers_along(scene, rays)
+        return dataclasses.replace(self, media=self.media.with_fixed_samples(scene, rays, layers))
+
+    def __call__(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
+    ) -> tuple[Radiance, ...]:
+        layers = None
+        if self.surfaces is not None:
+            layers = self.surfaces.layers_along(scene, rays, normal=bool(outputs))
+        if self.media is not None:
+            return self.media(scene, rays, layers, keys=keys, outputs=outputs)
+        if layers is not None:
+            return (jax.vmap(composite_layers)(layers, rays),)
+        return (jax.vmap(lambda ray: _nothing(ray, outputs))(rays),)
+
+
+def _nothing(ray: Ray, outputs: tuple[str, ...]) -> Radiance:
+    """Returns the radiance of a ray through an empty scene."""
+    zero, black = jnp.zeros_like(ray.far), jnp.zeros_like(ray.view)
+    details = {"normal": black, "median_depth": ray.far} if outputs else {}
+    return Radiance(black, zero, ray.far, zero[None], jnp.stack([ray.near, ray.far]), **details)
+
+
+def complete(integrator: AbstractIntegrator | None, contents: Contents) -> AbstractIntegrator:
+    """Completes an integrator so that it omits nothing of a scene, and samples nothing else.
+
+    An integrator of a user's own stays as it is. Raises `ValueError` for an integrator of surfaces
+    alone where there are media.
+    """
+    if isinstance(integrator, AbstractMediaIntegrator):
+        integrator = Integrator(media=integrator)
+    elif isinstance(integrator, Surfaces):
+        integrator = Integrator(surfaces=integrator)
+        if contents.volumes:
+            raise ValueError(
+                "there are media in the scene, which the integrator `Surfaces` does not integrate; "
+                "use `Integrator(Hierarchical(...), Surfaces(...))`."
+            )
+    elif integrator is None:
+        integrator = Integrator()
+    if not isinstance(integrator, Integrator):
+        return integrator
+    media, surfaces = integrator.media or Hierarchical(), integrator.surfaces or Surfaces()
+    return Integrator(media if contents.volumes else None, surfaces if contents.surfaces else None)
+
+
+def choose_integrator(
+    scene: Scene, integrator: AbstractIntegrator | None = None
+) -> AbstractIntegrator:
+    """Chooses an integrator that serves a scene.
+
+    **Arguments:**
+
+    - `scene`: any scene.
+    - `integrator`: the integrator that is asked for; `None` for the one that the scene carries.
+
+    **Returns:**
+
+    The integrator, completed: what neither says is sampled by two levels of 64 samples where there
+    are media, and by the four nearest layers where there are surfaces.
+    """
+    return complete(integrator or scene.integrator, find_contents(scene))
+
+
+def budget_of(integrator):
+    return integrator.budget
+
+
+def with_room(integrator, samples):
+    return integrator.with_budget(samples)

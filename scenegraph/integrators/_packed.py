@@ -1,0 +1,36 @@
+"""Occupied steps of many rays, packed into one list of fixed length."""
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Int
+from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, spread
+
+
+class PackedSteps(AbstractModule):
+    """Steps of many rays in one list of fixed length, ray after ray.
+
+    **Arguments:**
+
+    - `ray`, `step`: the ray and the step of each entry; the last step of the last ray where an
+      entry is unused, so that the list stays in order.
+    - `valid`: true for entries that are used.
+    - `requested`: the number of steps that each ray would have.
+    - `missing`: the number of them that found no space; then the ray has none in the list.
+    """
+
+    ray: Int[Array, " entries"]
+    step: Int[Array, " entries"]
+    valid: Bool[Array, " entries"]
+    requested: Int[Array, " rays"]
+    missing: Int[Array, " rays"]
+
+
+def pack_steps(occupied: Bool[Array, "rays steps"], length: int) -> PackedSteps:
+    """Packs the occupied steps of as many rays as find space for all of theirs, in order."""
+    words = jax.vmap(pack_bits)(occupied)
+    requested = jnp.sum(count_bits(words), axis=1)
+    kept = jnp.where(jnp.cumsum(requested) <= length, requested, 0)
+    ray, rank, valid = spread(kept, length)
+    step = jnp.where(valid, jax.vmap(nth_bit)(words[ray], rank), occupied.shape[1] - 1)
+    return PackedSteps(ray, step, valid, requested, requested - kept)

@@ -1,0 +1,115 @@
+"""The walk over the tree: its leaf nodes with the transforms above them."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ..cameras import AbstractCamera, MovedCamera
+from ..lights import AbstractLight
+from ..numerics import Frozen, is_frozen, unfreeze
+from ..transforms import AbstractTransform
+from ._group import Group
+from ._scene import Scene
+from ._surface import Surface
+from ._transformed import Transformed
+from ._volume import Volume
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    """A node that holds no further nodes.
+
+    **Arguments:**
+
+    - `path`: the path of the node in the scene.
+    - `node`: the node, in its own frame.
+    - `transforms`: the transforms above it, the outermost first.
+    - `frozen`: if true, it is or lies in a frozen node, and takes no gradient.
+    """
+
+    path: str
+    node: Any
+    transforms: tuple[AbstractTransform, ...]
+    frozen: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """The leaf nodes of a scene by kind, sorted by name."""
+
+    surfaces: tuple[Leaf, ...]
+    volumes: tuple[Leaf, ...]
+    lights: tuple[Leaf, ...]
+    cameras: tuple[Leaf, ...]
+
+
+def find_contents(scene: Scene) -> Contents:
+    """Walks the tree once. Frozen wrappers about nodes are opened, nothing is computed."""
+    leaves = list(_walk(scene.root, (), (), False))
+    kinds = Surface, Volume, AbstractLight, AbstractCamera
+    return Contents(*(tuple(x for x in leaves if isinstance(x.node, kind)) for kind in kinds))
+
+
+def _walk(
+    node: Any, names: tuple[str, ...], transforms: tuple[AbstractTransform, ...], frozen: bool
+) -> Iterator[Leaf]:
+    if is_frozen(node):
+        yield from _walk(node.value, names, transforms, True)
+    elif isinstance(node, Transformed):
+        yield from _walk(node.child, names, (*transforms, node.transform), frozen)
+    elif isinstance(node, Group):
+        for name, child in sorted(node.children.items()):
+            yield from _walk(child, (*names, name), transforms, frozen)
+    else:
+        yield Leaf(".".join(names), node, transforms, frozen)
+
+
+def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:
+    """Returns the cameras of a scene in world coordinates, by path."""
+    return {leaf.path: _in_world(leaf) for leaf in find_contents(scene).cameras}
+
+
+def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
+    """Returns a camera in world coordinates.
+
+    **Arguments:**
+
+    - `scene`: the scene to search.
+    - `camera`: a camera, which is returned as it is, or the path of one in the scene.
+
+    **Returns:**
+
+    The camera, moved by the transforms above it.
+
+    **Errors:**
+
+    `ValueError` for a path at which there is no camera; lists those that there are.
+    """
+    if isinstance(camera, AbstractCamera):
+        return camera
+    found = find_cameras(scene)
+    if camera not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise ValueError(f"there is no camera at {camera!r}; cameras in the scene: {known}.")
+    return found[camera]
+
+
+def camera_paths(scene: Scene) -> list[str]:
+    """Lists the cameras of a scene.
+
+    **Arguments:**
+
+    - `scene`: the scene to search.
+
+    **Returns:**
+
+    The paths of its cameras, sorted.
+    """
+    return sorted(leaf.path for leaf in find_contents(scene).cameras)
+
+
+def _in_world(leaf: Leaf) -> AbstractCamera:
+    camera = leaf.node
+    for transform in reversed(leaf.transforms):
+        camera = MovedCamera(transform, camera)
+    return unfreeze(Frozen(camera)) if leaf.frozen else camera

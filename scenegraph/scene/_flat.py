@@ -1,0 +1,207 @@
+"""The flat scene: what rays meet, in world coordinates, stacked by structure."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
+from ..images import AbstractColorSpace, Linear, SRGB
+from ..numerics import AbstractModule, safe_norm, safe_normalise, unfreeze
+from ..rays import Medium, Ray, Section, Span, transform_section
+from ..transforms import compose
+from ._background import AbstractBackground
+from ._contents import find_contents, Leaf
+from ._instances import Instance, InstanceStack, place, stack_instances
+from ._scene import Scene
+from ._surface_instances import into, Occluder
+
+
+# The least density of each medium in a mixture of colours: where there is next to nothing, the
+# mixture is even, and its derivative stays far from overflow.
+_TRACE = 1e-12
+
+
+class FlatScene(AbstractModule):
+    """A scene without its tree: every leaf node in the world, nodes of one structure stacked.
+
+    Rendering makes it once a picture; rays then never walk the tree.
+
+    **Arguments:**
+
+    - `surfaces`: stacks of `Surface`s.
+    - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
+    - `volumes`: stacks of `Volume`s.
+    - `lights`: stacks of lights, moved to the world.
+    - `background`: the colour of rays that nothing stops.
+    """
+
+    surfaces: tuple[InstanceStack, ...]
+    occluders: tuple[InstanceStack, ...]
+    volumes: tuple[InstanceStack, ...]
+    lights: tuple[InstanceStack, ...]
+    background: AbstractBackground
+
+    def without_media(self) -> "FlatScene":
+        """Returns the surfaces and lights alone."""
+        return FlatScene(self.surfaces, self.occluders, (), self.lights, self.background)
+
+    def span(self, ray: Ray) -> Span:
+        """Returns the smallest part of a ray, in the world, that holds all media."""
+        nothing = Span(ray.near, ray.near)
+        if not self.volumes:
+            return nothing
+        spans = _joined(
+            stack.map(lambda instance: instance.node.span(into(instance, ray)))
+            for stack in self.volumes
+        )
+        if spans.near.shape[0] == 1:
+            return jax.tree.map(lambda x: x[0], spans)
+        met = spans.far > spans.near
+        near = jnp.min(jnp.where(met, spans.near, jnp.inf))
+        far = jnp.max(jnp.where(met, spans.far, -jnp.inf))
+        found = jnp.any(met)
+        return Span(jnp.where(found, near, ray.near), jnp.where(found, far, ray.near))
+
+    def prepare(self, ray: Ray) -> PyTree:
+        """Computes what all samples of a ray share, stack by stack."""
+        return tuple(
+            stack.map(lambda instance: instance.node.prepare(into(instance, ray)))
+            for stack in self.volumes
+        )
+
+    def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
+        """Returns false where a part of a ray is known to be empty."""
+        if not self.volumes:
+            return jnp.zeros((), bool)
+        answers = _joined(
+            stack.map(lambda instance: instance.node.occupied(into(instance, ray), part))
+            for stack in self.volumes
+        )
+        return jnp.any(answers)
+
+    def propose(self, section: Section, prepared: PyTree) -> Scalar:
+        """Returns the density that the volumes' proposals have at one sample."""
+
+        def density(instance: Instance, prepared: PyTree) -> Scalar:
+            local = _section_into(instance, section)
+            return instance.node.propose(local, prepared) * _stretch(local, section)
+
+        stacks = zip(self.volumes, prepared, strict=True)
+        return jnp.sum(_joined(stack.map(density, ready) for stack, ready in stacks))
+
+    def medium(
+        self,
+        section: Section,
+        prepared: PyTree,
+        *,
+        key: RandomKey | None = None,
+        normal: bool = False,
+    ) -> Medium:
+        """Returns the sum of all media at one sample.
+
+        Densities add, colours mix in proportion to density. With `normal`, the medium has the
+        direction in which the density falls off fastest: `- grad(density)`, of length one.
+        """
+        if not self.volumes:
+            return Medium(jnp.zeros_like(section.t0), jnp.zeros_like(section.gaussian.mean))
+        if not normal:
+            return self._medium(section, prepared, key)
+
+        def density(mean: Vector) -> tuple[Scalar, Medium]:
+            moved = eqx.tree_at(lambda s: s.gaussian.mean, section, mean)
+            medium = self._medium(moved, prepared, key)
+            return medium.density, medium
+
+        gradient, medium = jax.grad(density, has_aux=True)(section.gaussian.mean)
+        return Medium(medium.density, medium.rgb, -safe_normalise(gradient))
+
+    def _medium(self, section: Section, prepared: PyTree, key: RandomKey | None) -> Medium:
+        def one(instance: Instance, prepared: PyTree) -> Medium:
+            local = _section_into(instance, section)
+            own = None if key is None else jax.random.fold_in(key, instance.number)
+            medium = instance.node.medium(local, prepared, key=own)
+            # A scene with lights is linear; colours of fields fitted to pictures are decoded.
+            rgb = instance.node.space.to_linear(medium.rgb) if self.lights else medium.rgb
+            return Medium(medium.density * _stretch(local, section), rgb)
+
+        stacks = zip(self.volumes, prepared, strict=True)
+        return mix_media(_joined(stack.map(one, ready) for stack, ready in stacks))
+
+
+def flatten(scene: Scene) -> FlatScene:
+    """Gathers what rays meet in a scene, in world coordinates.
+
+    The transforms above every node are composed into one affine map. Nodes of equal structure are
+    stacked, so that a hundred spheres, volumes or lights compile like one. Frozen wrappers are
+    opened: no gradient passes them.
+
+    **Arguments:**
+
+    - `scene`: any scene.
+
+    **Returns:**
+
+    The flat scene.
+    """
+    scene = unfreeze(scene)
+    contents = find_contents(scene)
+    surfaces = _placed(contents.surfaces)
+    return FlatScene(
+        stack_instances(surfaces),
+        stack_instances([_occluder(surface) for surface in surfaces]),
+        stack_instances(_placed(contents.volumes)),
+        stack_instances([_light(leaf, number) for number, leaf in enumerate(contents.lights)]),
+        scene.background,
+    )
+
+
+def _placed(leaves: tuple[Leaf, ...]) -> list[Instance]:
+    return [place(leaf, number) for number, leaf in enumerate(leaves)]
+
+
+def _occluder(surface: Instance) -> Instance:
+    node = Occluder(surface.node.shape, surface.node.opacity)
+    return dataclasses.replace(surface, node=node)
+
+
+def _light(leaf: Leaf, number: int) -> Instance:
+    light = leaf.node.moved(compose(leaf.transforms)) if leaf.transforms else leaf.node
+    return Instance(light, None, None, jnp.asarray(number))
+
+
+def color_space(scene: Scene) -> AbstractColorSpace:
+    """Returns the space of a scene's colours: linear light if there are lights, else sRGB."""
+    return Linear() if find_contents(scene).lights else SRGB()
+
+
+def mix_media(media: Medium) -> Medium:
+    """Sums media in one place, given along a leading axis.
+
+    Densities add; colours mix in proportion to density: `rgb = sum(d_i rgb_i) / sum(d_i)`.
+    """
+    if media.density.shape[0] == 1:
+        return Medium(media.density[0], media.rgb[0])
+    amounts = media.density + _TRACE
+    shares = amounts / jnp.sum(amounts)
+    return Medium(jnp.sum(media.density), jnp.sum(shares[:, None] * media.rgb, axis=0))
+
+
+def _section_into(instance: Instance, section: Section) -> Section:
+    inverse = instance.node_from_world
+    return section if inverse is None else transform_section(inverse, section)
+
+
+def _stretch(local: Section, section: Section) -> Scalar:
+    """Returns how much longer a part of a ray is in an instance's frame: `|A^-1 d| / |d|`."""
+    if local is section:
+        return jnp.ones_like(section.t0)
+    return safe_norm(local.gaussian.direction) / safe_norm(section.gaussian.direction)
+
+
+def _joined(parts: Iterable[PyTree]) -> PyTree:
+    """Concatenates trees of arrays along their leading axes."""
+    first, *others = parts
+    return jax.tree.map(lambda *xs: jnp.concatenate(xs), first, *others) if others else first

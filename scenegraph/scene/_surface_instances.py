@@ -1,0 +1,68 @@
+"""Surfaces in the world: where rays meet them, and how much light they stop."""
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Int, Scalar
+from ..numerics import AbstractModule, dot, safe_normalise
+from ..rays import Hit, Ray, transform_ray
+from ..shapes import AbstractShape
+from ..transforms import rotate
+from ._instances import Instance
+
+
+class Occluder(AbstractModule):
+    """The part of a surface that casts shadows: its shape, whatever its shader.
+
+    **Arguments:**
+
+    - `shape`: the shape, in its own frame.
+    - `opacity`: the fraction of the light that it stops.
+    """
+
+    shape: AbstractShape
+    opacity: Float[Array, "*instances"]
+
+
+def into(instance: Instance, ray: Ray) -> Ray:
+    """Returns a ray of the world in an instance's frame; `t` keeps its meaning."""
+    inverse = instance.node_from_world
+    return ray if inverse is None else transform_ray(inverse, ray)
+
+
+def intersect(instance: Instance, ray: Ray) -> Hit:
+    """Returns the hits on the parts of a surface, in the world, with normals turned to the eye."""
+    hits = instance.node.shape.pieces(into(instance, ray))
+    return jax.vmap(lambda hit: _in_world(instance, ray, hit))(hits)
+
+
+def _in_world(instance: Instance, ray: Ray, hit: Hit) -> Hit:
+    point, normal, d_point = hit.point, hit.normal, hit.d_point
+    forward, inverse = instance.world_from_node, instance.node_from_world
+    if forward is not None and inverse is not None:
+        point = forward.point(point)
+        # Normals are covectors: n' = A^-T n, of length one again.
+        normal = safe_normalise(rotate(inverse.matrix.T, normal))
+        d_point = jax.vmap(forward.direction)(d_point)
+    return Hit(
+        hit.t,
+        point,
+        jnp.where(dot(normal, ray.direction) > 0, -normal, normal),
+        hit.uv,
+        hit.duv,
+        instance.node.opacity * hit.coverage,
+        d_point=d_point,
+        place=hit.place,
+        d_place=hit.d_place,
+    )
+
+
+def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
+    """Returns the fraction of a shadow ray's cone that an occluder stops.
+
+    `own` is the number of the surface on which the ray begins: a convex shape never shadows itself,
+    because its far side is turned away from the light.
+    """
+    occluder = instance.node
+    stopped = occluder.opacity * occluder.shape.coverage(into(instance, ray))
+    return jnp.where(instance.number == own, 0, stopped) if occluder.shape.is_convex else stopped

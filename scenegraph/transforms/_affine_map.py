@@ -1,0 +1,53 @@
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Matrix3, Vector
+from ._base import AbstractTransform, inverse_matrix, rotate
+
+
+class AffineMap(AbstractTransform):
+    """A transform as plain numbers: what a chain of transforms comes to.
+
+    **Arguments:**
+
+    - `matrix`: the linear part, 3x3.
+    - `translation`: the image of the origin.
+    - `keeps_angles`: if true, the map is a similarity; static.
+    """
+
+    matrix: Matrix3
+    translation: Vector
+    keeps_angles: bool = eqx.field(static=True)
+
+    def __init__(self, matrix: Matrix3, translation: Vector, keeps_angles: bool):
+        self.matrix, self.translation, self.keeps_angles = matrix, translation, keeps_angles
+
+    @property
+    def is_similarity(self) -> bool:
+        """True if angles are kept."""
+        return self.keeps_angles
+
+    def linear(self) -> Matrix3:
+        return self.matrix
+
+    def offset(self) -> Vector:
+        return self.translation
+
+
+def compose(transforms: Sequence[AbstractTransform]) -> AffineMap:
+    """Composes transforms into one map; the first is applied last."""
+    outer, *inner = transforms
+    matrix, translation = outer.linear(), outer.offset()
+    for transform in inner:
+        # A (B x + b) + a = (A B) x + (A b + a)
+        translation = rotate(matrix, transform.offset()) + translation
+        matrix = jnp.matmul(matrix, transform.linear(), precision="highest")
+    return AffineMap(matrix, translation, all(x.is_similarity for x in transforms))
+
+
+def invert(forward: AffineMap) -> AffineMap:
+    """Inverts a map: `x = A y + a` becomes `y = A^-1 x - A^-1 a`."""
+    matrix = inverse_matrix(forward.matrix)
+    return AffineMap(matrix, -rotate(matrix, forward.translation), forward.keeps_angles)
