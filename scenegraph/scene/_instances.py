@@ -27,7 +27,7 @@ class Instance(AbstractModule):
     node: Any
     world_from_node: AffineMap | None
     node_from_world: AffineMap | None
-    number: Int[Array, "*instances"]
+    number: Int[Array, ""]
 
 
 class InstanceStack(AbstractModule):

@@ -36,7 +36,7 @@ _RENAMED = {
 }
 # Fields of classes in files of earlier versions that no longer mean anything.
 _DROPPED = {"OccupancyMarch": {"rounds", "opaque"}}
-_ROOM = re.compile(r"scenegraph\.[a-z]+:[A-Za-z]\w*")
+_ROOM = re.compile(r"scenegraph\.[a-z]+:(?!Abstract)[A-Za-z]\w*")
 
 
 def save(tree: PyTree, path: str | os.PathLike) -> None:

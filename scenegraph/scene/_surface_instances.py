@@ -21,7 +21,7 @@ class Occluder(AbstractModule):
     """
 
     shape: AbstractShape
-    opacity: Float[Array, "*instances"]
+    opacity: Float[Array, ""]
 
 
 def into(instance: Instance, ray: Ray) -> Ray:

@@ -165,7 +165,7 @@ def test_exr_frames_hold_numbers(finished, data, tmp_path):
     render(finished, *flags, "--out", tmp_path / "film")
     assert names(tmp_path / "film") == ["film.json", *numbered("frame_{:03d}.exr", 3)]
     camera = sg.load_blender(data, "test").camera(2)
-    image = sg.render(SCENE, camera, normals=True, median_depth=True)
+    image = sg.render(SCENE, camera, outputs=("normal", "median_depth"))
     path = str(tmp_path / "film" / "frame_002.exr")
     with OpenEXR.File(path, separate_channels=True) as file:
         found = {name: channel.pixels for name, channel in file.channels().items()}

@@ -14,9 +14,9 @@ from jaxtyping import AbstractArray, Float
 import scenegraph as sg
 from scenegraph.data import RayBatches, Views
 from scenegraph.integrators._occupancy_march import March
-from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
+from scenegraph.integrators._packed import PackedSteps
 from scenegraph.numerics import unfreeze
-from scenegraph.scene import Stage
+from scenegraph.scene import FlatScene, Instance, InstanceStack
 from support.contract_table import INSTANCES
 
 
@@ -25,7 +25,7 @@ def names(instances):
 
 
 # Stacked cameras and surfaces, and what integrators work with, are not kept in scene files.
-UNSAVED = Views | RayBatches | Stage | March | Steps | Listed | Samples | Answer
+UNSAVED = Views | RayBatches | FlatScene | Instance | InstanceStack | March | PackedSteps
 SAVED = [x for x in INSTANCES if not isinstance(x, UNSAVED)]
 
 

@@ -21,7 +21,7 @@ from scenegraph.losses import LossTerms
 from scenegraph.rays import Ray
 from scenegraph.runs import Checkpoints, load_state
 from scenegraph.scene import Occupancy, refresh_occupancy
-from support.helpers import assert_close
+from support.helpers import assert_close, requested
 from support.toy_fits import cloud, cloud_views, Line
 
 
@@ -64,7 +64,7 @@ class MissFirst(eqx.Module):
 
 def without_room(scene, rays: Ray, budget: int) -> np.ndarray:
     """Which rays are left out: a naive count. One that asks for nothing needs no room."""
-    asked = np.asarray(MARCH.asked(sg.scene.thaw(scene), rays))
+    asked = requested(MARCH, scene, rays)
     return (np.cumsum(asked) > budget * len(asked)) & (asked > 0)
 
 
@@ -94,7 +94,7 @@ def test_rays_without_room_count_nowhere():
     """Value, terms and gradient are those of a batch without them."""
     scene, batch = grid_scene(), batches().batch(0, 0)
     gone = without_room(scene, batch.rays, 4)
-    assert len(np.unique(MARCH.asked(sg.scene.thaw(scene), batch.rays))) > 5
+    assert len(np.unique(requested(MARCH, scene, batch.rays))) > 5
     assert 2 < gone.sum() < RAYS - 2
     rest = jax.tree.map(lambda x: x[~gone], batch)
     loss = eqx.filter_jit(
@@ -112,7 +112,7 @@ def test_rays_without_room_count_nowhere():
     # With them, the value is another.
     (with_all, terms), _ = loss(scene, full, batch, KEY)
     assert float(terms.left_out) == 0 and abs(with_all - value) > 1e-4 * value
-    assert_close(terms.asked, np.mean(MARCH.asked(sg.scene.thaw(scene), batch.rays)), 1e-6)
+    assert_close(terms.asked, np.mean(requested(MARCH, scene, batch.rays)), 1e-6)
 
 
 def test_weights_of_rays_without_room_do_not_count_either():
@@ -148,7 +148,7 @@ def test_fit_finds_the_room_that_it_needs():
 def test_fit_begins_with_room_for_its_first_batch():
     state = start_state(grid_scene(), optax.sgd(0.1), key=KEY)
     loss = first_room(EVEN, state, batches())
-    asked = np.mean(MARCH.asked(sg.scene.thaw(state.model), batches().batch(0, 0).rays))
+    asked = np.mean(requested(MARCH, state.model, batches().batch(0, 0).rays))
     budget = budget_of(loss.integrator)
     assert 4 < 1.2 * asked <= budget <= CANDIDATES
     assert not np.any(fit_grid(3, batches()).history.extra.left_out)

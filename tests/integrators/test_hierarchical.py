@@ -8,7 +8,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog
-from scenegraph.integrators import choose_integrator, Nothing
+from scenegraph.integrators import choose_integrator, Integrator
 from scenegraph.rays import CylinderBeam, Medium
 from scenegraph.samplers import Disparity
 from support.helpers import assert_close
@@ -195,10 +195,11 @@ def test_a_bare_node_as_root():
 
 def test_the_choice():
     mine = sg.Hierarchical((3,))
-    assert choose_integrator(scene_of(mine, fog=fog())) is mine
-    assert choose_integrator(scene_of(fog=fog())) == sg.Hierarchical((64, 64))
-    assert choose_integrator(scene_of(deep=sg.Group(x=fog()))) == sg.Hierarchical()
-    assert choose_integrator(scene_of(cam=camera())) == Nothing()
+    assert choose_integrator(scene_of(mine, fog=fog())) == Integrator(mine)
+    assert choose_integrator(scene_of(fog=fog()), mine) == Integrator(mine)
+    assert choose_integrator(scene_of(fog=fog())) == Integrator(sg.Hierarchical((64, 64)))
+    assert choose_integrator(scene_of(deep=sg.Group(x=fog()))) == Integrator(sg.Hierarchical())
+    assert choose_integrator(scene_of(cam=camera())) == Integrator()
 
 
 @pytest.mark.parametrize("samples", [(), (0,), (4, -1)])

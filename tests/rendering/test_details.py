@@ -1,7 +1,5 @@
 """Normals and median depths of pictures, against closed forms and a loop over samples."""
 
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +9,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.fields import AbstractField, GaussianBlob, NerfMLP
-from scenegraph.integrators import Nothing, OccupancyMarch
+from scenegraph.integrators import OccupancyMarch
 from scenegraph.rays import Gaussian, Medium
 from support.helpers import assert_close
 
@@ -38,7 +36,7 @@ def camera(width=5, height=4, eye=(2.0, -1.5, 1.0)):
 
 def of(node, integrator=None, **others):
     scene = sg.Scene(sg.Group(x=node, **others), background=[1.0, 1, 1], integrator=integrator)
-    return sg.render(scene, camera(), normals=True, median_depth=True)
+    return sg.render(scene, camera(), outputs=("normal", "median_depth"))
 
 
 def unit(vectors):
@@ -138,14 +136,14 @@ def test_ball_in_fog():
 
 
 def test_nothing_has_no_normal():
-    scene = sg.Scene(sg.Group(), background=[1.0, 1, 1], integrator=Nothing())
-    image = sg.render(scene, camera(), normals=True, median_depth=True)
+    scene = sg.Scene(sg.Group(), background=[1.0, 1, 1], integrator=sg.Integrator())
+    image = sg.render(scene, camera(), outputs=("normal", "median_depth"))
     assert not np.any(image.normal) and np.all(image.median_depth == camera().far)
 
 
 def test_only_what_is_asked_for():
     scene = sg.Scene(sg.Group(x=sg.Volume(blob())), integrator=sg.Hierarchical((8,)))
-    plain, normals = sg.render(scene, camera()), sg.render(scene, camera(), normals=True)
+    plain, normals = sg.render(scene, camera()), sg.render(scene, camera(), outputs=["normal"])
     assert plain.normal is None and plain.median_depth is None
     assert normals.normal is not None and normals.median_depth is None
     for name in ("rgb", "alpha", "depth"):
@@ -154,21 +152,26 @@ def test_only_what_is_asked_for():
 
 def test_an_integrator_that_cannot_tell():
     class Deaf(sg.integrators.AbstractIntegrator):
-        samples_per_ray = 1
+        budget, samples_per_ray = None, 1
 
-        def __call__(self, scene, rays, *, keys=None):
-            seen = Nothing()(scene, rays)[0]
-            return (dataclasses.replace(seen, normal=None),)
+        def __call__(self, scene, rays, *, keys=None, outputs=()):
+            return sg.Integrator()(scene, rays)
 
-    with pytest.raises(ValueError, match="Deaf does not tell normal"):
-        sg.render(sg.Scene(sg.Group()), camera(), Deaf(), normals=True)
+        def with_budget(self, samples):
+            return self
+
+        def with_fixed_samples(self, scene, rays):
+            return self
+
+    with pytest.raises(ValueError, match="Deaf does not compute normal"):
+        sg.render(sg.Scene(sg.Group()), camera(), Deaf(), outputs=["normal"])
 
 
 def test_pictures_with_normals_are_differentiable():
     scene = sg.Scene(sg.Group(x=sg.Volume(blob())), integrator=sg.Hierarchical((8,)))
 
     def up(scene):
-        return jnp.mean(sg.render(scene, camera(2, 2), normals=True).normal[..., 2])
+        return jnp.mean(sg.render(scene, camera(2, 2), outputs=["normal"]).normal[..., 2])
 
     slope = eqx.filter_grad(up)(scene).root.children["x"].field.center
     # The normal of what is seen from the front turns down when the centre goes up.
@@ -206,7 +209,7 @@ def test_a_network_fitted_to_a_ball():
     scene = sg.Scene(sg.Group(x=ball), integrator=sg.Hierarchical((64,)))
     for eye in ((2.0, -1.5, 1.0), (-1.0, 0.5, -2.0)):
         seen = camera(7, 7, eye)
-        image = sg.render(scene, seen, normals=True, median_depth=True)
+        image = sg.render(scene, seen, outputs=("normal", "median_depth"))
         rays = jax.vmap(seen.ray)(sg.cameras.pixel_centres(7, 7))
         points = rays.origin + image.median_depth.reshape(-1, 1) * rays.direction
         cosine = np.sum(np.asarray(image.normal).reshape(-1, 3) * unit(points - CENTER), axis=1)

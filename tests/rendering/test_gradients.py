@@ -11,8 +11,7 @@ import scenegraph as sg
 from scenegraph.data import pixel_rays
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import ConstantFog, GaussianBlob, MipNerfMLP
-from scenegraph.integrators import hold
-from scenegraph.scene import named_leaves
+from scenegraph.scene import flatten, named_leaves
 from support.helpers import assert_close
 
 
@@ -123,7 +122,7 @@ def test_every_single_parameter_of_a_field(x64):
         return jnp.sum(weights * fine.rgb) + 0.1 * jnp.sum(weights * coarse.rgb)
 
     slopes = eqx.filter_jit(eqx.filter_grad(value))(scene, levels)
-    held = hold(levels, scene, rays)
+    held = levels.with_fixed_samples(flatten(scene), rays)
     numbers, unravel = jax.flatten_util.ravel_pytree(scene)
     steps = 1e-6 * jnp.eye(numbers.size)
 

@@ -62,7 +62,8 @@ def test_scene_says_how_much_room():
     ball = sg.Surface(sg.Sphere([0.3, 0.0, 0.0], 0.3), [0.1, 0.5, 0.9], 0.5)
     surfaces = sg.Surfaces(3)
     seen, expected = (
-        sg.render(scene(sg.Integrator(media, surfaces), ball=ball), camera()) for media in (LITTLE, FULL)
+        sg.render(scene(sg.Integrator(media, surfaces), ball=ball), camera())
+        for media in (LITTLE, FULL)
     )
     assert_same(seen, expected)
 

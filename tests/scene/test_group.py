@@ -10,7 +10,7 @@ import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.numerics import Frozen
 from scenegraph.rays import ConeBeam, Medium, Ray, Section
-from scenegraph.scene import fills_space, sum_media
+from scenegraph.scene import find_contents, flatten, mix_media
 from support.helpers import assert_close, assert_finite_gradients
 
 
@@ -25,7 +25,8 @@ def fog(extinction, rgb, lower=(-1, -1, -1), upper=(1, 1, 1)):
 
 
 def ask(node, ray=RAY, section=SECTION):
-    return node.medium(section, node.prepare(ray))
+    flat = flatten(sg.Scene(node))
+    return flat.medium(section, flat.prepare(ray))
 
 
 def camera():
@@ -58,10 +59,11 @@ def test_a_group_of_one_is_that_one():
 def test_cameras_fill_no_space():
     with_camera = sg.Group(a=fog(1.0, RED), cam=camera(), deep=sg.Group(cam=camera()))
     assert_close(ask(with_camera).density, 1.0, 1e-6)
-    assert fills_space(with_camera) and fills_space(sg.Group(x=Frozen(fog(1, RED))))
+    for full in (with_camera, sg.Group(x=Frozen(fog(1, RED)))):
+        assert len(find_contents(sg.Scene(full)).volumes) == 1
     for empty in (sg.Group(), camera(), sg.Group(a=sg.Group()), sg.Group(c=Frozen(camera()))):
-        assert not fills_space(empty)
-        assert not fills_space(sg.Transformed(empty, sg.Similarity()))
+        for node in (empty, sg.Transformed(empty, sg.Similarity())):
+            assert not flatten(sg.Scene(node)).volumes
 
 
 @pytest.mark.parametrize("density", [0.0, 1e-38, 1e-30, 1e-12, 1.0, 1e10])
@@ -69,7 +71,7 @@ def test_mixing_has_finite_gradients(density):
     """Blobs fade to densities whose square is zero in single precision."""
 
     def mix(densities, colors):
-        return sum_media([Medium(d, c) for d, c in zip(densities, colors, strict=True)], RAY.near)
+        return mix_media(Medium(densities, colors))
 
     assert_finite_gradients(mix, jnp.array([density, 0.5 * density]), jnp.array([RED, BLUE]))
 
@@ -88,7 +90,7 @@ def test_pictures_of_media_in_one_place():
 
 
 def span(node, ray=RAY):
-    found = node.span(ray)
+    found = flatten(sg.Scene(node)).span(ray)
     return float(found.near), float(found.far)
 
 

@@ -29,8 +29,8 @@ from scenegraph import (
     transforms,
 )
 from scenegraph.integrators._occupancy_march import March
-from scenegraph.integrators._rounds import Answer, Listed, Samples, Steps
-from scenegraph.numerics import AbstractModule, Frozen, unfreeze
+from scenegraph.integrators._packed import PackedSteps
+from scenegraph.numerics import AbstractModule, Frozen
 from support.architecture_classes import find_modules
 
 
@@ -107,8 +107,6 @@ VOLUMES = [
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
-    scene.Linearised(VOLUMES[1]),
-    scene.Detailed(VOLUMES[2]),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
 SCENE = scene.Scene(NODES[-1], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
@@ -175,21 +173,22 @@ FOGGY = scene.Scene(
 )
 
 
+FLAT = scene.flatten(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
+
+
 def ask_light(light, point, d_point):
     return light.sample(point, d_point), light.moved(SIMILARITY).sample(point, d_point)
 
 
 def ask_node(node, ray, section):
-    opened, part = unfreeze(node), rays.Span(section.t0, section.t1)
-    medium = opened.medium(section, opened.prepare(ray))
-    return opened.span(ray), opened.occupied(ray, part), medium
+    flat, part = scene.flatten(scene.Scene(node)), rays.Span(section.t0, section.t1)
+    medium = flat.medium(section, flat.prepare(ray), normal=True)
+    return flat.span(ray), flat.occupied(ray, part), medium
 
 
 MARCH = integrators.OccupancyMarch(9, 5, 0.1)
-LISTED = Listed(*jnp.zeros((3, 4), int), jnp.ones(4, bool))
-SAMPLES = Samples(rays.Medium(numbers(4), numbers(4, 3)), numbers(4))
 JOINT = integrators.Integrator(sg.Hierarchical((4, 5)), sg.Surfaces(2))
-HELD = integrators.Held(sg.Hierarchical((4, 5)), (jnp.linspace(0.0, 1.0, 6)[None],))
+FIXED = sg.Hierarchical((4, 5), fixed=(jnp.linspace(0.0, 1.0, 6)[None],))
 
 
 def ask_transform(transform, point):
@@ -267,8 +266,10 @@ TABLE = {
     ),
     transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
     integrators.AbstractIntegrator: Contract(
-        [sg.Hierarchical((4, 5)), integrators.Nothing(), HELD, sg.Surfaces(2), JOINT, MARCH],
-        lambda integrator, ray: integrator(FOGGY, jax.tree.map(lambda x: x[None], ray)),
+        [sg.Hierarchical((4, 5)), integrators.Integrator(), FIXED, sg.Surfaces(2), JOINT, MARCH],
+        lambda integrator, ray: integrator(
+            scene.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
+        ),
         (RAYS,),
     ),
     data.AbstractPixelChoice: Contract(
@@ -299,9 +300,11 @@ RECORDS = [
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
     SURFACE,
-    scene.Placed(SURFACE, (SIMILARITY,), jnp.asarray(3)),
-    scene.Caster(SHAPES[6], jnp.ones(()), (SIMILARITY,), jnp.asarray(3)),
-    scene.set_stage(scene.Group(ball=SURFACE, lamp=LIGHTS[2])),
+    transforms.AffineMap(jnp.eye(3), jnp.ones(3), True),
+    scene.Instance(SURFACE, None, None, jnp.asarray(3)),
+    scene.Occluder(SHAPES[6], jnp.ones(())),
+    FLAT,
+    FLAT.surfaces[0],
     SCENE,
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
@@ -316,10 +319,7 @@ RECORDS = [
     encodings.SphericalHarmonics(2),
     OCCUPANCY,
     March(numbers(3), numbers(3)),
-    Steps(jnp.ones((3, 2), jnp.uint32), jnp.ones(3, int), 40),
-    LISTED,
-    SAMPLES,
-    Answer(LISTED, SAMPLES, jnp.ones(3, int), jnp.zeros(3, int)),
+    PackedSteps(*jnp.zeros((2, 4), int), jnp.ones(4, bool), *jnp.zeros((2, 3), int)),
     NET.network,
     NET.output,
     Frozen(BOX),

@@ -178,18 +178,18 @@ def room(size: int) -> dict:
     """How many rays find no room, each device having its own."""
     import equinox as eqx
     import jax
-    import numpy as np
 
     import scenegraph as sg
     from scenegraph.data import RayBatches
     from scenegraph.fitting import RenderLoss
     from scenegraph.parallel import device_mesh
+    from support.helpers import requested
 
     scene, batch = grid_scene(), RayBatches(views(), size).batch(0, 0)
     march = sg.integrators.OccupancyMarch(12, 4)
     loss = RenderLoss(integrator=march, jitter=False, mesh=device_mesh(jax.devices()))
     terms = eqx.filter_jit(loss)(scene, None, batch, jax.random.key(0))[1]
-    asked = np.asarray(march.asked(sg.thaw(scene), batch.rays)).tolist()
+    asked = requested(march, scene, batch.rays).tolist()
     return {"left_out": float(terms.left_out), "asked": float(terms.asked), "by_ray": asked}
 
 

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.test_util import check_grads
 
+import scenegraph as sg
+from scenegraph.integrators import OccupancyMarch
 from scenegraph.rays import AbstractBeam, AbstractGaussian, Ray
 
 
@@ -70,6 +72,11 @@ def assert_gradients(function, *arguments) -> None:
         return function(*jax.tree.map(jnp.asarray, numpy_arguments))
 
     check_grads(with_arrays, arguments, order=1, atol=1e-6, rtol=1e-6, eps=1e-6)
+
+
+def requested(march: OccupancyMarch, scene: sg.Scene, rays: Ray) -> np.ndarray:
+    """The number of samples of each ray that a march requests."""
+    return np.asarray(sg.render_rays(scene, rays, march)[-1].asked)
 
 
 def random_ray(seed: int, spread: float = 0.1) -> Ray:
