@@ -122,16 +122,7 @@ def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
 
 
 def check_resolution(width: int, height: int) -> None:
-    """Refuses picture sizes that are not positive whole numbers.
-
-    **Arguments:**
-
-    - `width`, `height`: in pixels.
-
-    **Errors:**
-
-    `ValueError` with both numbers.
-    """
+    """Refuses picture sizes that are not positive whole numbers."""
     if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
         raise ValueError(
             f"a camera's `width` and `height` must be positive integers; got {width!r}, {height!r}."
@@ -139,15 +130,6 @@ def check_resolution(width: int, height: int) -> None:
 
 
 def pixel_centres(width: int, height: int) -> Float[Array, "pixels 2"]:
-    """The centres of all pixels, row by row.
-
-    **Arguments:**
-
-    - `width`, `height`: in pixels.
-
-    **Returns:**
-
-    Coordinates `(x, y)`.
-    """
+    """The centres of all pixels, row by row."""
     rows, columns = jnp.divmod(jnp.arange(width * height), width)
     return jnp.stack([columns, rows], axis=-1) + 0.5

@@ -107,16 +107,7 @@ def _nearest_tour(points: np.ndarray, reach: float, wanted: int) -> np.ndarray:
 
 
 def short_tour(between: np.ndarray) -> list[int]:
-    """A short round trip: always to the nearest left, then mended by turning parts of it round.
-
-    **Arguments:**
-
-    - `between`: distances, `n n`.
-
-    **Returns:**
-
-    The order in which to go, from 0 on.
-    """
+    """A short round trip: always to the nearest left, then mended by turning parts of it round."""
     order, left = [0], set(range(1, len(between)))
     while left:
         order.append(min(left, key=lambda i: between[order[-1], i]))

@@ -27,19 +27,7 @@ _LOOKS = tuple(0.8**n for n in range(24))
 
 
 def undistort(lens: LensMap, coefficients: PyTree, place: Place) -> Place:
-    """The inverse of a lens map, by Newton's method; derivatives of any order are the root's own.
-
-    **Arguments:**
-
-    - `lens`: takes coefficients and a place.
-    - `coefficients`: of the lens; any tree of arrays.
-    - `place`: where the lens shows something.
-
-    **Returns:**
-
-    Where it would be seen straight. For a place that the lens shows nothing at, since the map
-    folds before: a place near the fold, with finite derivatives.
-    """
+    """Inverts a lens map by Newton's method; derivatives of any order are the root's own."""
     return _root(lens, coefficients, place)
 
 
@@ -72,17 +60,7 @@ def _root_jvp(lens: LensMap, primals: tuple, tangents: tuple) -> tuple[Place, Pl
 
 
 def is_shown(lens: LensMap, coefficients: PyTree, place: Place) -> Bool[Array, ""]:
-    """Whether a lens map does not fold between the axis and a place.
-
-    **Arguments:**
-
-    - `lens`, `coefficients`: the map.
-    - `place`: where something would be seen straight.
-
-    **Returns:**
-
-    False for what a polynomial would bring back into the picture from outside of it.
-    """
+    """Whether a lens map does not fold between the axis and a place."""
     on_the_way = jnp.asarray(_LOOKS, place.dtype)[:, None] * place
     return jnp.all(
         jax.vmap(lambda x: _is_open(_jacobian(lens, coefficients, x)[1], 0.0))(on_the_way)

@@ -4,46 +4,18 @@ import numpy as np
 
 
 def average_pose(poses: np.ndarray) -> np.ndarray:
-    """The pose in the middle of others that look roughly the same way.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    Their mean position, looking along their mean axis, upright by their mean up; 4x4.
-    """
+    """The pose in the middle of others that look roughly the same way."""
     back, up = poses[:, :3, 2].sum(axis=0), poses[:, :3, 1].sum(axis=0)
     return _look(back, up, poses[:, :3, 3].mean(axis=0))
 
 
 def recentre_poses(poses: np.ndarray) -> np.ndarray:
-    """Moves the world so that the average pose is at its origin, looking along -z.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    The poses in the new world.
-    """
+    """Moves the world so that the average pose is at its origin, looking along -z."""
     return np.linalg.inv(average_pose(poses)) @ poses
 
 
 def spherify_poses(poses: np.ndarray) -> tuple[np.ndarray, float]:
-    """Moves and scales the world so that cameras that look inwards stand about the unit sphere.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    The poses in the new world, whose origin is the point nearest to all axes and whose z points to
-    the cameras; and the factor by which lengths were multiplied.
-    """
+    """Moves and scales the world so that cameras that look inwards stand about the unit sphere."""
     axes, places = poses[:, :3, 2], poses[:, :3, 3]
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     squares = (across.transpose(0, 2, 1) @ across).mean(axis=0)

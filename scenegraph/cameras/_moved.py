@@ -6,13 +6,7 @@ from ._base import AbstractCamera
 
 
 class MovedCamera(AbstractCamera):
-    """A camera seen from another frame: what a camera under a `Transformed` node becomes.
-
-    **Arguments:**
-
-    - `transform`: world from the camera's frame.
-    - `camera`: the camera in its own frame.
-    """
+    """A camera seen from another frame: what a camera under a `Transformed` node becomes."""
 
     transform: AbstractTransform
     camera: AbstractCamera

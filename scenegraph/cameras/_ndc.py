@@ -90,17 +90,7 @@ class NDCCamera(AbstractCamera):
 def bend_line(
     origin: Vector, direction: Vector, frustum: Float[Array, "2"], plane: ScalarLike = 1.0
 ) -> tuple[Vector, Vector]:
-    """A line of the world in the space of `NDCCamera`.
-
-    **Arguments:**
-
-    - `origin`, `direction`: of the line; the direction has a part along -z.
-    - `frustum`, `plane`: as in `NDCCamera`.
-
-    **Returns:**
-
-    Its origin, on the plane z = -1, and its direction, which leads to z = 1.
-    """
+    """A line of the world in the space of `NDCCamera`."""
     origin = origin - (plane + origin[2]) / direction[2] * direction
     start = origin[:2] / origin[2]
     towards = direction[:2] / direction[2] - start

@@ -7,16 +7,7 @@ from ..numerics import as_float_leaf
 
 
 def as_pair(value: ScalarLike | VectorLike) -> Float[Array, "..."]:
-    """Two numbers, for x and y.
-
-    **Arguments:**
-
-    - `value`: two numbers, or one for both.
-
-    **Returns:**
-
-    A leaf of two numbers; one of another shape stays as it is, for its owner to refuse.
-    """
+    """Two numbers, for x and y."""
     leaf = as_float_leaf(value)
     return jnp.stack([leaf, leaf]) if leaf.ndim == 0 else leaf
 
@@ -24,15 +15,5 @@ def as_pair(value: ScalarLike | VectorLike) -> Float[Array, "..."]:
 def principal_or_centre(
     principal_point: VectorLike | None, width: int, height: int
 ) -> Float[Array, "..."]:
-    """The principal point of a camera.
-
-    **Arguments:**
-
-    - `principal_point`: in pixels; `None` for the centre of the picture.
-    - `width`, `height`: of the picture, in pixels.
-
-    **Returns:**
-
-    A leaf.
-    """
+    """The principal point of a camera."""
     return as_float_leaf([width / 2, height / 2] if principal_point is None else principal_point)

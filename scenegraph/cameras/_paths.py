@@ -72,20 +72,7 @@ def spiral(
 
 
 def count_frames(frames: int) -> int:
-    """How many frames there are, if there is any.
-
-    **Arguments:**
-
-    - `frames`: how many are wanted.
-
-    **Returns:**
-
-    The same number.
-
-    **Errors:**
-
-    `ValueError` for fewer than one.
-    """
+    """How many frames there are, if there is any."""
     if frames < 1:
         raise ValueError(f"a path needs at least one frame; got {frames}.")
     return frames
@@ -94,17 +81,7 @@ def count_frames(frames: int) -> int:
 def frame_about(
     camera: Any, target: VectorLike, up: VectorLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a turn about a point begins with.
-
-    **Arguments:**
-
-    - `camera`: has a leaf `pose`.
-    - `target`, `up`: the point, and the axis, of any length.
-
-    **Returns:**
-
-    The point, the axis with length one, and the way from the point to the camera.
-    """
+    """What a turn about a point begins with."""
     target, axis = np.asarray(target, float), np.asarray(up, float)
     return target, axis / np.linalg.norm(axis), np.asarray(camera.pose.offset(), float) - target
 
@@ -132,16 +109,6 @@ def _tilt(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
 def look_from(
     camera: AbstractCamera, eye: np.ndarray, target: np.ndarray, up: np.ndarray
 ) -> AbstractCamera:
-    """A camera, moved to look at a point.
-
-    **Arguments:**
-
-    - `camera`: gives the intrinsics; it has a leaf `pose`.
-    - `eye`, `target`, `up`: as in `Pose.look_at`.
-
-    **Returns:**
-
-    The camera.
-    """
+    """A camera, moved to look at a point."""
     pose = Pose.look_at(eye.tolist(), target.tolist(), up.tolist())
     return eqx.tree_at(lambda c: c.pose, camera, pose)

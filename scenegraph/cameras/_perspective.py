@@ -103,21 +103,7 @@ class PerspectiveCamera(AbstractCamera):
 
 
 def focal_from_fov(fov_x: ScalarLike, width: int) -> ScalarLike:
-    """The focal length of a picture with a given horizontal angle of view.
-
-    **Arguments:**
-
-    - `fov_x`: in radians.
-    - `width`: of the picture, in pixels.
-
-    **Returns:**
-
-    The focal length, in pixels.
-
-    **Errors:**
-
-    `ValueError` for an angle that is not between 0 and pi.
-    """
+    """The focal length of a picture with a given horizontal angle of view."""
     if isinstance(fov_x, float | int):
         if not 0 < fov_x < math.pi:
             raise ValueError(f"`fov_x` must lie between 0 and pi radians; got {fov_x}.")

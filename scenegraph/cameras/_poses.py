@@ -27,16 +27,6 @@ def pose_matrix(camera: Any) -> Matrix4:
 
 
 def cameras_at(camera: AbstractCamera, poses: np.ndarray) -> list[AbstractCamera]:
-    """A camera, put to other places.
-
-    **Arguments:**
-
-    - `camera`: gives the intrinsics; it has a leaf `pose`.
-    - `poses`: world from camera, `cameras 4 4`.
-
-    **Returns:**
-
-    A camera a pose.
-    """
+    """A camera, put to other places."""
     bases = np.asarray(poses, np.float32)
     return [eqx.tree_at(lambda c: c.pose, camera, Pose(base)) for base in bases]

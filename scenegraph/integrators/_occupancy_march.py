@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
-from ..compositing import composite_among, composite_listed, listed_details
+from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..numerics import AbstractModule, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Scene
@@ -185,7 +185,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
         edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
         rows = jax.tree.map(spread, answer.samples.medium)
-        return jax.vmap(composite_among)(rows, edges, rays.direction, layers)
+        return jax.vmap(composite_with_layers)(rows, edges, rays.direction, layers)
 
 
 def _parts(listed: Listed, march: March) -> Span:
@@ -201,7 +201,7 @@ def _composite(answer: Answer, march: March, spans: Span, most: int) -> Radiance
     ray, depth, medium = answer.listed.ray, answer.samples.optical_depth, answer.samples.medium
     parts = _parts(answer.listed, march)
     middles = (parts.near + parts.far) / 2
-    seen = composite_listed(medium, depth, middles, ray, spans, most=most)
+    seen = composite_packed(medium, depth, middles, ray, spans, most=most)
     if medium.normal is None:
         return seen
-    return listed_details(seen, medium.normal, depth, parts, ray, most=most)
+    return packed_details(seen, medium.normal, depth, parts, ray, most=most)

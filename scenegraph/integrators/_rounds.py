@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, UInt32
-from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, spread
+from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, ragged_items
 from ..rays import Medium
 
 
@@ -137,7 +137,7 @@ def take(steps: Steps, done: Int[Array, " rays"], shares: Int[Array, " rays"], r
 
     The list, ray after ray.
     """
-    ray, rank, valid = spread(shares, room)
+    ray, rank, valid = ragged_items(shares, room)
     rank = done[ray] + rank
     number = jax.vmap(nth_bit)(steps.words[ray], rank)
     return Listed(ray, jnp.where(valid, number, steps.candidates - 1), rank, valid)
