@@ -1,4 +1,10 @@
-"""Cameras turn pixels into cones; paths are lists of cameras."""
+"""Cameras turn pixels into cones; paths are lists of cameras.
+
+To read it in order: `_base` (the contract, and how a line becomes a cone), `_intrinsics`; the
+cameras `_perspective`, `_orthographic`, `_panorama`, `_lens` with `_opencv` and `_fisheye`, `_ndc`,
+`_moved`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`, `_interpolated`, `_llff_paths` and
+`_path_file`.
+"""
 
 from ._base import AbstractCamera as AbstractCamera, cone as cone
 from ._ellipse import ellipse as ellipse
@@ -19,6 +25,6 @@ from ._scaled import scale_resolution as scale_resolution
 from ._base import check_resolution, pixel_centres
 from ._llff_paths import average_pose, recentre_poses, spherify_poses
 from ._moved import MovedCamera
-from ._ndc import bend_line
+from ._ndc import line_to_ndc
 from ._perspective import focal_from_fov
 from ._poses import cameras_at

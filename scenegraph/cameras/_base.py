@@ -14,8 +14,8 @@ class AbstractCamera(AbstractModule):
     """Turns a pixel into a cone.
 
     Pixel `(x, y)` has its centre at `(column + 0.5, row + 0.5)`, y down in the picture. Camera
-    axes are OpenGL's: x right, y up, looking along -z. What a camera measures in pixels are its
-    leaves `focal` and `principal_point`, and `width` and `height`.
+    axes are OpenGL's: x right, y up, looking along -z. The leaves `focal` and `principal_point` are
+    in pixels, as are `width` and `height`.
     """
 
     width: AbstractVar[int]
@@ -25,38 +25,38 @@ class AbstractCamera(AbstractModule):
 
     @abc.abstractmethod
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
-        """The line through a pixel, in the world.
+        """Computes the line through a pixel, in the world.
 
         **Arguments:**
 
-        - `pixel`: coordinates `(x, y)` in pixels.
+        - `pixel`: coordinates `(x, y)` in pixels, `2`.
 
         **Returns:**
 
-        `(origin, direction)`; the direction is not normalised.
+        `(origin, direction)`, `3` each; the direction is not normalised.
         """
 
     @abc.abstractmethod
     def project(self, point: Vector) -> Float[Array, "2"]:
-        """Where a point of the world appears: the inverse of `line`.
+        """Projects a point of the world to the picture: the inverse of `line`.
 
         **Arguments:**
 
-        - `point`: in the world.
+        - `point`: the point, in the world, `3`.
 
         **Returns:**
 
-        Coordinates `(x, y)` in pixels; not finite for a point that the camera cannot see because
-        it lies in the plane of the lens, or behind it.
+        Coordinates `(x, y)` in pixels, `2`; not finite for a point that the camera cannot see
+        because it lies in the plane of the lens, or behind it.
         """
 
     @abc.abstractmethod
     def ray(self, pixel: Float[Array, "2"]) -> Ray:
-        """The cone through a pixel.
+        """Computes the cone through a pixel.
 
         **Arguments:**
 
-        - `pixel`: coordinates `(x, y)` in pixels.
+        - `pixel`: coordinates `(x, y)` in pixels, `2`.
 
         **Returns:**
 
@@ -64,13 +64,13 @@ class AbstractCamera(AbstractModule):
         """
 
     def resized(self, width: int, height: int) -> "AbstractCamera":
-        """The same camera with another size of its picture: every pixel sees what it saw.
+        """Returns the same camera with another size of its picture: every pixel sees what it saw.
 
-        `scale_resolution` is what keeps the view.
+        `scale_resolution` keeps the view instead.
 
         **Arguments:**
 
-        - `width`, `height`: in pixels.
+        - `width`, `height`: the new size, in pixels.
 
         **Returns:**
 
@@ -78,20 +78,19 @@ class AbstractCamera(AbstractModule):
 
         **Errors:**
 
-        `ValueError` for a size that is no size.
+        `ValueError` for sizes that are not positive integers.
         """
         check_resolution(width, height)
         return _resized(self, width, height)
 
 
 def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
-    """The ray of a camera whose colours depend on the direction: its line, and the line's
-    derivatives by the pixel.
+    """Computes a camera's ray from its line, and the line's derivatives by the pixel.
 
     **Arguments:**
 
-    - `camera`: with or without frozen parts.
-    - `pixel`: coordinates `(x, y)` in pixels.
+    - `camera`: the camera, with or without frozen parts.
+    - `pixel`: coordinates `(x, y)` in pixels, `2`.
 
     **Returns:**
 
@@ -110,7 +109,7 @@ def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
 
 
 def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
-    """A copy in which the size is other, of the camera or of the one inside it."""
+    """Copies a camera with another size, its own or that of the camera inside it."""
     copy = object.__new__(type(camera))
     for field in dataclasses.fields(camera):
         value = getattr(camera, field.name)
@@ -122,16 +121,7 @@ def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
 
 
 def check_resolution(width: int, height: int) -> None:
-    """Refuses picture sizes that are not positive whole numbers.
-
-    **Arguments:**
-
-    - `width`, `height`: in pixels.
-
-    **Errors:**
-
-    `ValueError` with both numbers.
-    """
+    """Refuses picture sizes that are not positive whole numbers."""
     if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
         raise ValueError(
             f"a camera's `width` and `height` must be positive integers; got {width!r}, {height!r}."
@@ -139,15 +129,6 @@ def check_resolution(width: int, height: int) -> None:
 
 
 def pixel_centres(width: int, height: int) -> Float[Array, "pixels 2"]:
-    """The centres of all pixels, row by row.
-
-    **Arguments:**
-
-    - `width`, `height`: in pixels.
-
-    **Returns:**
-
-    Coordinates `(x, y)`.
-    """
+    """Returns the centres `(x, y)` of all pixels, row by row."""
     rows, columns = jnp.divmod(jnp.arange(width * height), width)
     return jnp.stack([columns, rows], axis=-1) + 0.5

@@ -4,7 +4,7 @@ import numpy as np
 
 from .._typing import VectorLike
 from ._base import AbstractCamera
-from ._paths import count_frames, frame_about, look_from
+from ._paths import aim_camera, orbit_frame, require_frames
 
 
 # A narrower ellipse would pass too close to its centre.
@@ -15,18 +15,19 @@ _STEPS = 2048
 def ellipse(
     camera: AbstractCamera, poses: np.ndarray, target: VectorLike, up: VectorLike, frames: int
 ) -> list[AbstractCamera]:
-    """One turn on an ellipse that is fitted to where other cameras stand, at constant speed.
+    """Makes one turn, at constant speed, on an ellipse that is fitted to other cameras' positions.
 
     It lies level about `target`, at the median height of the cameras; along each of its two axes
     nine tenths of them stand no further out.
 
     **Arguments:**
 
-    - `camera`: gives the intrinsics, and the side on which the turn begins; it has a leaf `pose`.
-    - `poses`: of the other cameras, world from camera, `cameras 4 4`.
-    - `target`: what every camera looks at.
-    - `up`: the axis of the turn.
-    - `frames`: how many cameras; the last stands one step before the first.
+    - `camera`: the camera that gives the intrinsics, and the side on which the turn begins; it has
+      a leaf `pose`.
+    - `poses`: the other cameras' poses, world from camera, `cameras 4 4`.
+    - `target`: the point that every camera looks at, `3`.
+    - `up`: the axis of the turn, `3`.
+    - `frames`: the number of cameras; the last stands one step before the first.
 
     **Returns:**
 
@@ -36,8 +37,8 @@ def ellipse(
 
     `ValueError` for fewer than one frame, or if all other cameras stand on the axis.
     """
-    count_frames(frames)
-    target, axis, own = frame_about(camera, target, up)
+    require_frames(frames)
+    target, axis, own = orbit_frame(camera, target, up)
     arms = np.asarray(poses, float)[:, :3, 3] - target
     if not np.any(np.linalg.norm(np.cross(arms, axis), axis=1) > 1e-6):
         raise ValueError("an ellipse cannot be fitted to cameras that all stand on its axis.")
@@ -49,11 +50,12 @@ def ellipse(
     angles = _even_angles(radii, math.atan2(start[1], start[0]), frames)
     level = np.stack([np.cos(angles), np.sin(angles)], axis=1) * radii
     eyes = target + level @ across + height * axis
-    return [look_from(camera, eye, target, axis) for eye in eyes]
+    return [aim_camera(camera, eye, target, axis) for eye in eyes]
 
 
 def _principal_axes(arms: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Two level directions, of the most and the least spread, right-handed with the axis."""
+    """Finds two level directions, of the largest and the least variance."""
+    # The largest eigenvector of the level covariance; the axis gets a negative eigenvalue.
     level = arms - np.outer(arms @ axis, axis)
     spread = level.T @ level - 2 * np.trace(level.T @ level) * np.outer(axis, axis)
     widest = np.linalg.eigh(spread)[1][:, -1]
@@ -63,7 +65,8 @@ def _principal_axes(arms: np.ndarray, axis: np.ndarray) -> np.ndarray:
 
 
 def _even_angles(radii: np.ndarray, start: float, frames: int) -> np.ndarray:
-    """Parameters of an ellipse between which its arc is equally long, from `start` on."""
+    """Finds parameters of an ellipse between which its arc is equally long, from `start` on."""
+    # ds/da = |(r_0 sin a, r_1 cos a)|, summed by the trapezoidal rule and inverted
     angles = start + np.linspace(0, 2 * math.pi, _STEPS + 1)
     speed = np.hypot(radii[0] * np.sin(angles), radii[1] * np.cos(angles))
     length = np.concatenate([[0], np.cumsum((speed[1:] + speed[:-1]) / 2)])

@@ -1,49 +1,22 @@
-"""Poses as the LLFF data sets use them: means, and the paths that films of them take."""
+"""Poses as the LLFF data sets use them: means, normalised worlds, and paths of films."""
 
 import numpy as np
 
 
 def average_pose(poses: np.ndarray) -> np.ndarray:
-    """The pose in the middle of others that look roughly the same way.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    Their mean position, looking along their mean axis, upright by their mean up; 4x4.
-    """
+    """Averages poses that look roughly the same way: mean position, axis and upward direction."""
     back, up = poses[:, :3, 2].sum(axis=0), poses[:, :3, 1].sum(axis=0)
     return _look(back, up, poses[:, :3, 3].mean(axis=0))
 
 
 def recentre_poses(poses: np.ndarray) -> np.ndarray:
-    """Moves the world so that the average pose is at its origin, looking along -z.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    The poses in the new world.
-    """
+    """Moves the world so that the average pose is at its origin, looking along -z."""
     return np.linalg.inv(average_pose(poses)) @ poses
 
 
 def spherify_poses(poses: np.ndarray) -> tuple[np.ndarray, float]:
-    """Moves and scales the world so that cameras that look inwards stand about the unit sphere.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-
-    **Returns:**
-
-    The poses in the new world, whose origin is the point nearest to all axes and whose z points to
-    the cameras; and the factor by which lengths were multiplied.
-    """
+    """Moves and scales the world so that cameras looking inwards are about the unit sphere."""
+    # The point nearest to all axes solves sum (I - d d^T) (c - x) = 0; z points to the cameras.
     axes, places = poses[:, :3, 2], poses[:, :3, 3]
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     squares = (across.transpose(0, 2, 1) @ across).mean(axis=0)
@@ -66,19 +39,20 @@ def llff_spiral(
     turns: float = 2.0,
     rise: float = 0.5,
 ) -> np.ndarray:
-    """A spiral about the average of forward-facing poses, looking at one point before them.
+    """Makes a spiral about the average of forward-facing poses, looking at one point before them.
 
     **Arguments:**
 
-    - `poses`: world from camera, `frames 4 4`; `recentre_poses` makes their average the origin.
+    - `poses`: the cameras' poses, world from camera, `frames 4 4`, about the origin.
     - `bounds`: the nearest and the farthest depth that each camera sees, `frames 2`.
-    - `frames`: how many poses; the last stands one step before the first.
-    - `turns`: how many turns. Keyword only argument.
-    - `rise`: how many times it goes forth and back for each turn. Keyword only argument.
+    - `frames`: the number of poses; the last stands one step before the first.
+    - `turns`: the number of turns. Keyword only argument.
+    - `rise`: the number of times it goes forth and back for each turn. Keyword only argument.
 
     **Returns:**
 
-    World from camera, `frames 4 4`. Sideways it is as wide as nine tenths of the positions.
+    The poses, world from camera, `frames 4 4`. Sideways the spiral is as wide as nine tenths of
+    the positions.
 
     **Errors:**
 
@@ -89,6 +63,7 @@ def llff_spiral(
     if frames < 1:
         raise ValueError(f"a path needs at least one frame; got {frames}.")
     middle, up = average_pose(poses), poses[:, :3, 1].sum(axis=0)
+    # The point to look at is 1 / (1/4 / near + 3/4 / far) away.
     near, far = 0.9 * bounds.min(), 5.0 * bounds.max()
     focus = 1 / (0.25 / near + 0.75 / far)
     target = middle[:3] @ [0, 0, -focus, 1]
@@ -100,18 +75,18 @@ def llff_spiral(
 
 
 def spherified_circle(poses: np.ndarray, frames: int = 120, *, closed: bool = False) -> np.ndarray:
-    """A level circle about the z axis, at the cameras' mean height and distance, looking inwards.
+    """Makes a level circle about the z axis, at the cameras' mean height and distance.
 
     **Arguments:**
 
-    - `poses`: world from camera, `frames 4 4`, from `spherify_poses`.
-    - `frames`: how many poses.
-    - `closed`: whether the last pose is the first again, as in the published code. Keyword only
+    - `poses`: the cameras' poses, world from camera, `frames 4 4`, about the unit sphere.
+    - `frames`: the number of poses.
+    - `closed`: if true, the last pose is the first again, as in the published code. Keyword only
       argument.
 
     **Returns:**
 
-    World from camera, `frames 4 4`.
+    The poses, looking inwards, world from camera, `frames 4 4`.
 
     **Errors:**
 
@@ -130,7 +105,7 @@ def spherified_circle(poses: np.ndarray, frames: int = 120, *, closed: bool = Fa
 
 
 def _look(back: np.ndarray, up: np.ndarray | list[float], place: np.ndarray) -> np.ndarray:
-    """The pose at a place whose z axis is `back`."""
+    """Makes the pose at a position whose z axis is `back`."""
     back = _unit(back)
     right = _unit(np.cross(up, back))
     pose = np.eye(4)

@@ -6,13 +6,7 @@ from ._base import AbstractCamera
 
 
 class MovedCamera(AbstractCamera):
-    """A camera seen from another frame: what a camera under a `Transformed` node becomes.
-
-    **Arguments:**
-
-    - `transform`: world from the camera's frame.
-    - `camera`: the camera in its own frame.
-    """
+    """A camera in another frame, as under a `Transformed` node; `transform` is world from frame."""
 
     transform: AbstractTransform
     camera: AbstractCamera
@@ -22,22 +16,22 @@ class MovedCamera(AbstractCamera):
 
     @property
     def width(self) -> int:
-        """Of the picture, in pixels."""
+        """The width of the picture, in pixels."""
         return self.camera.width
 
     @property
     def height(self) -> int:
-        """Of the picture, in pixels."""
+        """The height of the picture, in pixels."""
         return self.camera.height
 
     @property
     def near(self) -> Scalar:
-        """Where the camera's rays begin, in `t`."""
+        """The near end of the camera's rays, in `t`."""
         return unfreeze(self.camera).near
 
     @property
     def far(self) -> Scalar:
-        """Where the camera's rays end, in `t`."""
+        """The far end of the camera's rays, in `t`."""
         return unfreeze(self.camera).far
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:

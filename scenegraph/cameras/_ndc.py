@@ -21,12 +21,12 @@ class NDCCamera(AbstractCamera):
 
     **Arguments:**
 
-    - `camera`: in the world; it looks roughly along -z.
-    - `frustum`: twice the focal length over width, and over height, of the frustum.
-    - `plane`: how far before the world's origin rays begin.
-    - `near`, `far`: the part of every ray that is looked at.
-    - `published`: give rays the scalar radius and the `view` of the published mip-NeRF code
-      instead: half the distances to the origins of the next row's and the next column's rays (the
+    - `camera`: the camera in the world; it looks roughly along -z.
+    - `frustum`: twice the focal length over the frustum's width, and over its height, `2`.
+    - `plane`: the distance before the world's origin at which rays begin, in world units.
+    - `near`, `far`: the ends of every ray, in `t`.
+    - `published`: if true, rays have the scalar radius and the `view` of the published mip-NeRF
+      code: half the distances to the origins of the next row's and the next column's rays (the
       last row and column repeat those of the last but two), and directions that are not
       normalised; static.
 
@@ -56,21 +56,21 @@ class NDCCamera(AbstractCamera):
 
     @property
     def width(self) -> int:
-        """Of the picture, in pixels."""
+        """The width of the picture, in pixels."""
         return self.camera.width
 
     @property
     def height(self) -> int:
-        """Of the picture, in pixels."""
+        """The height of the picture, in pixels."""
         return self.camera.height
 
     @property
     def pose(self) -> Any:
-        """World from camera, before bending; the camera in the world has one."""
+        """The transform world from camera of the camera in the world."""
         return self.camera.pose  # pyright: ignore[reportAttributeAccessIssue]
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
-        return bend_line(*self.camera.line(pixel), self.frustum, self.plane)
+        return line_to_ndc(*self.camera.line(pixel), self.frustum, self.plane)
 
     def ray(self, pixel: Float[Array, "2"]) -> Ray:
         camera = unfreeze(self)
@@ -82,25 +82,19 @@ class NDCCamera(AbstractCamera):
         return eqx.tree_at(lambda ray: ray.view, cone(camera, pixel), safe_normalise(direction))
 
     def project(self, point: Vector) -> Float[Array, "2"]:
+        # The inverse of z' = 1 + 2 n / z, (x', y') = -frustum (x, y) / z
         z = 2 * self.plane / (point[2] - 1)
         across = -point[:2] * z / self.frustum
         return self.camera.project(jnp.append(across, z))
 
 
-def bend_line(
+def line_to_ndc(
     origin: Vector, direction: Vector, frustum: Float[Array, "2"], plane: ScalarLike = 1.0
 ) -> tuple[Vector, Vector]:
-    """A line of the world in the space of `NDCCamera`.
-
-    **Arguments:**
-
-    - `origin`, `direction`: of the line; the direction has a part along -z.
-    - `frustum`, `plane`: as in `NDCCamera`.
-
-    **Returns:**
-
-    Its origin, on the plane z = -1, and its direction, which leads to z = 1.
-    """
+    """Maps a line of the world to the space of `NDCCamera`, from z = -1 to z = 1."""
+    # NeRF, appendix C, after moving o to the plane z = -n, with a_x = 2 f / width and so on:
+    #   o' = (-a_x o_x / o_z, -a_y o_y / o_z, 1 + 2 n / o_z)
+    #   d' = (-a_x (d_x / d_z - o_x / o_z), -a_y (d_y / d_z - o_y / o_z), -2 n / o_z)
     origin = origin - (plane + origin[2]) / direction[2] * direction
     start = origin[:2] / origin[2]
     towards = direction[:2] / direction[2] - start
@@ -109,6 +103,7 @@ def bend_line(
 
 
 def _published_radius(camera: NDCCamera, pixel: Float[Array, "2"]) -> Scalar:
+    # `convert_to_ndc`: r = (|o(x + 1) - o(x)| + |o(y + 1) - o(y)|) / 2 * 2 / sqrt(12)
     last = jnp.asarray([camera.width, camera.height]) - 1
     place = jnp.where(pixel > last, pixel - 2, pixel)
     # Each difference is taken along one axis; only the coordinate on that axis is moved back.

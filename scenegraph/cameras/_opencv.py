@@ -7,9 +7,9 @@ from .._typing import Array, Float, PyTree, Scalar, ScalarLike, Vector, VectorLi
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, check_resolution, cone
-from ._lens import is_shown, Place, undistort
-from ._pairs import as_pair, principal_or_centre
+from ._base import AbstractCamera, cone
+from ._intrinsics import as_pair, assign_intrinsics
+from ._lens import is_before_fold, Point2, undistort
 
 
 class OpenCVCamera(AbstractCamera):
@@ -22,20 +22,20 @@ class OpenCVCamera(AbstractCamera):
         u = x * radial + 2 p1 x y + p2 (r^2 + 2 x^2)
         v = y * radial + p1 (r^2 + 2 y^2) + 2 p2 x y
 
-    The formula may fold back: far off the axis it can bring points into the picture that the lens
+    The formula may fold back: far off the axis it can map points into the picture that the lens
     never shows. `project` gives no finite numbers for these. Pixels beyond the fold have the lines
     of the last thing that is shown on the way to them; their derivatives are finite, too.
 
     **Arguments:**
 
-    - `pose`: world from camera.
-    - `focal`: the focal lengths of x and y, in pixels; or one for both.
-    - `width`, `height`: of the picture, in pixels; static.
-    - `principal_point`: where the optical axis meets the picture, in pixels, (0.5, 0.5) being the
-      centre of the first one (OpenCV itself counts from there: add a half); by default the
-      picture's centre.
-    - `near`, `far`: the part of every ray that is looked at, in units of the optical axis.
-    - `k1`, `k2`, `p1`, `p2`, `k3`, `k4`, `k5`, `k6`: of the lens, in OpenCV's order; zero
+    - `pose`: the transform world from camera.
+    - `focal`: the focal lengths of x and y, in pixels, `2`; or one for both.
+    - `width`, `height`: the size of the picture, in pixels; static.
+    - `principal_point`: the point at which the optical axis meets the picture, in pixels, `2`,
+      (0.5, 0.5) being the centre of the first one (OpenCV itself counts from there: add a half); by
+      default the picture's centre.
+    - `near`, `far`: the ends of every ray, in units of the optical axis.
+    - `k1`, `k2`, `p1`, `p2`, `k3`, `k4`, `k5`, `k6`: the lens coefficients, in OpenCV's order; zero
       by default.
 
     **Source:** OpenCV's documentation of the module `calib3d`; COLMAP's models from
@@ -77,18 +77,14 @@ class OpenCVCamera(AbstractCamera):
         k5: ScalarLike = 0.0,
         k6: ScalarLike = 0.0,
     ):
-        check_resolution(width, height)
-        self.pose, self.width, self.height = pose, width, height
-        self.focal = as_pair(focal)
-        self.principal_point = principal_or_centre(principal_point, width, height)
-        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
-        self.k1, self.k2, self.k3 = as_float_leaf(k1), as_float_leaf(k2), as_float_leaf(k3)
-        self.k4, self.k5, self.k6 = as_float_leaf(k4), as_float_leaf(k5), as_float_leaf(k6)
-        self.p1, self.p2 = as_float_leaf(p1), as_float_leaf(p2)
+        size, limits = (width, height), (near, far)
+        assign_intrinsics(self, pose, as_pair(focal), size, principal_point, limits)
+        self.k1, self.k2, self.p1, self.p2 = map(as_float_leaf, (k1, k2, p1, p2))
+        self.k3, self.k4, self.k5, self.k6 = map(as_float_leaf, (k3, k4, k5, k6))
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         shown = (pixel - self.principal_point) / self.focal
-        x, y = undistort(_bend, self._coefficients(), shown)
+        x, y = undistort(_distort, self._coefficients(), shown)
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
 
@@ -97,9 +93,9 @@ class OpenCVCamera(AbstractCamera):
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)
-        place = jnp.stack([x, -y]) / jnp.where(z < 0, -z, jnp.nan)
-        shown = _bend(self._coefficients(), place)
-        seen = is_shown(_bend, self._coefficients(), place)
+        point2 = jnp.stack([x, -y]) / jnp.where(z < 0, -z, jnp.nan)
+        shown = _distort(self._coefficients(), point2)
+        seen = is_before_fold(_distort, self._coefficients(), point2)
         return self.principal_point + self.focal * jnp.where(seen, shown, jnp.nan)
 
     def _coefficients(self) -> PyTree:
@@ -107,14 +103,16 @@ class OpenCVCamera(AbstractCamera):
         return above, below, (self.p1, self.p2)
 
 
-def _bend(coefficients: PyTree, place: Place) -> Place:
+def _distort(coefficients: PyTree, point: Point2) -> Point2:
+    # (u, v) = (x, y) radial + (p2, p1) (r^2 + 2 (x^2, y^2)) + 2 x y (p1, p2)
     above, below, (p1, p2) = coefficients
-    (x, y), square = place, jnp.sum(place**2)
+    (x, y), square = point, jnp.sum(point**2)
     radial = _series(above, square) / _series(below, square)
-    aside = jnp.stack([p2, p1]) * (square + 2 * place**2) + 2 * x * y * jnp.stack([p1, p2])
-    return place * radial + aside
+    aside = jnp.stack([p2, p1]) * (square + 2 * point**2) + 2 * x * y * jnp.stack([p1, p2])
+    return point * radial + aside
 
 
 def _series(coefficients: tuple[Scalar, Scalar, Scalar], square: Scalar) -> Scalar:
+    """Computes `1 + a r^2 + b r^4 + c r^6`."""
     a, b, c = coefficients
     return 1 + square * (a + square * (b + square * c))

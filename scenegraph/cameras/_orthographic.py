@@ -7,7 +7,8 @@ from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import Pose, rotate
-from ._base import AbstractCamera, check_resolution, cone
+from ._base import AbstractCamera, cone
+from ._intrinsics import assign_intrinsics
 
 
 class OrthographicCamera(AbstractCamera):
@@ -15,11 +16,11 @@ class OrthographicCamera(AbstractCamera):
 
     **Arguments:**
 
-    - `pose`: world from camera.
-    - `focal`: pixels a unit of the camera's frame.
-    - `width`, `height`: of the picture, in pixels; static.
-    - `principal_point`: the pixel that shows the camera's axis; by default the centre.
-    - `near`, `far`: the part of every ray that is looked at, in the camera's units.
+    - `pose`: the transform world from camera.
+    - `focal`: the number of pixels in a unit of the camera's frame.
+    - `width`, `height`: the size of the picture, in pixels; static.
+    - `principal_point`: the pixel that shows the camera's axis, `2`; by default the centre.
+    - `near`, `far`: the ends of every ray, in the camera's units.
     """
 
     pose: Any
@@ -41,12 +42,7 @@ class OrthographicCamera(AbstractCamera):
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ):
-        check_resolution(width, height)
-        self.pose, self.width, self.height = pose, width, height
-        self.focal = as_float_leaf(focal)
-        centre = [width / 2, height / 2] if principal_point is None else principal_point
-        self.principal_point = as_float_leaf(centre)
-        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
+        assign_intrinsics(self, pose, focal, (width, height), principal_point, (near, far))
 
     @staticmethod
     def look_at(
@@ -59,15 +55,15 @@ class OrthographicCamera(AbstractCamera):
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ) -> "OrthographicCamera":
-        """A camera at `eye` that looks at `target`.
+        """Makes a camera at `eye` that looks at `target`.
 
         **Arguments:**
 
-        - `eye`, `target`: two different points.
-        - `up`: what shall point upwards in the picture; not parallel to the view.
-        - `extent`: how many world units the picture is wide.
-        - `width`, `height`: in pixels.
-        - `near`, `far`: as in `OrthographicCamera`.
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
+        - `extent`: the width of the picture, in world units.
+        - `width`, `height`: the size of the picture, in pixels.
+        - `near`, `far`: the ends of every ray, in the camera's units.
 
         **Returns:**
 
@@ -79,6 +75,7 @@ class OrthographicCamera(AbstractCamera):
         )
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        # origin = pose ((x - c_x) / f, -(y - c_y) / f, 0), direction = -z
         x, y = (pixel - self.principal_point) / self.focal
         origin = self.pose.point(jnp.stack([x, -y, jnp.zeros_like(x)]))
         ahead = jnp.asarray([0.0, 0.0, -1.0], dtype=origin.dtype)

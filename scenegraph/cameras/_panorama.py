@@ -8,8 +8,8 @@ from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, check_resolution, cone
-from ._pairs import as_pair, principal_or_centre
+from ._base import AbstractCamera, cone
+from ._intrinsics import as_pair, assign_intrinsics
 
 
 class PanoramaCamera(AbstractCamera):
@@ -20,11 +20,12 @@ class PanoramaCamera(AbstractCamera):
 
     **Arguments:**
 
-    - `pose`: world from camera.
-    - `width`, `height`: of the picture, in pixels; static.
-    - `focal`: pixels a radian, of azimuth and elevation; by default the picture spans all.
-    - `principal_point`: the pixel that looks ahead; by default the centre.
-    - `near`, `far`: the part of every ray that is looked at, by distance from the eye.
+    - `pose`: the transform world from camera.
+    - `width`, `height`: the size of the picture, in pixels; static.
+    - `focal`: the number of pixels in a radian of azimuth and of elevation, `2`, or one for both;
+      by default the picture spans all directions.
+    - `principal_point`: the pixel that looks ahead, `2`; by default the centre.
+    - `near`, `far`: the ends of every ray, in distance from the eye.
     """
 
     pose: Any
@@ -46,14 +47,11 @@ class PanoramaCamera(AbstractCamera):
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ):
-        check_resolution(width, height)
-        self.pose, self.width, self.height = pose, width, height
-        whole = [width / (2 * math.pi), height / math.pi]
-        self.focal = as_pair(whole if focal is None else focal)
-        self.principal_point = principal_or_centre(principal_point, width, height)
-        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
+        focal = as_pair([width / (2 * math.pi), height / math.pi] if focal is None else focal)
+        assign_intrinsics(self, pose, focal, (width, height), principal_point, (near, far))
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        # (sin(azimuth) cos(below), -sin(below), -cos(azimuth) cos(below))
         azimuth, below = (pixel - self.principal_point) / self.focal
         level = jnp.cos(below)
         direction = jnp.stack(

@@ -1,4 +1,4 @@
-"""Camera paths that somebody wrote down: plain matrices, or nerfstudio's `camera_path.json`."""
+"""Camera paths in files: plain matrices, or nerfstudio's `camera_path.json`."""
 
 import dataclasses
 import math
@@ -22,12 +22,12 @@ _CAMERA_KEYS = ("camera_to_world", "fov_x", "focal")
 
 @dataclasses.dataclass(frozen=True)
 class CameraPath:
-    """A path from a file.
+    """A camera path that was read from a file.
 
     **Arguments:**
 
-    - `cameras`: of one kind and size.
-    - `frames_per_second`: how fast it is to be played; `None` if the file does not say.
+    - `cameras`: the cameras, of one kind and size.
+    - `frames_per_second`: the speed of the film; `None` if the file does not say.
     """
 
     cameras: list[AbstractCamera]
@@ -51,8 +51,9 @@ def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraP
 
     **Arguments:**
 
-    - `path`: of the file.
-    - `camera`: gives what the file does not: size, focal length, near, far. It has a leaf `pose`.
+    - `path`: the path of the JSON file.
+    - `camera`: the camera that gives what the file does not: size, focal length, near, far. It has
+      a leaf `pose`.
 
     **Returns:**
 
@@ -60,8 +61,8 @@ def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraP
 
     **Errors:**
 
-    `FileError` for a file that is missing or says something impossible; it names file and entry.
-    So does one that sets sizes or focal lengths for rays that are not those of a pinhole.
+    `FileError` for a file that is missing, malformed or impossible, with the entry's number; and
+    for one that sets sizes or focal lengths for rays that are not those of a pinhole.
     """
     content = read_json(path)
     content = {"cameras": content} if isinstance(content, list) else content
@@ -106,7 +107,7 @@ def _read_camera(where: str, entry: Any, size: _Size) -> _Entry:
 
 
 def _read_nerfstudio(path: str, content: dict) -> tuple[_Size, list[_Entry]]:
-    """What nerfstudio's viewer writes; its `fov` is vertical, in degrees."""
+    """Reads what nerfstudio's viewer writes; its `fov` is vertical, in degrees."""
     kind = content.get("camera_type", "perspective")
     if kind != "perspective":
         raise FileError(f"{path}: `camera_type` must be perspective; it is {kind!r}.")
@@ -122,6 +123,7 @@ def _read_nerfstudio(path: str, content: dict) -> tuple[_Size, list[_Entry]]:
         fov = entry.get("fov")
         if fov is not None:
             fov = as_number(fov, f"{where}: `fov` (in degrees)", 0, 180)
+        # f = (height / 2) / tan(fov / 2)
         focal = None if fov is None else 0.5 * size[1] / math.tan(math.radians(0.5 * fov))
         entries.append(_Entry(pose, focal))
     return size, entries
@@ -172,7 +174,8 @@ def _cameras(
 
 
 def _focal_of(path: str, camera: Any) -> float:
-    """In pixels, from how directions change in the middle of the picture."""
+    """Finds a pinhole's focal length in pixels from the derivative of its rays."""
+    # f = |d| / |dd/dx| in the middle of the picture
     ray = camera.ray(jnp.asarray([camera.width / 2, camera.height / 2]))
     step = float(jnp.linalg.norm(ray.d_direction[0]))
     if not step or not np.allclose(ray.origin, camera.pose.offset(), atol=1e-4):

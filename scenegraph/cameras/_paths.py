@@ -14,14 +14,14 @@ from ._base import AbstractCamera
 def orbit(
     camera: AbstractCamera, target: VectorLike, up: VectorLike, frames: int
 ) -> list[AbstractCamera]:
-    """One turn about the axis `up` through `target`, starting where the camera stands.
+    """Makes one turn about the axis `up` through `target`, starting where the camera stands.
 
     **Arguments:**
 
-    - `camera`: gives intrinsics, distance and height; it has a leaf `pose`.
-    - `target`: what every camera looks at.
-    - `up`: the axis of the turn.
-    - `frames`: how many cameras; the last stands one step before the first.
+    - `camera`: the camera that gives intrinsics, distance and height; it has a leaf `pose`.
+    - `target`: the point that every camera looks at, `3`.
+    - `up`: the axis of the turn, `3`.
+    - `frames`: the number of cameras; the last stands one step before the first.
 
     **Returns:**
 
@@ -31,10 +31,10 @@ def orbit(
 
     `ValueError` for fewer than one frame.
     """
-    angles = np.linspace(0, 2 * math.pi, count_frames(frames), endpoint=False)
-    target, axis, arm = frame_about(camera, target, up)
+    angles = np.linspace(0, 2 * math.pi, require_frames(frames), endpoint=False)
+    target, axis, arm = orbit_frame(camera, target, up)
     eyes = [target + _turn(arm, axis, angle) for angle in angles]
-    return [look_from(camera, eye, target, axis) for eye in eyes]
+    return [aim_camera(camera, eye, target, axis) for eye in eyes]
 
 
 def spiral(
@@ -46,13 +46,13 @@ def spiral(
     turns: float = 2.0,
     rise: float = 0.5,
 ) -> list[AbstractCamera]:
-    """Several turns about `target` while the camera rises and sinks.
+    """Makes several turns about `target` while the camera rises and sinks.
 
     **Arguments:**
 
-    - `camera`, `target`, `up`, `frames`: as in `orbit`.
-    - `turns`: how many turns.
-    - `rise`: how far the camera's angle above the horizon swings to either side, in radians.
+    - `camera`, `target`, `up`, `frames`: the arguments of `orbit`.
+    - `turns`: the number of turns.
+    - `rise`: the swing of the camera's angle above the horizon to either side, in radians.
 
     **Returns:**
 
@@ -62,60 +62,38 @@ def spiral(
 
     `ValueError` for fewer than one frame.
     """
-    phases = np.linspace(0, 2 * math.pi, count_frames(frames), endpoint=False)
-    target, axis, arm = frame_about(camera, target, up)
+    phases = np.linspace(0, 2 * math.pi, require_frames(frames), endpoint=False)
+    target, axis, arm = orbit_frame(camera, target, up)
     eyes = [
-        target + _turn(_tilt(arm, axis, rise * math.sin(phase)), axis, turns * phase)
+        target + _turn(_elevate(arm, axis, rise * math.sin(phase)), axis, turns * phase)
         for phase in phases
     ]
-    return [look_from(camera, eye, target, axis) for eye in eyes]
+    return [aim_camera(camera, eye, target, axis) for eye in eyes]
 
 
-def count_frames(frames: int) -> int:
-    """How many frames there are, if there is any.
-
-    **Arguments:**
-
-    - `frames`: how many are wanted.
-
-    **Returns:**
-
-    The same number.
-
-    **Errors:**
-
-    `ValueError` for fewer than one.
-    """
+def require_frames(frames: int) -> int:
+    """Returns the number of frames; refuses fewer than one."""
     if frames < 1:
         raise ValueError(f"a path needs at least one frame; got {frames}.")
     return frames
 
 
-def frame_about(
+def orbit_frame(
     camera: Any, target: VectorLike, up: VectorLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a turn about a point begins with.
-
-    **Arguments:**
-
-    - `camera`: has a leaf `pose`.
-    - `target`, `up`: the point, and the axis, of any length.
-
-    **Returns:**
-
-    The point, the axis with length one, and the way from the point to the camera.
-    """
+    """Returns the target, the unit axis, and the vector from the target to the camera."""
     target, axis = np.asarray(target, float), np.asarray(up, float)
     return target, axis / np.linalg.norm(axis), np.asarray(camera.pose.offset(), float) - target
 
 
 def _turn(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
-    """Rodrigues' rotation of `arm` about the unit vector `axis`."""
+    """Rotates `arm` about the unit vector `axis`."""
+    # Rodrigues: v cos a + (k x v) sin a + k (k . v) (1 - cos a)
     along = axis * (axis @ arm)
     return along + (arm - along) * math.cos(angle) + np.cross(axis, arm) * math.sin(angle)
 
 
-def _tilt(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
+def _elevate(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     """Changes the angle above the horizon, staying 0.1 radians away from the poles."""
     height = axis @ arm
     level = arm - axis * height
@@ -129,19 +107,9 @@ def _tilt(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     return distance * (math.cos(elevation) * outward + math.sin(elevation) * axis)
 
 
-def look_from(
+def aim_camera(
     camera: AbstractCamera, eye: np.ndarray, target: np.ndarray, up: np.ndarray
 ) -> AbstractCamera:
-    """A camera, moved to look at a point.
-
-    **Arguments:**
-
-    - `camera`: gives the intrinsics; it has a leaf `pose`.
-    - `eye`, `target`, `up`: as in `Pose.look_at`.
-
-    **Returns:**
-
-    The camera.
-    """
+    """Moves a camera to `eye`, to look at `target`."""
     pose = Pose.look_at(eye.tolist(), target.tolist(), up.tolist())
     return eqx.tree_at(lambda c: c.pose, camera, pose)

@@ -8,7 +8,8 @@ from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import Pose, rotate
-from ._base import AbstractCamera, check_resolution, cone
+from ._base import AbstractCamera, cone
+from ._intrinsics import assign_intrinsics
 
 
 class PerspectiveCamera(AbstractCamera):
@@ -16,12 +17,12 @@ class PerspectiveCamera(AbstractCamera):
 
     **Arguments:**
 
-    - `pose`: world from camera.
+    - `pose`: the transform world from camera.
     - `focal`: the focal length, in pixels.
-    - `width`, `height`: of the picture, in pixels; static.
-    - `principal_point`: where the optical axis meets the picture, in pixels; by default its
-      centre.
-    - `near`, `far`: the part of every ray that is looked at, in units of the optical axis.
+    - `width`, `height`: the size of the picture, in pixels; static.
+    - `principal_point`: the point at which the optical axis meets the picture, in pixels, `2`; by
+      default the picture's centre.
+    - `near`, `far`: the ends of every ray, in units of the optical axis.
     """
 
     pose: Any
@@ -43,12 +44,7 @@ class PerspectiveCamera(AbstractCamera):
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ):
-        check_resolution(width, height)
-        self.pose, self.width, self.height = pose, width, height
-        self.focal = as_float_leaf(focal)
-        centre = [width / 2, height / 2] if principal_point is None else principal_point
-        self.principal_point = as_float_leaf(centre)
-        self.near, self.far = as_float_leaf(near), as_float_leaf(far)
+        assign_intrinsics(self, pose, focal, (width, height), principal_point, (near, far))
 
     @staticmethod
     def look_at(
@@ -61,15 +57,15 @@ class PerspectiveCamera(AbstractCamera):
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ) -> "PerspectiveCamera":
-        """A camera at `eye` that looks at `target`.
+        """Makes a camera at `eye` that looks at `target`.
 
         **Arguments:**
 
-        - `eye`, `target`: two different points.
-        - `up`: what shall point upwards in the picture; not parallel to the view.
-        - `fov_x`: horizontal angle of view, in radians, between 0 and pi.
-        - `width`, `height`: in pixels.
-        - `near`, `far`: as in `PerspectiveCamera`.
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
+        - `fov_x`: the horizontal angle of view, in radians, between 0 and pi.
+        - `width`, `height`: the size of the picture, in pixels.
+        - `near`, `far`: the ends of every ray, in units of the optical axis.
 
         **Returns:**
 
@@ -89,6 +85,7 @@ class PerspectiveCamera(AbstractCamera):
         )
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
+        # docs/conventions.md, "Pixels": ((x - c_x) / f, -(y - c_y) / f, -1) in the camera's axes
         x, y = (pixel - self.principal_point) / self.focal
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
@@ -103,21 +100,8 @@ class PerspectiveCamera(AbstractCamera):
 
 
 def focal_from_fov(fov_x: ScalarLike, width: int) -> ScalarLike:
-    """The focal length of a picture with a given horizontal angle of view.
-
-    **Arguments:**
-
-    - `fov_x`: in radians.
-    - `width`: of the picture, in pixels.
-
-    **Returns:**
-
-    The focal length, in pixels.
-
-    **Errors:**
-
-    `ValueError` for an angle that is not between 0 and pi.
-    """
+    """Computes the focal length in pixels of a horizontal angle of view in radians."""
+    # f = (width / 2) / tan(fov / 2)
     if isinstance(fov_x, float | int):
         if not 0 < fov_x < math.pi:
             raise ValueError(f"`fov_x` must lie between 0 and pi radians; got {fov_x}.")

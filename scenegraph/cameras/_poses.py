@@ -11,15 +11,15 @@ from ._base import AbstractCamera
 
 
 def pose_matrix(camera: Any) -> Matrix4:
-    """Where a camera is and how it is turned.
+    """Returns a camera's pose as a matrix.
 
     **Arguments:**
 
-    - `camera`: has a leaf `pose`.
+    - `camera`: a camera with a leaf `pose`.
 
     **Returns:**
 
-    World from camera, 4x4.
+    The transform world from camera, `4 4`.
     """
     pose = unfreeze(camera).pose
     top = jnp.concatenate([pose.linear(), pose.offset()[:, None]], axis=1)
@@ -27,16 +27,6 @@ def pose_matrix(camera: Any) -> Matrix4:
 
 
 def cameras_at(camera: AbstractCamera, poses: np.ndarray) -> list[AbstractCamera]:
-    """A camera, put to other places.
-
-    **Arguments:**
-
-    - `camera`: gives the intrinsics; it has a leaf `pose`.
-    - `poses`: world from camera, `cameras 4 4`.
-
-    **Returns:**
-
-    A camera a pose.
-    """
+    """Copies a camera to poses `cameras 4 4`, world from camera."""
     bases = np.asarray(poses, np.float32)
     return [eqx.tree_at(lambda c: c.pose, camera, Pose(base)) for base in bases]

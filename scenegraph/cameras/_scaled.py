@@ -6,17 +6,17 @@ import jax
 from ._base import AbstractCamera
 
 
-# What cameras measure in pixels; `AbstractCamera` fixes the names.
+# The leaves that are in pixels; `AbstractCamera` fixes the names.
 _IN_PIXELS = ("focal", "principal_point")
 
 
 def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
-    """The same view with fewer or more pixels.
+    """Returns a camera with the same view and fewer or more pixels.
 
     **Arguments:**
 
-    - `camera`: of any kind.
-    - `factor`: of width and height, which are rounded to at least one pixel.
+    - `camera`: a camera of any kind.
+    - `factor`: the factor of width and height, which are rounded to at least one pixel.
 
     **Returns:**
 
@@ -24,14 +24,14 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
     **Errors:**
 
-    `TypeError` for a camera that measures nothing in pixels, nor holds one that does.
+    `TypeError` for a camera without leaves in pixels that does not hold one with them either.
     """
     size = (max(1, round(length * factor)) for length in (camera.width, camera.height))
     return _scaled(camera, factor).resized(*size)
 
 
 def _scaled(camera: AbstractCamera, factor: float) -> AbstractCamera:
-    """With leaves for other pixels, those of a camera inside it, too."""
+    """Scales the leaves that are in pixels, those of a camera inside it, too."""
     values = {field.name: getattr(camera, field.name) for field in dataclasses.fields(camera)}
     changes = {
         name: _scaled(value, factor)

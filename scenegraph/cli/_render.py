@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from ..cameras import AbstractCamera, read_camera_path, scale_resolution
-from ..images import Shown
+from ..images import Quantity
 from ..io import FileError
 from ..rendering import (
     Apart,
@@ -45,7 +45,7 @@ class Render:
     """How the camera moves: orbit, spiral, ellipse, interpolate, data (what LLFF data bring along),
     views (the cameras of --split), or a JSON file of cameras. By default data, or else orbit."""
 
-    show: tuple[Shown, ...] = ("rgb",)
+    show: tuple[Quantity, ...] = ("rgb",)
     """What each frame shows, side by side."""
 
     out: pathlib.Path | None = None

@@ -12,5 +12,5 @@ from ._volume import (
 
 # Internal: for other packages of the library, and for none of its users.
 from ._details import mean_normal, median_depth
-from ._layers import composite_among
-from ._listed import composite_listed, listed_details
+from ._layers import composite_with_layers
+from ._packed import composite_packed, packed_details

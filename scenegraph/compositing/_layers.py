@@ -10,32 +10,32 @@ from ._volume import interval_weights, optical_depths, transmittance
 
 
 def layer_weights(alpha: Float[Array, " layers"]) -> Float[Array, " layers"]:
-    """Each layer's share in the colour of a ray, were there nothing but layers.
+    """Computes each layer's share in the colour of a ray on which there are only layers.
 
     **Arguments:**
 
-    - `alpha`: opacities, from near to far.
+    - `alpha`: the layers' opacities, from near to far, `layers`.
 
     **Returns:**
 
-    `alpha * (product of 1 - alpha of the layers before it)`.
+    `alpha * (product of 1 - alpha of the layers before it)`, `layers`.
     """
     before = jnp.cumprod(1 - alpha[:-1])
     return alpha * jnp.concatenate([jnp.ones_like(alpha[:1]), before])
 
 
 def composite_layers(layers: Layers, ray: Ray) -> Radiance:
-    """What one ray sees of surfaces alone, before any background.
+    """Composites the layers of one ray, before any background.
 
     **Arguments:**
 
     - `layers`: sorted from near to far.
-    - `ray`: that sees them.
+    - `ray`: the ray.
 
     **Returns:**
 
     The radiance; its colour is premultiplied by opacity, its `weights` are those of the layers, and
-    its `edges` where they lie. It has normal and median depth if the layers have normals.
+    its `edges` the layers' `t`. It has normal and median depth if the layers have normals.
     """
     weights = layer_weights(layers.alpha)
     opacity = jnp.sum(weights)
@@ -52,28 +52,16 @@ def composite_layers(layers: Layers, ray: Ray) -> Radiance:
     )
 
 
-def composite_among(
+def composite_with_layers(
     medium: Medium, edges: Float[Array, " edges"], direction: Vector, layers: Layers
 ) -> Radiance:
-    """What one ray sees of a medium with layers in it, before any background.
-
-    A layer takes from everything behind it what it stops; an interval in which it lies is split
-    there, its density being the same in both parts.
-
-    **Arguments:**
-
-    - `medium`: density and colour of every interval.
-    - `edges`: of the intervals, in `t`.
-    - `direction`: of the ray, not normalised.
-    - `layers`: sorted from near to far.
-
-    **Returns:**
-
-    The radiance; its colour is premultiplied by opacity, its `weights` are those of the intervals.
-    It has normal and median depth if both medium and layers have normals.
-    """
+    """Composites a medium with layers in it along one ray, before any background."""
+    # docs/surfaces.md, "Layers". An interval in which a layer lies is split there; with p_jk the
+    # part of interval k before layer j, and stops_j = alpha_j prod_{i<j} (1 - alpha_i),
+    #   weight of layer j    = stops_j exp(-sum_k p_jk tau_k),
+    #   weight of interval k = w_k - sum_j stops_j T_k (exp(-p_jk tau_k) - exp(-tau_k)).
     depths = optical_depths(medium.density, edges, direction)
-    passed = _share_before(edges, layers.t)
+    passed = _fraction_before(edges, layers.t)
     stops = layer_weights(layers.alpha)
     before = transmittance(depths) * (1 - jnp.exp(-passed * depths))
     behind = interval_weights(depths) - before
@@ -101,25 +89,26 @@ def composite_among(
 def _median_among(
     depths: Float[Array, " samples"], edges: Float[Array, " edges"], layers: Layers
 ) -> Scalar:
-    """Where half of the opacity of intervals and layers together has been met."""
-    touched = layers.alpha > 0
-    # Layers that are not there count as behind everything.
-    last = jnp.max(jnp.where(touched, layers.t, edges[-1]), initial=edges[-1])
-    t = jnp.where(touched, layers.t, last)
+    """Finds the `t` at which half of the opacity of intervals and layers together is reached."""
+    # Layers without opacity count as behind everything.
+    visible = layers.alpha > 0
+    last = jnp.max(jnp.where(visible, layers.t, edges[-1]), initial=edges[-1])
+    t = jnp.where(visible, layers.t, last)
+    # The light that is left falls within intervals, and jumps at layers: both sides are listed.
     left = jnp.concatenate([jnp.ones_like(t, shape=1), jnp.cumprod(1 - layers.alpha)])
-    through = jnp.exp(-_share_before(edges, t) @ depths)
+    through = jnp.exp(-_fraction_before(edges, t) @ depths)
     passed = jnp.prod(jnp.where(t <= edges[:, None], 1 - layers.alpha, 1), axis=1)
     at_edges = passed * transmittance(jnp.concatenate([depths, jnp.zeros_like(depths, shape=1)]))
-    # The light that is left only falls: sorted apart, places and values still belong together.
+    # It never rises: sorted apart, places and values still belong together.
     still = jnp.sort(jnp.concatenate([at_edges, left[:-1] * through, left[1:] * through]))[::-1]
     places = jnp.sort(jnp.concatenate([edges, t, t]))
     return median_between(1 - still, places, edges[-1])
 
 
-def _share_before(
+def _fraction_before(
     edges: Float[Array, " edges"], t: Float[Array, " layers"]
 ) -> Float[Array, "layers edges-1"]:
-    """The part of every interval that lies before each layer."""
+    """Computes the part of every interval that lies before each layer."""
     start, length = edges[:-1], jnp.diff(edges)
     filled = length > 0
     share = (t[:, None] - start) / jnp.where(filled, length, 1)

@@ -1,4 +1,4 @@
-"""From densities to a colour, one ray at a time: a ladder of small functions."""
+"""Volume rendering of one ray, in small steps: optical depths, transmittance, weights, sums."""
 
 import jax.numpy as jnp
 
@@ -11,67 +11,70 @@ from ._details import mean_normal, median_depth
 def optical_depths(
     density: Float[Array, " samples"], edges: Float[Array, " samples+1"], direction: Vector
 ) -> Float[Array, " samples"]:
-    """How much each interval absorbs: density times its length in space.
+    """Computes the optical depth of each interval: density times length in space.
 
     **Arguments:**
 
-    - `density`: per unit length.
-    - `edges`: in `t`.
-    - `direction`: of the ray, not normalised.
+    - `density`: the intervals' densities, per unit length, `samples`.
+    - `edges`: the intervals' bin edges, in `t`, `samples+1`.
+    - `direction`: the ray's direction, not normalised, `3`.
 
     **Returns:**
 
-    `density * dt * |direction|`.
+    `density * dt * |direction|`, `samples`.
     """
     return density * (jnp.diff(edges) * safe_norm(direction))
 
 
 def transmittance(optical_depth: Float[Array, " samples"]) -> Float[Array, " samples"]:
-    """How much light from each interval's near end reaches the eye.
+    """Computes the part of the light from each interval's near end that reaches the eye.
 
     **Arguments:**
 
-    - `optical_depth`: of each interval.
+    - `optical_depth`: the intervals' optical depths, `samples`.
 
     **Returns:**
 
-    `exp(-sum of the optical depths before it)`; 1 for the first.
+    `exp(-sum of the optical depths before the interval)`, `samples`; 1 for the first.
     """
+    # T_i = exp(-sum_{j<i} tau_j)
     before = jnp.cumsum(optical_depth[:-1])
     return jnp.exp(-jnp.concatenate([jnp.zeros_like(before, shape=1), before]))
 
 
 def interval_weights(optical_depth: Float[Array, " samples"]) -> Float[Array, " samples"]:
-    """Each interval's share in the colour of the ray.
+    """Computes each interval's share in the colour of the ray.
 
     **Arguments:**
 
-    - `optical_depth`: of each interval.
+    - `optical_depth`: the intervals' optical depths, `samples`.
 
     **Returns:**
 
-    `(1 - exp(-optical depth)) * transmittance`; they sum to the opacity.
+    `(1 - exp(-optical depth)) * transmittance`, `samples`; the shares sum to the opacity.
 
     **Source:** Max (1995), equation 26; mip-NeRF (Barron et al. 2021), equation 3.
     """
+    # w_i = (1 - exp(-tau_i)) T_i
     return (1 - jnp.exp(-optical_depth)) * transmittance(optical_depth)
 
 
 def expected_depth(
     weights: Float[Array, " samples"], edges: Float[Array, " samples+1"], empty: Scalar
 ) -> Scalar:
-    """The weighted mean of the intervals' middles.
+    """Computes the weighted mean of the intervals' middles.
 
     **Arguments:**
 
-    - `weights`: of the intervals.
-    - `edges`: in `t`.
-    - `empty`: the depth of a ray on which nothing is.
+    - `weights`: the intervals' weights, `samples`.
+    - `edges`: the intervals' bin edges, in `t`, `samples+1`.
+    - `empty`: the depth of a ray on which nothing is, in `t`.
 
     **Returns:**
 
     A value of `t` between the first and the last edge.
     """
+    # sum_i w_i (t_i + t_{i+1}) / 2 / sum_i w_i
     opacity = jnp.sum(weights)
     mean = safe_divide(jnp.sum(weights * midpoints(edges)), opacity)
     return jnp.clip(jnp.where(opacity > 0, mean, empty), edges[0], edges[-1])
@@ -84,14 +87,14 @@ def composite(
     *,
     empty_depth_near: bool = False,
 ) -> Radiance:
-    """What one ray sees of a medium, before any background.
+    """Composites a medium along one ray, before any background.
 
     **Arguments:**
 
     - `medium`: density and colour of every interval.
-    - `edges`: of the intervals, in `t`.
-    - `direction`: of the ray, not normalised.
-    - `empty_depth_near`: whether a ray that meets nothing has the depth of its near end, as the
+    - `edges`: the intervals' bin edges, in `t`, `edges`.
+    - `direction`: the ray's direction, not normalised, `3`.
+    - `empty_depth_near`: if true, a ray that meets nothing has the depth of its near end, as the
       published mip-NeRF code computes it, instead of its far end. Keyword only argument.
 
     **Returns:**
@@ -117,9 +120,9 @@ def over(rgb: Color, alpha: Scalar, background: Color) -> Color:
 
     **Arguments:**
 
-    - `rgb`: premultiplied by `alpha`.
-    - `alpha`: opacity.
-    - `background`: the colour behind.
+    - `rgb`: the colour in front, premultiplied by `alpha`, `3`.
+    - `alpha`: the opacity of what is in front.
+    - `background`: the colour behind, `3`.
 
     **Returns:**
 

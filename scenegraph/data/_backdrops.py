@@ -92,17 +92,7 @@ class IgnoreAlpha(AbstractBackdrop):
 def put_over(
     rgba: Float[Array, "rays channels"], background: Float[Array, "*rays 3"]
 ) -> Float[Array, "rays 3"]:
-    """Straight RGBA over a colour; RGB stays as it is.
-
-    **Arguments:**
-
-    - `rgba`: with 3 or 4 channels.
-    - `background`: one colour, or one a ray.
-
-    **Returns:**
-
-    Opaque colours.
-    """
+    """Straight RGBA over a colour; RGB stays as it is."""
     if rgba.shape[1] == 3:
         return rgba
     alpha = rgba[:, 3:]

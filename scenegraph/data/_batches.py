@@ -35,14 +35,7 @@ class Batch(AbstractModule):
 
 
 class Drawn(AbstractModule):
-    """Pixels that were drawn for a batch.
-
-    **Arguments:**
-
-    - `frame`: the number of each pixel's picture.
-    - `place`: its column and row.
-    - `values`: what the pictures show there; with `Annealing`, in a square about each.
-    """
+    """Pixels that were drawn for a batch."""
 
     frame: Int[Array, " rays"]
     place: Int[Array, "rays 2"]

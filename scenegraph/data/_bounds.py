@@ -23,18 +23,7 @@ _QUORUM = 0.5
 
 
 def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """The point that the cameras' axes pass nearest to, in the least-squares sense.
-
-    **Arguments:**
-
-    - `positions`: of the cameras, `frames 3`.
-    - `directions`: of their axes, `frames 3`, of length one.
-
-    **Returns:**
-
-    The point. Axes that do not cross, as those of a single camera, are drawn weakly to a point
-    ahead of the cameras, as far away as these are apart (or one unit).
-    """
+    """The point that the cameras' axes pass nearest to, in the least-squares sense."""
     middle = positions.mean(axis=0)
     apart = float(np.linalg.norm(positions - middle, axis=1).max())
     ahead = middle + directions.mean(axis=0) * (apart or 1.0)
@@ -48,17 +37,7 @@ def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
 def depth_range(
     poses: np.ndarray, near: float | None = None, far: float | None = None
 ) -> tuple[float, float]:
-    """Generous limits for cameras that look at something between them.
-
-    **Arguments:**
-
-    - `poses`: world from camera, `frames 4 4`.
-    - `near`, `far`: what is known already.
-
-    **Returns:**
-
-    `(near, far)`.
-    """
+    """Generous limits for cameras that look at something between them."""
     centre = look_centre(poses[:, :3, 3], -poses[:, :3, 2])
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
     return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
@@ -91,18 +70,7 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find_empty(views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int) -> np.ndarray:
-    """Which cells of a box are empty in at least one picture: all but the visual hull.
-
-    **Arguments:**
-
-    - `views`: the pictures. Those without opacity empty nothing.
-    - `lower`, `upper`: corners of the box.
-    - `resolution`: cells along each axis.
-
-    **Returns:**
-
-    A boolean a cell, `resolution` to the third.
-    """
+    """Which cells of a box are empty in at least one picture: all but the visual hull."""
     shape = (resolution,) * 3
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return np.zeros(shape, bool)

@@ -92,18 +92,7 @@ def _beside(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def picture_name(split: str, index: int, level: int) -> str:
-    """Where a picture of the multiscale format lies.
-
-    **Arguments:**
-
-    - `split`: train, val or test.
-    - `index`: of the picture.
-    - `level`: how often it is halved.
-
-    **Returns:**
-
-    The path in the data folder.
-    """
+    """Where a picture of the multiscale format lies."""
     return f"images_{split}/{index:03d}_d{level}.png"
 
 

@@ -18,16 +18,7 @@ from ._views import Views
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A data format.
-
-    **Arguments:**
-
-    - `name`: as in messages.
-    - `marker`: a pattern; a folder with such a file has this format.
-    - `load`: its loader.
-    - `splits`: the names of the splits of a folder.
-    - `options`: keywords of the loader that the others do not have.
-    """
+    """A data format."""
 
     name: str
     marker: str
@@ -68,20 +59,7 @@ FORMATS = (
 
 
 def find_format(folder: str | os.PathLike) -> Format:
-    """The format of a data folder.
-
-    **Arguments:**
-
-    - `folder`: the data folder.
-
-    **Returns:**
-
-    The first format whose file is there.
-
-    **Errors:**
-
-    `FileError` for a folder without any; the message lists the files that were looked for.
-    """
+    """The format of a data folder."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise FileError(f"there is no folder {folder}; pass a data folder.")

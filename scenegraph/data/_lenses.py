@@ -36,43 +36,18 @@ _OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular", "orthographic", "rol
 
 
 class Lens(NamedTuple):
-    """One camera of a listing, without its place.
-
-    **Arguments:**
-
-    - `where`: the listing and the frame, for messages.
-    - `model`: one of `MODELS`.
-    - `numbers`: what the listing says.
-    """
+    """One camera of a listing, without its place."""
 
     where: str
     model: str
     numbers: dict[str, float]
 
     def coefficients(self) -> dict[str, float]:
-        """What bends, with zeros for what the listing does not say.
-
-        **Returns:**
-
-        The numbers by name.
-        """
+        """What bends, with zeros for what the listing does not say."""
         return {name: self.numbers.get(name, 0.0) for name in MODELS[self.model]}
 
     def pixels(self, width: int, height: int) -> np.ndarray:
-        """What is measured in pixels, for a picture of this size.
-
-        **Arguments:**
-
-        - `width`, `height`: of the picture as the listing means it.
-
-        **Returns:**
-
-        `(focal x, focal y, centre x, centre y)`; a panorama's focal lengths are pixels a radian.
-
-        **Errors:**
-
-        `FileError` if the listing says no focal length, or means a picture of another size.
-        """
+        """What is measured in pixels, for a picture of this size."""
         for name, size in {"w": width, "h": height}.items():
             if self.numbers.get(name, size) != size:
                 raise FileError(
@@ -98,22 +73,7 @@ class Lens(NamedTuple):
 
 
 def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Lens:
-    """The lens of one frame; what the frame says goes before what the whole listing says.
-
-    **Arguments:**
-
-    - `where`: the listing and the frame, for messages.
-    - `listing`: the whole.
-    - `frame`: of it.
-
-    **Returns:**
-
-    The lens.
-
-    **Errors:**
-
-    `FileError` that names the key of a number that cannot be, or that the model has not.
-    """
+    """The lens of one frame; what the frame says goes before what the whole listing says."""
     said = listing | frame
     for key in _OTHER_LENSES:
         if said.get(key) not in (None, False, 0, [0, 0, 0], [0, 0, 0, 0]):
@@ -177,20 +137,7 @@ def _check(lens: Lens) -> None:
 
 
 def camera_kind(lenses: list[Lens]) -> Kind:
-    """What kind of cameras can stand for all of these lenses.
-
-    **Arguments:**
-
-    - `lenses`: at least one.
-
-    **Returns:**
-
-    A class; the pinhole where no lens bends and pixels are square.
-
-    **Errors:**
-
-    `FileError` for lenses that no one kind can stand for.
-    """
+    """What kind of cameras can stand for all of these lenses."""
     kinds = [_WIDE.get(lens.model, OpenCVCamera) for lens in lenses]
     for lens, kind in zip(lenses, kinds, strict=True):
         if kind is not kinds[0]:
@@ -216,21 +163,7 @@ def make_cameras(
     size: tuple[int, int],
     limits: tuple[float, float],
 ) -> AbstractCamera:
-    """Cameras whose leaves have a leading axis.
-
-    **Arguments:**
-
-    - `kind`: from `camera_kind`.
-    - `lenses`: one a camera.
-    - `poses`: world from camera.
-    - `pixels`: from `Lens.pixels`, one row a camera.
-    - `size`: width and height that all of them are given.
-    - `limits`: near and far.
-
-    **Returns:**
-
-    The stacked camera.
-    """
+    """Cameras whose leaves have a leading axis."""
     focal = pixels[:, 0] if kind is PerspectiveCamera else pixels[:, :2]
     columns = {"focal": focal, "principal_point": pixels[:, 2:]}
     if kind in (OpenCVCamera, FisheyeCamera):

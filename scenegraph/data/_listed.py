@@ -10,12 +10,7 @@ from ._views import Views
 
 
 class Listed(AbstractPixelChoice):
-    """Pixels from a list: where all that there is to learn lies.
-
-    **Arguments:**
-
-    - `indices`: in the flat list of pixels; at least one.
-    """
+    """Pixels from a list: where all that there is to learn lies."""
 
     indices: Int[Array, " candidates"]
 
@@ -24,17 +19,7 @@ class Listed(AbstractPixelChoice):
 
 
 def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> Listed:
-    """The pixels whose rays pass through a box; the others see nothing but background.
-
-    **Arguments:**
-
-    - `views`: the pictures.
-    - `lower`, `upper`: corners of the box, in the world.
-
-    **Returns:**
-
-    The choice of pixels; all of them if no ray meets the box.
-    """
+    """The pixels whose rays pass through a box; the others see nothing but background."""
     corners = jnp.asarray(lower, jnp.float32), jnp.asarray(upper, jnp.float32)
     found, start = [], 0
     for frame in range(views.frames):

@@ -16,14 +16,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 
 class Frame(NamedTuple):
-    """One picture of a listing.
-
-    **Arguments:**
-
-    - `name`: as the listing has it.
-    - `picture`: its file.
-    - `pose`: world from camera, 4x4, float64.
-    """
+    """One picture of a listing."""
 
     name: str
     picture: pathlib.Path
@@ -31,20 +24,7 @@ class Frame(NamedTuple):
 
 
 def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
-    """Reads a `transforms_{split}.json`.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The horizontal angle of view in radians, and the frames.
-
-    **Errors:**
-
-    `FileError` that names the file and the frame.
-    """
+    """Reads a `transforms_{split}.json`."""
     listing = read_frames_listing(path)
     fov_x = listing.get("camera_angle_x")
     if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
@@ -54,20 +34,7 @@ def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
 
 
 def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
-    """Reads a JSON file with a list of frames; what they are is not checked.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    What it holds; `frames` is a list of at least one.
-
-    **Errors:**
-
-    `FileError` that names the file.
-    """
+    """Reads a JSON file with a list of frames; what they are is not checked."""
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent}; pass one with a {path.name}.")
     listing = read_json(path)
@@ -79,22 +46,7 @@ def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
 
 
 def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
-    """Picture and pose of one frame of a listing.
-
-    **Arguments:**
-
-    - `path`: of the listing.
-    - `index`: of the frame, for messages.
-    - `frame`: what the listing says.
-
-    **Returns:**
-
-    The frame.
-
-    **Errors:**
-
-    `FileError` that names the file and the frame.
-    """
+    """Picture and pose of one frame of a listing."""
     where = f"{path}: frame {index}"
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")
@@ -105,23 +57,7 @@ def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
 
 
 def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
-    """The file of a picture; only files inside the data folder are ever opened.
-
-    **Arguments:**
-
-    - `path`: of the listing.
-    - `where`: the listing and the frame, for messages.
-    - `name`: as the listing has it, relative to the listing's folder; without an ending it is a
-      PNG.
-
-    **Returns:**
-
-    The path.
-
-    **Errors:**
-
-    `FileError` for a name that leads out of the folder, or that no file can have.
-    """
+    """The file of a picture; only files inside the data folder are ever opened."""
     folder = path.parent.resolve()
     picture = folder / name
     if picture.suffix.lower() not in PICTURES:
@@ -143,26 +79,7 @@ def gather_pictures(
     memory_map: bool | None,
     one_size: bool = True,
 ) -> tuple[Pixels, Int[np.ndarray, "frames 2"]]:
-    """Reads pictures into one flat list, averaged over blocks.
-
-    **Arguments:**
-
-    - `files`: their paths.
-    - `factor`: pixels a side of the blocks; 1 for pictures as they are.
-    - `straight_alpha`: average colours without weighting them by opacity. Keyword only, as is all
-      that follows.
-    - `memory_map`, `one_size`: as for `gather_pixels`.
-
-    **Returns:**
-
-    The list, of bytes or of floating numbers between 0 and 1; and width and height of every
-    picture's file, which `factor` divides but for a rest that is cut off.
-
-    **Errors:**
-
-    `FileError` for a picture that is missing, damaged or unlike the first; `ValueError` for a
-    factor that leaves no pixel.
-    """
+    """Reads pictures into one flat list, averaged over blocks."""
 
     def shrunk(picture: np.ndarray) -> np.ndarray:
         if factor == 1:

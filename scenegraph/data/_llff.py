@@ -138,24 +138,7 @@ def llff_path(
     spherify: bool = False,
     published_radii: bool = False,
 ) -> list[AbstractCamera]:
-    """The cameras of the film that goes with an LLFF data set.
-
-    **Arguments:**
-
-    - `folder`: with `poses_bounds.npy`.
-    - `frames`: how many cameras.
-    - `downscale`, `near`, `far`, `ndc`, `spherify`, `published_radii`: as in `load_llff`. Keyword
-      only.
-
-    **Returns:**
-
-    Cameras along `llff_spiral`; with `spherify`, along `spherified_circle`, whose last camera is
-    its first again with `published_radii`.
-
-    **Errors:**
-
-    `FileError` for a file that is missing or malformed; `ValueError` for fewer than one frame.
-    """
+    """The cameras of the film that goes with an LLFF data set."""
     scene = _read_scene(pathlib.Path(folder) / LLFF_LISTING, spherify)
     if spherify:
         poses = spherified_circle(scene.poses, frames, closed=published_radii)

@@ -106,20 +106,7 @@ def _each(
 
 
 def multiscale_splits(path: pathlib.Path) -> tuple[str, ...]:
-    """The splits that a listing has.
-
-    **Arguments:**
-
-    - `path`: of the `metadata.json`.
-
-    **Returns:**
-
-    Their names.
-
-    **Errors:**
-
-    `FileError` for a file that is not such a listing.
-    """
+    """The splits that a listing has."""
     listing = read_json(path)
     if not isinstance(listing, dict):
         raise FileError(f"{path} must hold an object with a split `train`.")

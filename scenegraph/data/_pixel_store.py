@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, UInt8
-from ..io import FileError, MappedArray, open_mapped, require_room, write_mapped
+from ..io import FileError, MappedArray, open_mapped, require_space, write_mapped
 
 
 # Pictures take up to this part of the free memory, of the host's and of each device's; larger
@@ -43,27 +43,7 @@ def gather_pixels(
     memory_map: bool | None = None,
     one_size: bool = True,
 ) -> tuple[Pixels, list[Shape]]:
-    """Reads pictures into one flat list.
-
-    **Arguments:**
-
-    - `files`: of the pictures.
-    - `read`: makes the picture of a number, as `height width channels`.
-    - `change`: makes the pixels of a picture that was read, such as fewer.
-    - `settings`: what else the pixels depend on. Keyword only, as is all that follows.
-    - `memory_map`: whether the list is a file in the cache folder, made once; by default if it
-      would take more than a quarter of the memory that is free.
-    - `one_size`: whether pictures of different sizes are refused, and not only such of different
-      channels.
-
-    **Returns:**
-
-    The list, and the shape of every picture as it was read.
-
-    **Errors:**
-
-    `FileError` for a picture that is missing, damaged or unlike the first.
-    """
+    """Reads pictures into one flat list."""
     first = read(0)
     begin = _Read(first.shape, change(first))
     size = begin.pixels.nbytes * len(files)
@@ -90,12 +70,7 @@ def gather_pixels(
 
 
 def free_memory() -> float:
-    """How much memory the pictures may share with all else.
-
-    **Returns:**
-
-    Bytes that are free, of the host or of a device, whichever has less; infinite if nobody knows.
-    """
+    """How much memory the pictures may share with all else."""
     stats = jax.local_devices()[0].memory_stats() or {}
     on_device = stats.get("bytes_limit", np.inf) - stats.get("bytes_in_use", 0)
     return float(min(on_device, _free_on_host()))
@@ -119,7 +94,7 @@ def _in_file(
     with _alone(folder / f"{name}.lock"):
         found = open_mapped(path)
         if found is None:
-            require_room(folder, size)
+            require_space(folder, size)
             about = {"shapes": []}
             found = write_mapped(path, _blocks(len(files), read, about["shapes"]), about), about
             _forget_others(folder, name, path)
@@ -141,12 +116,7 @@ def _rows(pixels: np.ndarray) -> np.ndarray:
 
 
 def cache_folder() -> pathlib.Path:
-    """Where files are kept that can be made again.
-
-    **Returns:**
-
-    What `SCENEGRAPH_CACHE` names, or a folder in the user's cache.
-    """
+    """Where files are kept that can be made again."""
     if named := os.environ.get("SCENEGRAPH_CACHE"):
         return pathlib.Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"

@@ -13,14 +13,7 @@ from ..io import MappedArray
 
 
 class Places(NamedTuple):
-    """Pixels that are still to be read.
-
-    **Arguments:**
-
-    - `frame`: the number of each pixel's picture.
-    - `place`: its column and row.
-    - `rows`: what is to be read of the file for it.
-    """
+    """Pixels that are still to be read."""
 
     frame: Int[np.ndarray, " rays"]
     place: Int[np.ndarray, "rays 2"]
@@ -31,10 +24,6 @@ class PixelReader:
     """Draws the same pixels as batches in memory do, bit for bit.
 
     The draw is computed by JAX on the host's CPU; there it may count in 64 bits.
-
-    **Arguments:**
-
-    - `batches`: `RayBatches` whose pixels are in a file.
     """
 
     def __init__(self, batches: Any):
@@ -51,16 +40,7 @@ class PixelReader:
         self._starts = np.cumsum(pixels) - pixels
 
     def draw(self, seed: int, step: int) -> Places:
-        """The pixels of one step.
-
-        **Arguments:**
-
-        - `seed`, `step`: as for `RayBatches.batch`.
-
-        **Returns:**
-
-        Where they are.
-        """
+        """The pixels of one step."""
         with jax.default_device(self._cpu), jax.enable_x64(len(self.file) >= 2**31):
             drawn = _indices(self._batches, np.asarray(seed, np.uint32), np.asarray(step, np.int32))
         indices = np.asarray(drawn).astype(np.int64)
@@ -80,13 +60,7 @@ def _indices(batches: Any, seed: Any, step: Any) -> Array:
 
 
 class Loader:
-    """A thread that prepares what the next steps need while the devices work on this one.
-
-    **Arguments:**
-
-    - `prepare`: called with the number of a step.
-    - `ahead`: how many steps it may be ahead.
-    """
+    """A thread that prepares what the next steps need while the devices work on this one."""
 
     def __init__(self, prepare: Callable[[int], PyTree], ahead: int = 3):
         self._prepare, self._ahead = prepare, ahead
@@ -94,16 +68,7 @@ class Loader:
         self._coming: dict[int, Future] = {}
 
     def __call__(self, number: int) -> PyTree:
-        """What was prepared for one step.
-
-        **Arguments:**
-
-        - `number`: of the step.
-
-        **Returns:**
-
-        What `prepare` returned; it waits for that, and raises what that raised.
-        """
+        """What was prepared for one step."""
         for coming in range(number, number + self._ahead + 1):
             if coming not in self._coming:
                 self._coming[coming] = self._pool.submit(self._prepare, coming)

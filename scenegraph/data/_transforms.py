@@ -106,35 +106,13 @@ def load_transforms(
 
 
 def transforms_path(folder: str | os.PathLike) -> pathlib.Path:
-    """The listing of a data folder.
-
-    **Arguments:**
-
-    - `folder`: with `transforms.json`; or the path of a JSON file of another name.
-
-    **Returns:**
-
-    The path.
-    """
+    """The listing of a data folder."""
     path = pathlib.Path(folder)
     return path if path.suffix == ".json" else path / TRANSFORMS_LISTING
 
 
 def transforms_splits(folder: str | os.PathLike) -> tuple[str, ...]:
-    """The splits that a data set has.
-
-    **Arguments:**
-
-    - `folder`: as in `load_transforms`.
-
-    **Returns:**
-
-    Their names: those that the file lists, else `train`, `val` and `test`.
-
-    **Errors:**
-
-    `FileError` for a file that is not such a listing.
-    """
+    """The splits that a data set has."""
     keys = _split_keys(read_frames_listing(transforms_path(folder)))
     return tuple(key.removesuffix(_NAMES) for key in keys) or _SPLITS
 

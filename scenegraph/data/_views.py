@@ -289,21 +289,7 @@ def _gather(cameras: list) -> AbstractCamera | CamerasInScene:
 
 
 def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
-    """One camera whose leaves have a leading axis.
-
-    **Arguments:**
-
-    - `cameras`: of one kind; the sizes of their pictures may differ.
-
-    **Returns:**
-
-    The stacked camera, with the size of the first.
-
-    **Errors:**
-
-    `ValueError` for cameras of different kinds, and for such of different sizes whose rays depend
-    on the size.
-    """
+    """One camera whose leaves have a leading axis."""
     size = cameras[0].width, cameras[0].height
     alike = [camera.resized(*size) for camera in cameras]
     if len({jax.tree.structure(camera) for camera in alike}) > 1:

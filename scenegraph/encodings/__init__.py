@@ -1,4 +1,4 @@
-"""Positions, Gaussians and directions to features: sines, grids, spherical harmonics."""
+"""Encodings of positions, Gaussians and directions: sines, grids, spherical harmonics."""
 
 from ._grid import Grid as Grid
 from ._positional import (

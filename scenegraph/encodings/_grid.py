@@ -7,29 +7,29 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, RandomKey, Vector
 from ..numerics import as_float_leaf, safe_sqrt
 from ..rays import AbstractGaussian
-from ._lattice import points_of, rows_of, simplex
+from ._lattice import count_points, simplex_weights, table_rows
 from ._positional import AbstractEncoding
 
 
 _INITIAL = 0.1
-# A longer table has some rows to spare, so that many devices can have equal parts of it.
+# A longer table is padded to a multiple of `_PARTS` rows, so that devices can have equal parts.
 _LONG, _PARTS = 2**20, 2**8
 
 
 class Grid(AbstractEncoding):
     """Features at the points of several lattices over the cube from -1 to 1, coarse to fine.
 
-    A level has a row of features for each of its points as long as there is room; a finer one
-    shares rows by a hash. With enough `capacity` the grid is dense, with little it is a hash grid.
-    Levels that are finer than the sample's Gaussian fade. Outside the cube, the nearest place in it
-    counts.
+    A level has a row of features for each of its points, up to `capacity` rows; a finer level
+    shares rows by a hash. With a large `capacity` the grid is dense, with a small one it is a hash
+    grid. Levels that are finer than the sample's Gaussian fade. Outside the cube, the nearest place
+    in it counts.
 
     **Arguments:**
 
-    - `resolutions`: cells along each axis, level by level.
-    - `features`: numbers a point.
-    - `capacity`: most rows of a level; a power of two.
-    - `key`: for the first features. Keyword only argument.
+    - `resolutions`: the number of cells along each axis, level by level.
+    - `features`: the number of features of a point.
+    - `capacity`: the largest number of rows of a level, a power of two.
+    - `key`: the key of the initial features. Keyword only argument.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives"; for the fading Barron et
     al. 2023, "Zip-NeRF", equation 5.
@@ -72,39 +72,36 @@ class Grid(AbstractEncoding):
         return len(self.resolutions) * self.table.shape[1]
 
     def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        # Level l: erf(cell_l / (sqrt(8) sigma)) sum_c w_lc f_lc (Zip-NeRF, equation 5), with sigma
+        # the root mean square spread of the Gaussian; a point (sigma -> 0) keeps all of it.
         weights, rows = self.corners(gaussian.mean)
-        shares = weights * self._kept(gaussian)[:, None]
-        return jnp.einsum("lc,lcf->lf", shares, self.table[rows]).reshape(-1)
+        cells = 2 / jnp.asarray(self.resolutions, gaussian.mean.dtype)
+        sigma = safe_sqrt(jnp.sum(gaussian.variance()) / 3)
+        kept = jax.scipy.special.erf(cells / (8**0.5 * jnp.maximum(sigma, 1e-3 * cells)))
+        return jnp.einsum("lc,lcf->lf", weights * kept[:, None], self.table[rows]).reshape(-1)
 
     def corners(self, point: Vector) -> tuple[Float[Array, "levels 4"], Int[Array, "levels 4"]]:
-        """The lattice points about a place.
+        """Finds the lattice points about a place.
 
         **Arguments:**
 
-        - `point`: between -1 and 1; further out, the nearest place there counts.
+        - `point`: the place, between -1 and 1, `3`; further out, the nearest place there counts.
 
         **Returns:**
 
-        `(weights, rows)`: of each level's four points, which sum to one, and where in the table
-        their features are.
+        `(weights, rows)`: the weights of each level's four points, which sum to one, and the rows
+        of the table that hold the points' features, `levels 4` each.
         """
         found, start = [], 0
         for resolution, size in zip(self.resolutions, self._sizes(), strict=True):
             place = (jnp.clip(point, -1, 1) + 1) * (resolution / 2)
             cell = jnp.clip(jnp.floor(place), 0, resolution - 1)
-            weights, corners = simplex(place - cell)
+            weights, corners = simplex_weights(place - cell)
             points = cell.astype(jnp.int32) + corners
-            found.append((weights, start + rows_of(points, resolution, self.capacity)))
+            found.append((weights, start + table_rows(points, resolution, self.capacity)))
             start += size
         weights, rows = zip(*found, strict=True)
         return jnp.stack(weights), jnp.stack(rows)
 
     def _sizes(self) -> list[int]:
-        return [min(points_of(resolution), self.capacity) for resolution in self.resolutions]
-
-    def _kept(self, gaussian: AbstractGaussian) -> Float[Array, " levels"]:
-        """How much of each level is left after the Gaussian has blurred it."""
-        cells = 2 / jnp.asarray(self.resolutions, gaussian.mean.dtype)
-        spread = safe_sqrt(jnp.sum(gaussian.variance()) / 3)
-        # Of a point, and of a spread that is next to it, everything is left.
-        return jax.scipy.special.erf(cells / (8**0.5 * jnp.maximum(spread, 1e-3 * cells)))
+        return [min(count_points(resolution), self.capacity) for resolution in self.resolutions]

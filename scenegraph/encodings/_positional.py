@@ -14,7 +14,7 @@ class AbstractEncoding(AbstractModule):
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """How many features there are."""
+        """The number of features."""
 
     @abc.abstractmethod
     def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
@@ -22,11 +22,11 @@ class AbstractEncoding(AbstractModule):
 
         **Arguments:**
 
-        - `gaussian`: where the sample looks.
+        - `gaussian`: the sample's Gaussian.
 
         **Returns:**
 
-        The features.
+        The features, `size` of them.
         """
 
 
@@ -38,7 +38,7 @@ class IntegratedPositional(AbstractEncoding):
 
     **Arguments:**
 
-    - `min_degree`, `max_degree`: frequencies are `2**degree`, the last one excluded.
+    - `min_degree`, `max_degree`: the degrees, the last one excluded; frequencies are `2**degree`.
 
     **Source:** mip-NeRF (Barron et al. 2021), equations 13 and 14.
     """
@@ -51,6 +51,7 @@ class IntegratedPositional(AbstractEncoding):
         return 6 * (self.max_degree - self.min_degree)
 
     def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        # E[sin(2^l x)] = exp(-4^l var / 2) sin(2^l mean), likewise the cosine
         sines, cosines = octaves(gaussian.mean, self.min_degree, self.max_degree)
         scales = _scales(self.min_degree, self.max_degree, sines.dtype)
         damping = jnp.exp(-0.5 * (scales**2)[:, None] * gaussian.variance())
@@ -62,9 +63,9 @@ class Positional(AbstractEncoding):
 
     **Arguments:**
 
-    - `min_degree`, `max_degree`: frequencies are `2**degree`, the last one excluded.
-    - `identity`: whether the position itself comes first.
-    - `wrap`: whether angles beyond +-100 pi are reduced as `safe_sin` does, which is how the
+    - `min_degree`, `max_degree`: the degrees, the last one excluded; frequencies are `2**degree`.
+    - `identity`: if true, the position itself comes first.
+    - `wrap`: if true, angles beyond +-100 pi are reduced as `safe_sin` does, which is how the
       published mip-NeRF code encodes when its integration is switched off.
 
     **Source:** NeRF (Mildenhall et al. 2020), equation 4, without the factor pi.
@@ -87,12 +88,13 @@ class Positional(AbstractEncoding):
 
         **Arguments:**
 
-        - `x`: the point.
+        - `x`: the point or direction, `3`.
 
         **Returns:**
 
-        The features.
+        The features, `size` of them.
         """
+        # (sin(2^l x), sin(2^l x + pi/2)): cosines are sines a quarter of a turn on
         scales = _scales(self.min_degree, self.max_degree, x.dtype)
         angles = (scales[:, None] * x).reshape(-1)
         sine = safe_sin if self.wrap else jnp.sin

@@ -6,11 +6,11 @@ from ..numerics import AbstractModule, safe_normalise
 
 
 class SphericalHarmonics(AbstractModule):
-    """Real spherical harmonics of a direction: smooth features of where a ray goes.
+    """Real spherical harmonics of a direction: smooth features for view-dependent colour.
 
     **Arguments:**
 
-    - `degree`: how many bands, 1 to 4; `degree ** 2` features.
+    - `degree`: the number of bands, 1 to 4; there are `degree ** 2` features.
 
     **Source:** Sloan 2008, "Stupid spherical harmonics (SH) tricks", appendix A2.
     """
@@ -23,23 +23,27 @@ class SphericalHarmonics(AbstractModule):
 
     @property
     def size(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return self.degree**2
 
     def __call__(self, direction: Vector) -> Float[Array, " features"]:
-        """The features of one direction.
+        """Encodes one direction.
 
         **Arguments:**
 
-        - `direction`: of any length but zero.
+        - `direction`: the direction, of any length but zero, `3`.
 
         **Returns:**
 
-        Band by band, each from order `-band` to `band`; orthonormal over the sphere.
+        The features, `degree**2` of them, band by band, each from order `-band` to `band`;
+        orthonormal over the sphere.
         """
         x, y, z = safe_normalise(direction)
         xx, yy, zz = x * x, y * y, z * z
         one = jnp.ones_like(x)
+        # Factors of the polynomials, band by band: 1/2 sqrt(1/pi); sqrt(3/(4 pi)); 1/2 sqrt(15/pi),
+        # 1/4 sqrt(5/pi), 1/4 sqrt(15/pi); 1/4 sqrt(35/(2 pi)), 1/2 sqrt(105/pi), 1/4 sqrt(21/(2
+        # pi)), 1/4 sqrt(7/pi), 1/4 sqrt(105/pi).
         bands = [
             [0.28209479177387814 * one],
             [-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x],

@@ -16,4 +16,4 @@ from ._color_maps import color_map
 from ._error_panels import ERROR_MAP, error_panels, ERROR_SCALE
 from ._image import srgb_numbers
 from ._published import published_suite
-from ._shown import depth_limits, Shown, shown_as
+from ._visualise import depth_limits, Quantity, visualise

@@ -8,14 +8,15 @@ def linear_to_srgb(linear: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
     **Arguments:**
 
-    - `linear`: any shape; values above 1 are encoded by the same curve.
+    - `linear`: linear light, any shape; values above 1 are encoded by the same curve.
 
     **Returns:**
 
-    The encoded numbers.
+    The sRGB numbers, of the same shape.
 
     **Source:** IEC 61966-2-1.
     """
+    # 12.92 L up to 0.0031308, above it 1.055 L^(1/2.4) - 0.055
     epsilon = jnp.finfo(jnp.float32).eps
     low = 323 / 25 * linear
     high = (211 * jnp.maximum(epsilon, linear) ** (5 / 12) - 11) / 200
@@ -27,14 +28,15 @@ def srgb_to_linear(srgb: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
     **Arguments:**
 
-    - `srgb`: any shape.
+    - `srgb`: sRGB numbers, any shape.
 
     **Returns:**
 
-    Linear light.
+    Linear light, of the same shape.
 
     **Source:** IEC 61966-2-1.
     """
+    # V / 12.92 up to 0.04045, above it ((V + 0.055) / 1.055)^2.4
     epsilon = jnp.finfo(jnp.float32).eps
     low = 25 / 323 * srgb
     high = jnp.maximum(epsilon, (200 * srgb + 11) / 211) ** (12 / 5)

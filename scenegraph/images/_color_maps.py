@@ -4,22 +4,8 @@ import numpy as np
 
 
 def color_map(values: np.ndarray, name: str) -> np.ndarray:
-    """Numbers as colours of one of matplotlib's colour maps.
-
-    **Arguments:**
-
-    - `values`: any shape; 0 gets the map's first colour, 1 and more its last.
-    - `name`: of the map; `magma`, `viridis` and `cividis` are perceptual: equal steps look equal.
-
-    **Returns:**
-
-    A uint8 array with one more axis, of red, green and blue; what is not a number is grey.
-
-    **Errors:**
-
-    `ValueError` for an unknown name, with the nearest.
-    """
-    # Here and not above: a plain import of the library does not load it.
+    """Colours numbers from 0 to 1 by one of matplotlib's maps, as uint8; grey where not finite."""
+    # Imported here and not above: a plain import of the library does not load it.
     from matplotlib import colormaps
 
     if name not in colormaps:

@@ -14,22 +14,11 @@ _LINE, _CAPTION = 4, 18
 
 
 def error_panels(image: Image, truth: Image) -> np.ndarray:
-    """A picture, the truth and the error in a row, with captions and the scale of the colours.
-
-    The error is the absolute difference of sRGB numbers, averaged over channels, in the colours of
-    `magma` from 0 to 0.1 and more.
-
-    **Arguments:**
-
-    - `image`: rendered.
-    - `truth`: of the same size.
-
-    **Returns:**
-
-    A numpy array `height width 3` of uint8; every pixel of a small picture fills a square.
-    """
+    """Puts a picture, the truth and their error in a row, with captions, as uint8."""
+    # error = mean over channels of |srgb - srgb_truth|, in the colours of the map from 0 to 0.1
     difference = np.asarray(srgb_numbers(image)) - np.asarray(srgb_numbers(truth))
     errors = color_map(np.mean(np.abs(difference), axis=2) / ERROR_SCALE, ERROR_MAP)
+    # Every pixel of a small picture fills a square of `zoom` pixels.
     zoom = -(-_LEAST_PIXELS // min(image.width, image.height, _LEAST_PIXELS))
     panels = [
         _panel(as_bytes(image), zoom, "rendered"),
@@ -42,7 +31,7 @@ def error_panels(image: Image, truth: Image) -> np.ndarray:
 
 
 def _panel(pixels: np.ndarray, zoom: int, caption: str, *, scale: str | None = None) -> np.ndarray:
-    """A picture over its caption, and over a bar of the map's colours if it has a scale."""
+    """Puts a picture over its caption, and over a bar of the map's colours if it has a scale."""
     large = pixels.repeat(zoom, axis=0).repeat(zoom, axis=1)
     width, half = large.shape[1], large.shape[1] // 2
     strip = PillowImage.new("RGB", (width, _CAPTION), "white")

@@ -11,32 +11,32 @@ from ._color import linear_to_srgb, srgb_to_linear
 
 
 class AbstractColorSpace(AbstractModule):
-    """Which numbers stand for which light."""
+    """A map between numbers and the light that they stand for."""
 
     @abc.abstractmethod
     def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Light that the numbers stand for.
+        """Converts numbers to the light that they stand for.
 
         **Arguments:**
 
-        - `rgb`: numbers in this space.
+        - `rgb`: numbers in this space, `*batch 3`.
 
         **Returns:**
 
-        Linear light.
+        Linear light, `*batch 3`.
         """
 
     @abc.abstractmethod
     def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Numbers that stand for the light.
+        """Converts light to the numbers that stand for it.
 
         **Arguments:**
 
-        - `rgb`: linear light.
+        - `rgb`: linear light, `*batch 3`.
 
         **Returns:**
 
-        Numbers in this space.
+        Numbers in this space, `*batch 3`.
         """
 
 
@@ -61,18 +61,20 @@ class Linear(AbstractColorSpace):
 
 
 class Image(AbstractModule):
-    """A picture and what else a camera can tell.
+    """A picture: colours and, if they are known, opacity, depth and normals.
 
     **Arguments:**
 
-    - `rgb`: the colours, the background included; row 0 is the top.
-    - `alpha`: opacity of what is in front of the background; `None` if not known.
-    - `depth`: `t` along each pixel's ray (for a perspective camera: distance along its axis);
-      `None` if not known.
-    - `space`: which numbers `rgb` holds.
-    - `normal`: the direction in which what is seen is turned, of length one, in the world; zero
-      where nothing is; `None` if not asked for.
-    - `median_depth`: the `t` at which half of the opacity has been met; `None` if not asked for.
+    - `rgb`: the colours, the background included, `height width 3`; row 0 is the top.
+    - `alpha`: the opacity of what is in front of the background, `height width`; `None` if not
+      known.
+    - `depth`: the mean `t` along each pixel's ray (for a perspective camera: distance along its
+      axis), `height width`; `None` if not known.
+    - `space`: the colour space of `rgb`.
+    - `normal`: the mean surface normal, of length one, in the world, `height width 3`; zero where
+      nothing is; `None` if not requested.
+    - `median_depth`: the `t` at which half of the opacity is reached, `height width`; `None` if
+      not requested.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
@@ -84,21 +86,21 @@ class Image(AbstractModule):
 
     @property
     def height(self) -> int:
-        """In pixels."""
+        """The number of rows."""
         return self.rgb.shape[0]
 
     @property
     def width(self) -> int:
-        """In pixels."""
+        """The number of columns."""
         return self.rgb.shape[1]
 
 
 def side_by_side(images: Sequence[Image]) -> np.ndarray:
-    """The bytes of several pictures of one height in a row, grey lines between them.
+    """Puts several pictures of one height in a row, grey lines between them.
 
     **Arguments:**
 
-    - `images`: from left to right.
+    - `images`: the pictures, from left to right.
 
     **Returns:**
 
@@ -110,11 +112,11 @@ def side_by_side(images: Sequence[Image]) -> np.ndarray:
 
 
 def as_bytes(image: Image) -> np.ndarray:
-    """What a picture file holds: sRGB numbers, clipped and rounded to 8 bits.
+    """Converts a picture to what a file holds: sRGB numbers, clipped and rounded to 8 bits.
 
     **Arguments:**
 
-    - `image`: in any colour space.
+    - `image`: the picture, in any colour space.
 
     **Returns:**
 
@@ -124,16 +126,7 @@ def as_bytes(image: Image) -> np.ndarray:
 
 
 def srgb_numbers(image: Image) -> Float[Array, "height width 3"]:
-    """A picture's colours as sRGB numbers, neither clipped nor rounded.
-
-    **Arguments:**
-
-    - `image`: in any colour space.
-
-    **Returns:**
-
-    The numbers: 0 is black, 1 is white.
-    """
+    """Converts a picture's colours to sRGB numbers, neither clipped nor rounded."""
     if isinstance(image.space, SRGB):
         return image.rgb
     return SRGB().from_linear(image.space.to_linear(image.rgb))

@@ -9,11 +9,11 @@ def shrink(rgba: np.ndarray, factor: int, *, straight_alpha: bool = False) -> np
 
     **Arguments:**
 
-    - `rgba`: `height width channels`, floating; the fourth channel, if any, is opacity and the
-      colours are not multiplied by it.
-    - `factor`: at least 1.
-    - `straight_alpha`: average colours without weighting them, as the published mip-NeRF code
-      does. Keyword only argument.
+    - `rgba`: the pixels, `height width channels`, floating; the fourth channel, if any, is opacity
+      and the colours are not multiplied by it.
+    - `factor`: the side of the blocks, at least 1 pixel.
+    - `straight_alpha`: if true, colours are averaged without weights, as the published mip-NeRF
+      code does. Keyword only argument.
 
     **Returns:**
 
@@ -31,6 +31,7 @@ def shrink(rgba: np.ndarray, factor: int, *, straight_alpha: bool = False) -> np
     blocks = blocks.reshape(rows, factor, columns, factor, channels)
     if straight_alpha or channels < 4:
         return blocks.mean(axis=(1, 3), dtype=np.float32)
+    # color = mean(alpha color) / mean(alpha)
     alpha = blocks[..., 3:]
     opacity = alpha.mean(axis=(1, 3))
     color = (blocks[..., :3] * alpha).mean(axis=(1, 3)) / np.maximum(opacity, 1e-12)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
-from ..compositing import composite, composite_among
+from ..compositing import composite, composite_with_layers
 from ..numerics import safe_divide
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..samplers import (
@@ -143,7 +143,7 @@ class Hierarchical(AbstractMediaIntegrator):
         layers: Layers | None,
     ) -> Radiance:
         if layers is not None:
-            return composite_among(medium, edges, direction, layers)
+            return composite_with_layers(medium, edges, direction, layers)
         return composite(medium, edges, direction, empty_depth_near=self.empty_depth_near)
 
     def _sections(self, ray: Ray, edges: Float[Array, " edges"]) -> Section:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
-from ..compositing import composite_among, composite_listed, listed_details
+from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..numerics import AbstractModule, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import FlatScene
@@ -95,7 +95,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         if layers is None:
             radiance = self._composite(medium, packed, march, rays, spans)
         else:
-            radiance = self._composite_among(medium, packed, march, rays, layers)
+            radiance = self._composite_with_layers(medium, packed, march, rays, layers)
         overflow = packed.missing if layers is None else packed.missing + layers.overflow
         return (dataclasses.replace(radiance, overflow=overflow, asked=packed.requested),)
 
@@ -145,12 +145,12 @@ class OccupancyMarch(AbstractMediaIntegrator):
         # Optical depth of a step: density dt |direction|; none at unused entries.
         depth = jnp.where(packed.valid, medium.density * (parts.far - parts.near) * lengths, 0)
         middles, most = (parts.near + parts.far) / 2, self.candidates
-        radiance = composite_listed(medium, depth, middles, packed.ray, spans, most=most)
+        radiance = composite_packed(medium, depth, middles, packed.ray, spans, most=most)
         if medium.normal is None:
             return radiance
-        return listed_details(radiance, medium.normal, depth, parts, packed.ray, most=most)
+        return packed_details(radiance, medium.normal, depth, parts, packed.ray, most=most)
 
-    def _composite_among(
+    def _composite_with_layers(
         self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, layers: Layers
     ) -> Radiance:
         """Composites a row of steps for every ray, empty where nothing was sampled."""
@@ -163,7 +163,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
         edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
         rows = jax.tree.map(unpack, medium)
-        return jax.vmap(composite_among)(rows, edges, rays.direction, layers)
+        return jax.vmap(composite_with_layers)(rows, edges, rays.direction, layers)
 
 
 def _parts(packed: PackedSteps, march: March) -> Span:

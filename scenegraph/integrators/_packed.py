@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int
-from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, spread
+from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, ragged_items
 
 
 class PackedSteps(AbstractModule):
@@ -31,6 +31,6 @@ def pack_steps(occupied: Bool[Array, "rays steps"], length: int) -> PackedSteps:
     words = jax.vmap(pack_bits)(occupied)
     requested = jnp.sum(count_bits(words), axis=1)
     kept = jnp.where(jnp.cumsum(requested) <= length, requested, 0)
-    ray, rank, valid = spread(kept, length)
+    ray, rank, valid = ragged_items(kept, length)
     step = jnp.where(valid, jax.vmap(nth_bit)(words[ray], rank), occupied.shape[1] - 1)
     return PackedSteps(ray, step, valid, requested, requested - kept)

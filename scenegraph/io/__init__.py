@@ -1,4 +1,4 @@
-"""Bytes to numpy and back; everything that reads an untrusted file."""
+"""Files to NumPy arrays and back; everything that reads an untrusted file."""
 
 from ._colmap import (
     ColmapCamera as ColmapCamera,
@@ -21,7 +21,7 @@ from ._atomic import PART, replace_file
 from ._extras import import_extra
 from ._float_pictures import require_exr, write_exr, write_float_picture
 from ._json import append_json, read_json, write_json
-from ._mapped import MappedArray, open_mapped, require_room, write_mapped
+from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import require_video
 from ._ply import write_points
 from ._poses import are_usable, as_number, as_pose, LARGEST

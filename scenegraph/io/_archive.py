@@ -23,18 +23,7 @@ _DIGEST = "sha256"
 def write_archive(
     path: str | os.PathLike, header: dict[str, Any], arrays: list[np.ndarray]
 ) -> None:
-    """Writes arrays and a header: beside the file first, then renamed.
-
-    **Arguments:**
-
-    - `path`: of the file; its folder exists.
-    - `header`: what JSON can hold.
-    - `arrays`: of any shape; no objects.
-
-    **Errors:**
-
-    `OSError` where there is no room or no right to write; the file is then as it was.
-    """
+    """Writes arrays and a JSON header in place of what was there, all or nothing."""
     text = json.dumps({"digest": _DIGEST, **header}).encode()
     replace_file(path, lambda file: _write(file, text, arrays))
 
@@ -44,45 +33,21 @@ def _write(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> None:
         digest = hashlib.sha256(text)
         archive.writestr(_HEADER, text)
         for index, array in enumerate(arrays):
-            data = _npy(array)
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+            data = buffer.getbuffer()
             digest.update(data)
             archive.writestr(f"{index}.npy", data)
         archive.writestr(_DIGEST, digest.hexdigest())
 
 
 def read_archive(path: str | os.PathLike) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Reads what `write_archive` wrote; nothing in the file is ever run.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The header and the arrays.
-
-    **Errors:**
-
-    `FileError` for a file that is missing, and `DamagedFile` for one that is cut or altered.
-    """
+    """Reads header and arrays of what `write_archive` wrote; nothing in the file is executed."""
     return _read(path, _whole)
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
-    """Reads only the header of what `write_archive` wrote.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The header.
-
-    **Errors:**
-
-    As `read_archive`; the arrays are not looked at.
-    """
+    """Reads only the header of what `write_archive` wrote; the arrays are not checked."""
     return _read(path, lambda archive: _parse(_member(archive, _HEADER))[0])
 
 
@@ -111,7 +76,7 @@ def _whole(archive: zipfile.ZipFile) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of a member, which are as many as the file has: nothing is blown up."""
+    # A member that is stored as it is cannot be larger than the file: no decompression bombs.
     if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{name} is compressed, as no scenegraph file is")
     return archive.read(name)
@@ -124,14 +89,8 @@ def _parse(text: bytes) -> tuple[dict[str, Any], str | None]:
     return header, header.pop("digest", None)
 
 
-def _npy(array: np.ndarray) -> memoryview:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-    return buffer.getbuffer()
-
-
 def _array(data: bytes) -> np.ndarray:
-    """An array that is as large as its bytes, whatever they say."""
+    # The size comes from the bytes that are there, never from what the header claims.
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("an array is not in numpy's format 1.0")

@@ -7,23 +7,10 @@ from ._errors import FileError
 
 
 def read_array(path: str | os.PathLike) -> np.ndarray:
-    """Reads a NumPy file (`.npy`) of numbers; nothing in the file is ever run.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The array, float64.
-
-    **Errors:**
-
-    `FileError` for a file that is missing, cut, or holds something else than numbers: Python
-    objects are refused, because reading them runs what they say.
-    """
+    """Reads a NumPy file (`.npy`) of numbers as float64; nothing in the file is executed."""
     try:
-        # A map of the file is not larger than the file, whatever its header claims.
+        # A map of the file is not larger than the file, whatever its header claims, and Python
+        # objects, which would be executed when read, are refused.
         array = np.lib.format.open_memmap(pathlib.Path(path), mode="r")
     except FileNotFoundError as error:
         raise FileError(f"there is no file {path}.") from error

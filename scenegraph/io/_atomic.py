@@ -5,29 +5,13 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 
-# What is in a name, before its ending, while the file is being written.
+# The mark in a file's name, before its ending, while the file is being written.
 PART = ".part"
 
 
 @contextlib.contextmanager
-def written_whole(path: str | os.PathLike) -> Any:
-    """A place beside a file to write to; when all is on the disk, it becomes the file.
-
-    So a file is never half there, whatever happens.
-
-    **Arguments:**
-
-    - `path`: of the file; its folder exists.
-
-    **Returns:**
-
-    A context whose value is the place; it has the same ending.
-
-    **Errors:**
-
-    Those of the writing, and `OSError` where there is no room or no right to write. What there was
-    before then stays as it was, and nothing is left beside it.
-    """
+def atomic_write(path: str | os.PathLike) -> Any:
+    """Yields a path to write to that replaces `path` when all is on the disk, or else vanishes."""
     target = pathlib.Path(path)
     beside = target.with_name(target.stem + PART + target.suffix)
     try:
@@ -44,23 +28,13 @@ def written_whole(path: str | os.PathLike) -> Any:
 
 
 def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], Any]) -> None:
-    """Puts a file in place of another when all of it is on the disk.
-
-    **Arguments:**
-
-    - `path`: of the file; its folder exists.
-    - `write`: called with an open binary file.
-
-    **Errors:**
-
-    As of `written_whole`.
-    """
-    with written_whole(path) as beside, beside.open("wb") as file:
+    """Replaces a file by what `write` writes to an open binary file, when all is on the disk."""
+    with atomic_write(path) as beside, beside.open("wb") as file:
         write(file)
 
 
 def _sync_folder(folder: pathlib.Path) -> None:
-    """Makes a new name last; not every system can."""
+    # The new name, too, has to be on the disk; not every system can do this.
     with contextlib.suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

@@ -41,13 +41,13 @@ _LARGEST, _HUGE = 2**20, 1e30
 
 
 class ColmapCamera(NamedTuple):
-    """A lens.
+    """A camera model with its parameters.
 
     **Arguments:**
 
-    - `model`: COLMAP's name for it.
-    - `width`, `height`: of its pictures, in pixels.
-    - `parameters`: by COLMAP's names for them; the `k` of SIMPLE_RADIAL and its like is `k1`.
+    - `model`: the model's name in COLMAP.
+    - `width`, `height`: the size of the pictures, in pixels.
+    - `parameters`: the parameters by COLMAP's names; the `k` of SIMPLE_RADIAL and its like is `k1`.
     """
 
     model: str
@@ -57,15 +57,16 @@ class ColmapCamera(NamedTuple):
 
 
 class ColmapImage(NamedTuple):
-    """A picture.
+    """A picture with its pose.
 
     **Arguments:**
 
-    - `number`: COLMAP's id.
-    - `name`: of the file, relative to the folder of pictures.
-    - `camera`: the id of its camera.
-    - `rotation`: camera from world, a unit quaternion `(w, x, y, z)`.
-    - `translation`: camera from world. Camera axes are x right, y down, looking along z.
+    - `number`: the picture's id in COLMAP.
+    - `name`: the file's name, relative to the folder of pictures.
+    - `camera`: the id of the camera.
+    - `rotation`: the rotation camera from world, a unit quaternion `(w, x, y, z)`, `4`.
+    - `translation`: the translation camera from world, `3`. Camera axes are x right, y down,
+      looking along z.
     """
 
     number: int
@@ -80,10 +81,10 @@ class ColmapModel(NamedTuple):
 
     **Arguments:**
 
-    - `cameras`: by id.
-    - `images`: in the order of the file.
-    - `points`: in the world, `n 3`, float64.
-    - `colors`: of the points, `n 3`, bytes.
+    - `cameras`: the cameras by id.
+    - `images`: the pictures, in the order of the file.
+    - `points`: the points in the world, `n 3`, float64.
+    - `colors`: the points' colours, `n 3`, bytes.
     """
 
     cameras: dict[int, ColmapCamera]
@@ -97,8 +98,8 @@ def read_colmap(folder: str | os.PathLike) -> ColmapModel:
 
     **Arguments:**
 
-    - `folder`: with `cameras`, `images` and, if there are any, `points3D`, all ending in `.bin`
-      or all in `.txt`; COLMAP calls it `sparse/0`.
+    - `folder`: the folder of `cameras`, `images` and, if there are any, `points3D`, all ending in
+      `.bin` or all in `.txt`; COLMAP calls it `sparse/0`.
 
     **Returns:**
 
@@ -129,7 +130,7 @@ def read_colmap(folder: str | os.PathLike) -> ColmapModel:
 
 
 class _Bytes:
-    """The bytes of a file, taken from the front; nothing is believed that does not fit."""
+    """A cursor over the bytes of a file; counts and sizes that do not fit in it are refused."""
 
     def __init__(self, path: pathlib.Path):
         self.path, self.place = path, 0
@@ -139,26 +140,26 @@ class _Bytes:
             raise FileError(f"cannot read {path}: {error.strerror}.") from error
 
     def take(self, layout: str) -> tuple:
-        """Numbers; little-endian."""
+        """Reads little-endian numbers."""
         start = self.place
         self.skip(struct.calcsize("<" + layout))
         return struct.unpack_from("<" + layout, self.data, start)
 
     def skip(self, size: int) -> None:
-        """Some bytes."""
+        """Skips bytes."""
         if size > len(self.data) - self.place:
             raise FileError(f"{self.path} is cut: it ends in the middle of an entry.")
         self.place += size
 
     def count(self, least: int) -> int:
-        """How many entries follow, none of which has fewer bytes than `least`."""
+        """Reads a count of entries, each of which has at least `least` bytes."""
         (count,) = self.take("Q")
         if count * least > len(self.data) - self.place:
             raise FileError(f"{self.path} is cut: it ends before the last of {count} entries.")
         return count
 
     def text(self) -> str:
-        """All up to a zero."""
+        """Reads text up to a zero byte."""
         end = self.data.find(b"\0", self.place)
         if end < 0:
             raise FileError(f"{self.path} is cut: it ends in the middle of a name.")
@@ -169,7 +170,7 @@ class _Bytes:
             raise FileError(f"{self.path} has a name that is not text ({error}).") from error
 
     def entries(self, least: int) -> Iterator[int]:
-        """Counts all entries of the file; after the last one nothing is left."""
+        """Counts through all entries of the file; after the last one nothing may be left."""
         yield from range(self.count(least))
         if self.place != len(self.data):
             raise FileError(f"{self.path} is damaged: bytes are left after its last entry.")
@@ -187,6 +188,7 @@ def _binary_cameras(path: pathlib.Path) -> dict[int, ColmapCamera]:
 
 
 def _binary_images(path: pathlib.Path) -> list[ColmapImage]:
+    # An entry: id, quaternion, translation, camera, name, then points (x, y, id of the 3D point).
     data, images = _Bytes(path), []
     for _ in data.entries(73):
         number, *pose, camera = data.take("I7dI")
@@ -196,6 +198,7 @@ def _binary_images(path: pathlib.Path) -> list[ColmapImage]:
 
 
 def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    # An entry: id, position, colour, error, then the track (image, index in it).
     data, points = _Bytes(path), []
     for _ in data.entries(51):
         points.append(data.take("Q3d3Bd")[1:7])
@@ -207,7 +210,7 @@ def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lines(path: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """All lines but comments, each with its place for messages."""
+    """Yields all lines but comments, each with its place for messages."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -244,7 +247,7 @@ def _text_cameras(path: pathlib.Path) -> dict[int, ColmapCamera]:
 
 
 def _text_images(path: pathlib.Path) -> list[ColmapImage]:
-    """Every image is a line, and one that lists its points, which may be empty."""
+    # An image is a line, and another that lists its points, which may be empty.
     lines, images = _lines(path), []
     for where, line in lines:
         if not line:
@@ -306,7 +309,7 @@ def _image(where: str, number: int, name: str, camera: int, pose: list[float]) -
     values = np.array(pose, dtype=np.float64)
     length = float(np.linalg.norm(np.clip(values[:4], -1e6, 1e6)))
     if not (np.abs(values) < _HUGE).all() or not 1e-6 < length < 1e6:
-        raise FileError(f"{where}: image {number} has a pose that is none: {pose}.")
+        raise FileError(f"{where}: image {number} has an impossible pose: {pose}.")
     return ColmapImage(number, name, camera, values[:4] / length, values[4:])
 
 

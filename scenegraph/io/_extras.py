@@ -7,22 +7,7 @@ class MissingExtra(ImportError):
 
 
 def import_extra(name: str, extra: str, what: str) -> types.ModuleType:
-    """Imports a package that the library can do without.
-
-    **Arguments:**
-
-    - `name`: of the package's module.
-    - `extra`: of the library, which installs it.
-    - `what`: needs it, for the message.
-
-    **Returns:**
-
-    The module.
-
-    **Errors:**
-
-    `MissingExtra` if it, or what it needs in turn, is not installed or does not load.
-    """
+    """Imports an optional module; `what` needs it, and the library's `extra` installs it."""
     try:
         return importlib.import_module(name)
     except (ImportError, RuntimeError, OSError) as error:

@@ -8,20 +8,7 @@ from ._errors import FileError
 
 
 def read_json(path: str | os.PathLike) -> Any:
-    """Reads a JSON file.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    What it holds.
-
-    **Errors:**
-
-    `FileError` for a missing or malformed file, with the line.
-    """
+    """Reads a JSON file."""
     try:
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -33,29 +20,14 @@ def read_json(path: str | os.PathLike) -> Any:
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:
-    """Writes a JSON file: beside it first, then renamed, so that it is never half there.
-
-    **Arguments:**
-
-    - `path`: of the file; its folder exists.
-    - `value`: what JSON can hold.
-    """
+    """Writes a JSON file, all or nothing."""
     text = json.dumps(value, indent=2) + "\n"
     replace_file(path, lambda file: file.write(text.encode()))
 
 
 def append_json(path: str | os.PathLike, value: Any) -> None:
-    """Adds a line of JSON to a file.
-
-    **Arguments:**
-
-    - `path`: of the file; it is made if there is none.
-    - `value`: what JSON can hold.
-
-    **Errors:**
-
-    `OSError`, which names the file; half a line may then stand at its end.
-    """
+    """Appends a line of JSON to a file, which is made if there is none."""
+    # After an error, half a line may stand at the end of the file.
     try:
         with pathlib.Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(value) + "\n")

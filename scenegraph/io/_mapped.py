@@ -23,22 +23,16 @@ _THREADS = 16
 
 @dataclasses.dataclass(frozen=True)
 class MappedArray:
-    """A matrix in a file, of which only what is asked for is read: it may be larger than memory.
+    """A matrix in a file, of which only the requested rows are read: it may exceed the memory."""
 
-    **Arguments:**
-
-    - `path`: of the file, which holds the rows one after the other and nothing else.
-    - `shape`: rows and columns.
-    - `dtype`: of the numbers.
-    """
-
+    # The file holds the rows one after the other and nothing else; `shape` is rows and columns.
     path: pathlib.Path
     shape: tuple[int, int]
     dtype: np.dtype
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return self.shape[0] * self.shape[1]
 
     def __len__(self) -> int:
@@ -48,20 +42,11 @@ class MappedArray:
         return _map(self)[index]
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Some rows.
-
-        **Arguments:**
-
-        - `rows`: their numbers, in an array of any shape.
-
-        **Returns:**
-
-        An array in memory, with the columns as its last axis.
-        """
-        wanted, source = rows.reshape(-1), _map(self)
-        parts = np.array_split(wanted, max(1, min(_THREADS, wanted.size // _ROWS_A_THREAD)))
+        """Reads rows, whose numbers may have any shape; the columns are the last axis."""
+        requested, source = rows.reshape(-1), _map(self)
+        parts = np.array_split(requested, max(1, min(_THREADS, requested.size // _ROWS_A_THREAD)))
         if len(parts) == 1:
-            found = [source.take(wanted, axis=0)]
+            found = [source.take(requested, axis=0)]
         else:
             found = list(_readers().map(lambda part: source.take(part, axis=0), parts))
         return np.concatenate(found).reshape(*rows.shape, self.shape[1])
@@ -78,7 +63,7 @@ def _map(array: MappedArray) -> np.ndarray:
         mapped = np.memmap(array.path, array.dtype, "r", shape=array.shape)
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read {array.path}: {error}.") from error
-    # Rows are asked for all over the file: what comes after one is not worth reading.
+    # Rows are requested all over the file: reading ahead would be in vain.
     with contextlib.suppress(AttributeError):  # Windows has no such thing.
         mapped._mmap.madvise(mmap.MADV_RANDOM)  # pyright: ignore[reportAttributeAccessIssue]
     return np.asarray(mapped)
@@ -87,22 +72,8 @@ def _map(array: MappedArray) -> np.ndarray:
 def write_mapped(
     path: pathlib.Path, blocks: Iterable[np.ndarray], about: dict[str, Any]
 ) -> MappedArray:
-    """Writes a matrix, block by block: beside the file first, then renamed.
-
-    **Arguments:**
-
-    - `path`: of the file; a second one, `.json`, says what is in it.
-    - `blocks`: of rows, with equally many columns and of one type.
-    - `about`: what else to remember that JSON can hold; it may still change while blocks are made.
-
-    **Returns:**
-
-    The matrix.
-
-    **Errors:**
-
-    `OSError` if there is no room for it.
-    """
+    """Writes a matrix block by block, all or nothing, with a description `about` in JSON."""
+    # `about` is written last: it may still change while the blocks are made.
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     rows, columns, dtype = 0, 0, np.dtype(np.uint8)
@@ -119,16 +90,7 @@ def write_mapped(
 
 
 def open_mapped(path: pathlib.Path) -> tuple[MappedArray, dict[str, Any]] | None:
-    """Finds a matrix that was written before.
-
-    **Arguments:**
-
-    - `path`: of the file.
-
-    **Returns:**
-
-    The matrix and what else was remembered; `None` if it is not there, or not whole.
-    """
+    """Opens a matrix and its description; `None` if they are not there, or not whole."""
     try:
         header = read_json(_header(path))
         (rows, columns), dtype = map(int, header["shape"]), np.dtype(header["dtype"])
@@ -139,23 +101,14 @@ def open_mapped(path: pathlib.Path) -> tuple[MappedArray, dict[str, Any]] | None
         return None
 
 
-def require_room(folder: pathlib.Path, size: int) -> None:
-    """Makes sure that a file will fit on the disk.
-
-    **Arguments:**
-
-    - `folder`: for the file; it exists.
-    - `size`: in bytes.
-
-    **Errors:**
-
-    `FileError` if it will not.
-    """
+def require_space(folder: pathlib.Path, size: int) -> None:
+    """Refuses a file of `size` bytes that does not fit on the folder's disk."""
     free = shutil.disk_usage(folder).free
     if free < size:
         raise FileError(
-            f"{folder} has room for {free / 2**30:.1f} GiB; the pictures take {size / 2**30:.1f}. "
-            "Make room there, or name another folder in SCENEGRAPH_CACHE."
+            f"{folder} has {free / 2**30:.1f} GiB of free space; the pictures take "
+            f"{size / 2**30:.1f} GiB. Free some space there, or name another folder in "
+            "SCENEGRAPH_CACHE."
         )
 
 

@@ -8,7 +8,7 @@ import imageio.v3 as iio
 import numpy as np
 from PIL import Image as PillowImage
 
-from ._atomic import written_whole
+from ._atomic import atomic_write
 from ._errors import FileError
 
 
@@ -17,7 +17,7 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
 
     **Arguments:**
 
-    - `path`: of a PNG, JPEG or other file that Pillow reads.
+    - `path`: path of a PNG, JPEG or other file that Pillow reads.
 
     **Returns:**
 
@@ -61,10 +61,10 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
 
     **Arguments:**
 
-    - `path`: of the file; its folder exists.
-    - `picture`: uint8, `height width channels`, row 0 at the top.
+    - `path`: path of the file; its folder exists.
+    - `picture`: the pixels, uint8, `height width channels`, row 0 at the top.
     """
-    with written_whole(path) as beside:
+    with atomic_write(path) as beside:
         iio.imwrite(beside, picture)
 
 
@@ -75,16 +75,16 @@ def write_animation(
 
     **Arguments:**
 
-    - `path`: of the file, ending in `.gif` or `.mp4`.
-    - `frames`: uint8 pictures of one size. In an MP4, the last column and row are repeated where
-      their number is odd.
-    - `frames_per_second`: speed. Keyword only argument.
+    - `path`: path of the file, ending in `.gif` or `.mp4`.
+    - `frames`: the pictures, uint8, `height width 3`, of one size. In an MP4, the last column and
+      row are repeated where their number is odd.
+    - `frames_per_second`: the speed. Keyword only argument.
 
     **Errors:**
 
     `FileError` for an MP4 without the extra `video`.
     """
-    with written_whole(path) as beside:
+    with atomic_write(path) as beside:
         if beside.suffix == ".gif":
             duration = 1000 / frames_per_second
             iio.imwrite(beside, np.stack(frames), duration=duration, loop=0)
@@ -93,12 +93,7 @@ def write_animation(
 
 
 def require_video() -> None:
-    """Makes sure that MP4 files can be written, before work begins on what goes into them.
-
-    **Errors:**
-
-    `FileError` without the extra `video`.
-    """
+    """Refuses to begin work on MP4 files that could not be written in the end."""
     try:
         importlib.import_module("imageio_ffmpeg")
     except ImportError as error:

@@ -4,14 +4,7 @@ import numpy as np
 
 
 def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray) -> None:
-    """Writes coloured points as a PLY file, as text.
-
-    **Arguments:**
-
-    - `path`: of the file; its folder exists.
-    - `points`: `n 3`.
-    - `colors`: of the points, `n 3`, bytes.
-    """
+    """Writes points `n 3` with colours `n 3` of bytes as a PLY file, as text."""
     properties = [f"property float {axis}" for axis in "xyz"]
     properties += [f"property uchar {name}" for name in ("red", "green", "blue")]
     header = ["ply", "format ascii 1.0", f"element vertex {len(points)}", *properties, "end_header"]

@@ -12,35 +12,12 @@ LARGEST = 1e18
 
 
 def are_usable(numbers: ArrayLike) -> bool:
-    """Whether numbers of a file can be computed with: finite, and not above `LARGEST`.
-
-    **Arguments:**
-
-    - `numbers`: of any shape.
-
-    **Returns:**
-
-    Whether all are.
-    """
+    """Tells whether all numbers of a file are finite and not above `LARGEST`."""
     return bool(np.all(np.abs(numbers) <= LARGEST))  # not where one is NaN
 
 
 def as_pose(value: Any, where: str) -> np.ndarray:
-    """A rigid motion that somebody wrote into a file.
-
-    **Arguments:**
-
-    - `value`: 4x4 or 3x4 numbers, or 16 in a row, line by line.
-    - `where`: the file and the entry, for the message.
-
-    **Returns:**
-
-    A float64 array of 4x4.
-
-    **Errors:**
-
-    `FileError` for anything but usable numbers whose 3x3 part is a rotation.
-    """
+    """Checks and converts a file's 4x4, 3x4 or 16 numbers, row by row, to a rigid motion, 4x4."""
     try:
         pose = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -51,8 +28,10 @@ def as_pose(value: Any, where: str) -> np.ndarray:
         raise FileError(f"{where} must be 4x4; its shape is {pose.shape}.")
     if not are_usable(pose):
         raise FileError(f"{where} has numbers that are not finite, or above {LARGEST:g}.")
-    turn = pose[:3, :3]
-    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) or np.linalg.det(turn) < 0:
+    # R R^T = 1 and det R > 0
+    rotation = pose[:3, :3]
+    orthogonal = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3)
+    if not orthogonal or np.linalg.det(rotation) < 0:
         raise FileError(f"{where}: the 3x3 part is not a rotation.")
     if not np.array_equal(pose[3], [0, 0, 0, 1]):
         raise FileError(f"{where}: the last row must be 0 0 0 1; it is {pose[3].tolist()}.")
@@ -60,22 +39,7 @@ def as_pose(value: Any, where: str) -> np.ndarray:
 
 
 def as_number(value: Any, where: str, low: float, high: float) -> float:
-    """A number that somebody wrote into a file.
-
-    **Arguments:**
-
-    - `value`: what should be one.
-    - `where`: the file and the entry, for the message.
-    - `low`, `high`: it must lie between them, and be neither.
-
-    **Returns:**
-
-    The number.
-
-    **Errors:**
-
-    `FileError` for anything else.
-    """
+    """Checks a file's number, which must lie between `low` and `high`, both excluded."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low < value < high:
         limits = f"above {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"

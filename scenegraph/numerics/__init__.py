@@ -1,4 +1,10 @@
-"""Maths that is safe to differentiate, step functions, compaction, and what a leaf is."""
+"""Maths that is safe to differentiate, step functions, compaction, and what a leaf is.
+
+To read it in order: `_leaves`, `_frozen` and `_module` (what scenes are made of), `_rules` (checks
+at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray), `_coverage` and
+`_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of fixed length), `_segments`,
+`_blocks`, `_octaves` and `_tangents`.
+"""
 
 from ._blocks import sum_over_blocks as sum_over_blocks
 from ._compact import compact as compact, Compaction as Compaction
@@ -29,7 +35,7 @@ from ._trigonometry import expected_sin as expected_sin, safe_cos as safe_cos, s
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_bits, nth_bit, pack_bits
-from ._compact import Spread, spread
+from ._compact import ragged_items, RaggedItems
 from ._octaves import octaves
 from ._rules import (
     require_finite,
@@ -39,5 +45,5 @@ from ._rules import (
     require_order,
     require_positive,
 )
-from ._running import sums_before
+from ._segments import segment_prefix_sums
 from ._tangents import tangents

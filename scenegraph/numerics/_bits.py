@@ -1,4 +1,4 @@
-"""Masks with 32 entries to a word: a true entry is found without going through all the others."""
+"""Bit masks, 32 entries to a word: the n-th true entry is found without visiting all others."""
 
 import jax
 import jax.numpy as jnp
@@ -10,16 +10,7 @@ WORD = 32
 
 
 def pack_bits(mask: Bool[Array, " n"]) -> UInt32[Array, " words"]:
-    """A mask, 32 entries to a word.
-
-    **Arguments:**
-
-    - `mask`: one boolean an item.
-
-    **Returns:**
-
-    `ceil(n / 32)` words, but at least one; the first entry is the lowest bit of the first.
-    """
+    """Packs a mask into `max(1, ceil(n / 32))` words, its first entry in the lowest bit."""
     words = max(1, -(-mask.shape[0] // WORD))
     rows = jnp.pad(mask, (0, WORD * words - mask.shape[0])).reshape(words, WORD)
     bits = rows.astype(jnp.uint32) << jnp.arange(WORD, dtype=jnp.uint32)
@@ -27,51 +18,23 @@ def pack_bits(mask: Bool[Array, " n"]) -> UInt32[Array, " words"]:
 
 
 def count_bits(words: UInt32[Array, "*rows"]) -> Int[Array, "*rows"]:
-    """How many entries of each word are true.
-
-    **Arguments:**
-
-    - `words`: from `pack_bits`.
-
-    **Returns:**
-
-    From 0 to 32.
-    """
+    """Counts the true entries of each word."""
     return jax.lax.population_count(words).astype(jnp.int32)
 
 
 def nth_bit(words: UInt32[Array, " words"], n: Int[Array, ""]) -> Int[Array, ""]:
-    """Where a true entry of a mask is.
-
-    **Arguments:**
-
-    - `words`: from `pack_bits`.
-    - `n`: which of the true entries; 0 is the first.
-
-    **Returns:**
-
-    Its position in the mask; any if there are not so many.
-    """
+    """Returns the position of the `n`-th true entry (from 0); any position if there are fewer."""
     counts = count_bits(words)
     ends = jnp.cumsum(counts)
+    # The word that holds the entry is the first whose running count exceeds n.
     which = jnp.minimum(jnp.sum(ends <= n), words.shape[0] - 1)
     return WORD * which + nth_bit_of_word(words[which], n - (ends - counts)[which])
 
 
 def nth_bit_of_word(word: UInt32[Array, ""], n: Int[Array, ""]) -> Int[Array, ""]:
-    """`nth_bit` of one word: in its lower half or its upper, and so on with the half.
-
-    **Arguments:**
-
-    - `word`: 32 entries.
-    - `n`: as in `nth_bit`.
-
-    **Returns:**
-
-    The position in the word.
-
-    **Source:** Vigna 2008, "Broadword implementation of rank/select queries".
-    """
+    """Returns the position of the `n`-th true entry of one word, by bisection."""
+    # Vigna 2008, "Broadword implementation of rank/select queries": count the lower half; if it
+    # has n entries or fewer, skip it; go on with the half that holds the entry.
     position = jnp.zeros_like(n)
     for half in (16, 8, 4, 2, 1):
         lower = word & jnp.uint32(2**half - 1)

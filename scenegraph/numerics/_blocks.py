@@ -5,25 +5,25 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, PyTree, Scalar
+from .._typing import PyTree, Scalar
 
 
 def sum_over_blocks(
     function: Callable[[Any, Any], tuple[Scalar, PyTree]], shared: PyTree, rows: PyTree, size: int
 ) -> tuple[Scalar, PyTree]:
-    """Adds up what a function makes of some rows at a time.
+    """Sums a function over blocks of rows.
 
-    Reverse-mode derivatives are worked out in the same pass as the values, block by block, while
+    Reverse-mode derivatives are computed in the same pass as the values, block by block, while
     a block's numbers are at hand: nothing is stored for later and nothing is computed twice. So
     memory grows with `size`, not with the number of rows.
 
     **Arguments:**
 
     - `function`: called as `function(shared, block)`; returns a scalar and a tree of arrays, all
-      of which are added up. It must not close over traced arrays.
-    - `shared`: what all blocks use.
+      of which are summed. It must not close over traced arrays.
+    - `shared`: the operands that all blocks use.
     - `rows`: arrays with one leading axis.
-    - `size`: how many rows make a block; the last one may have fewer. Static.
+    - `size`: the number of rows in a block; the last one may have fewer. Static.
 
     **Returns:**
 
@@ -44,33 +44,37 @@ def _summed(operands: tuple[PyTree, PyTree], function: Callable, size: int) -> A
 
 @_summed.def_fwd
 def _summed_forward(perturbed: PyTree, operands: PyTree, function: Callable, size: int) -> Any:
-    free, held = eqx.partition(operands, perturbed)
-    (free_shared, free_rows), (held_shared, held_rows) = free, held
+    # With f = sum_b f_b(shared, rows_b), the residuals are the gradients themselves:
+    # df/dshared = sum_b df_b/dshared is carried along, df/drows_b is stacked block by block.
+    free, fixed = eqx.partition(operands, perturbed)
+    (free_shared, free_rows), (fixed_shared, fixed_rows) = free, fixed
 
-    def one_block(slope: PyTree, block: PyTree) -> tuple[PyTree, PyTree]:
-        free_block, held_block = block
+    def one_block(gradient: PyTree, block: PyTree) -> tuple[PyTree, PyTree]:
+        free_block, fixed_block = block
 
         def objective(free: PyTree) -> Any:
-            return function(*eqx.combine(free, (held_shared, held_block)))
+            return function(*eqx.combine(free, (fixed_shared, fixed_block)))
 
-        gradient = eqx.filter_value_and_grad(objective, has_aux=True)
-        result, (shared_slope, rows_slope) = gradient((free_shared, free_block))
-        return jax.tree.map(jnp.add, slope, shared_slope), (result, rows_slope)
+        differentiate = eqx.filter_value_and_grad(objective, has_aux=True)
+        result, (by_shared, by_rows) = differentiate((free_shared, free_block))
+        return jax.tree.map(jnp.add, gradient, by_shared), (result, by_rows)
 
     start = jax.tree.map(jnp.zeros_like, free_shared)
-    slope, parts = _scan(one_block, start, (free_rows, held_rows), size)
-    results, row_slopes = zip(*parts, strict=True)
-    return _total(results), (slope, _joined(row_slopes))
+    gradient, parts = _scan(one_block, start, (free_rows, fixed_rows), size)
+    results, row_gradients = zip(*parts, strict=True)
+    merge = lambda *xs: jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in xs])
+    return _total(results), (gradient, jax.tree.map(merge, *row_gradients))
 
 
 @_summed.def_bwd
-def _summed_backward(slopes: PyTree, cotangents: Any, *others: Any) -> PyTree:
+def _summed_backward(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:
     del others
-    return jax.tree.map(lambda slope: cotangents[0] * slope, slopes)
+    # Only the scalar is differentiated, so the cotangent is one number.
+    return jax.tree.map(lambda gradient: cotangents[0] * gradient, gradients)
 
 
 def _scan(function: Callable, carry: PyTree, rows: PyTree, size: int) -> tuple[PyTree, list]:
-    """`lax.scan` over blocks, then the remainder: results with a leading axis over blocks."""
+    """Scans over blocks, then the remainder: results with a leading axis over blocks."""
     whole = jax.tree.leaves(rows)[0].shape[0] // size
     blocks = jax.tree.map(lambda x: x[: whole * size].reshape(whole, size, *x.shape[1:]), rows)
     carry, results = jax.lax.scan(function, carry, blocks)
@@ -83,10 +87,3 @@ def _scan(function: Callable, carry: PyTree, rows: PyTree, size: int) -> tuple[P
 
 def _total(parts: Sequence[PyTree]) -> PyTree:
     return jax.tree.map(lambda *xs: sum(jnp.sum(x, axis=0) for x in xs), *parts)
-
-
-def _joined(parts: Sequence[PyTree]) -> PyTree:
-    def join(*xs: Array) -> Array:
-        return jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in xs])
-
-    return jax.tree.map(join, *parts)

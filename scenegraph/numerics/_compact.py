@@ -12,9 +12,9 @@ class Compaction(NamedTuple):
 
     **Arguments:**
 
-    - `indices`: positions of true entries, in order; 0 in the unused places.
-    - `valid`: which places are used.
-    - `overflow`: how many true entries did not fit.
+    - `indices`: the positions of the true entries, in order; 0 in the unused places.
+    - `valid`: true for the places that are used.
+    - `overflow`: the number of true entries that did not fit.
     """
 
     indices: Int[Array, " budget"]
@@ -29,7 +29,7 @@ def compact(mask: Bool[Array, " n"], budget: int) -> Compaction:
 
     **Arguments:**
 
-    - `mask`: one boolean an item.
+    - `mask`: the items' booleans, `n`.
     - `budget`: the length of the list; static.
 
     **Returns:**
@@ -48,49 +48,31 @@ def compact(mask: Bool[Array, " n"], budget: int) -> Compaction:
     total = jnp.sum(jnp.where(valid, x[indices], 0.0))
     ```
     """
+    # Each place of the list is the `rank`-th true bit of word `row`: 32 entries are searched at
+    # once.
     words = pack_bits(mask)
     counts = count_bits(words)
-    row, rank, valid = spread(counts, budget)
+    row, rank, valid = ragged_items(counts, budget)
     inside = jax.vmap(nth_bit_of_word)(words[row], rank)
     overflow = jnp.maximum(jnp.sum(counts) - budget, 0)
     return Compaction(jnp.where(valid, WORD * row + inside, 0), valid, overflow)
 
 
-class Spread(NamedTuple):
-    """The items of several rows in a list of fixed length, row after row.
+class RaggedItems(NamedTuple):
+    """The items of rows of different lengths in a list of fixed length, row after row."""
 
-    **Arguments:**
-
-    - `row`: of each item; the last in the unused places.
-    - `rank`: the item's number in its row.
-    - `valid`: which places are used.
-    """
-
+    # Unused places have the last row; `rank` counts within the row.
     row: Int[Array, " budget"]
     rank: Int[Array, " budget"]
     valid: Bool[Array, " budget"]
 
 
-def spread(counts: Int[Array, " rows"], budget: int) -> Spread:
-    """Lists the items of rows of different lengths.
-
-    **Arguments:**
-
-    - `counts`: how many items each row has.
-    - `budget`: the length of the list; static. What does not fit is not in it.
-
-    **Returns:**
-
-    `(row, rank, valid)`.
-
-    **Errors:**
-
-    `ValueError` for a budget below one.
-    """
+def ragged_items(counts: Int[Array, " rows"], budget: int) -> RaggedItems:
+    """Lists the items of rows that have `counts` items each; what exceeds `budget` is left out."""
     if budget < 1:
         raise ValueError(f"`budget` must be at least 1; got {budget}.")
     ends, place = jnp.cumsum(counts), jnp.arange(budget)
-    # How many rows have ended before a place.
+    # An item's row is the number of rows that have ended before its place.
     row = jnp.cumsum(jnp.bincount(ends, length=budget))
     row = jnp.minimum(row, counts.shape[0] - 1)
-    return Spread(row, place - (ends - counts)[row], place < ends[-1])
+    return RaggedItems(row, place - (ends - counts)[row], place < ends[-1])

@@ -1,4 +1,9 @@
-"""How much of a pixel lies on one side of an edge: what gives outlines their gradients."""
+"""The part of a pixel on one side of an edge: what gives outlines their gradients.
+
+A pixel is the square of side one about the origin. An edge is where a linear function
+`m + s . p` is zero; `m` is its margin and `s` its gradient. The formulas are derived in
+docs/surfaces.md, "Coverage".
+"""
 
 import jax
 import jax.numpy as jnp
@@ -17,19 +22,19 @@ _PARALLEL, _FAR = 1e-5, 10.0
 
 
 @jax.custom_jvp
-def half_plane_coverage(margin: Scalar, slope: Float[Array, "2"]) -> Scalar:
-    """The part of a pixel in which a linear function is positive.
+def half_plane_coverage(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
+    """Computes the part of a pixel in which a linear function is positive.
 
     It is the integral of a trapezoid, and its derivative is the integral along the edge.
 
     **Arguments:**
 
-    - `margin`: the function in the middle of the pixel.
-    - `slope`: its derivatives by the pixel's x and y.
+    - `margin`: the function's value in the middle of the pixel.
+    - `gradient`: the function's derivatives by the pixel's x and y, `2`.
 
     **Returns:**
 
-    Between 0 and 1, exact; a step where the slope is zero.
+    A number between 0 and 1, exact; a step where the gradient is zero.
 
     Example: an edge through the middle covers half of the pixel.
 
@@ -37,66 +42,68 @@ def half_plane_coverage(margin: Scalar, slope: Float[Array, "2"]) -> Scalar:
     half = sg.numerics.half_plane_coverage(jnp.zeros(()), jnp.array([1.0, 0.3]))
     ```
     """
-    wide, narrow, rest, corner = _trapezoid(margin, slope)
-    smaller = (corner**2 + 2 * narrow * jnp.maximum(rest - narrow, 0)) / (2 * narrow * wide)
-    return jnp.where(margin > 0, 1 - smaller, smaller)
+    # beyond = (c^2 + 2 b max(r - b, 0)) / (2 a b)
+    a, b, r, c = _trapezoid(margin, gradient)
+    beyond = (c**2 + 2 * b * jnp.maximum(r - b, 0)) / (2 * b * a)
+    return jnp.where(margin > 0, 1 - beyond, beyond)
 
 
-def _trapezoid(margin: Scalar, slope: Float[Array, "2"]) -> tuple[Scalar, ...]:
-    """Its widths at foot and top, and how much lies beyond the edge: in all, and of one foot."""
-    x, y = jnp.abs(slope[0]), jnp.abs(slope[1])
-    wide = jnp.maximum(jnp.maximum(x, y), jnp.finfo(margin.dtype).tiny ** 0.25)
-    narrow = jnp.maximum(jnp.minimum(x, y), _LEAST_TURN * wide)
-    rest = jnp.maximum((wide + narrow) / 2 - jnp.abs(margin), 0)
-    return wide, narrow, rest, jnp.minimum(rest, narrow)
+def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...]:
+    """Computes `a`, `b`, `r` and `c` of docs/surfaces.md, "Coverage", one edge."""
+    # a >= b are |s_x| and |s_y| in order: the trapezoid's foot is a + b wide, its top a - b.
+    x, y = jnp.abs(gradient[0]), jnp.abs(gradient[1])
+    a = jnp.maximum(jnp.maximum(x, y), jnp.finfo(margin.dtype).tiny ** 0.25)
+    b = jnp.maximum(jnp.minimum(x, y), _LEAST_TURN * a)
+    # r = max((a + b) / 2 - |m|, 0) of the foot lies beyond the edge, c = min(r, b) on its ramp.
+    r = jnp.maximum((a + b) / 2 - jnp.abs(margin), 0)
+    return a, b, r, jnp.minimum(r, b)
 
 
 @half_plane_coverage.defjvp
 def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """The length of the edge in the pixel, for the margin; the rest follows, because a function and
-    its multiple have the same coverage."""
-    (margin, slope), (d_margin, d_slope) = primals, tangents
-    wide, narrow, _, corner = _trapezoid(margin, slope)
-    density = corner / (narrow * wide)
+    (margin, gradient), (d_margin, d_gradient) = primals, tangents
+    a, b, _, c = _trapezoid(margin, gradient)
+    # d coverage / dm = c / (a b), the density of the edge in the pixel. A function and its multiple
+    # have the same coverage C, so m C_m + a C_a + b C_b = 0 gives the derivative by a.
+    by_margin = c / (b * a)
     side = jnp.where(margin > 0, -1.0, 1.0)
-    by_narrow = side * density * (1 - corner / narrow) / 2
-    by_wide = -(margin * density + narrow * by_narrow) / wide
-    swapped = jnp.abs(slope[0]) < jnp.abs(slope[1])
-    by_slope = jnp.where(swapped, jnp.stack([by_narrow, by_wide]), jnp.stack([by_wide, by_narrow]))
-    change = density * d_margin + jnp.sum(by_slope * jnp.sign(slope) * d_slope)
-    return half_plane_coverage(margin, slope), change
+    by_b = side * by_margin * (1 - c / b) / 2
+    by_a = -(margin * by_margin + b * by_b) / a
+    swapped = jnp.abs(gradient[0]) < jnp.abs(gradient[1])
+    by_gradient = jnp.where(swapped, jnp.stack([by_b, by_a]), jnp.stack([by_a, by_b]))
+    change = by_margin * d_margin + jnp.sum(by_gradient * jnp.sign(gradient) * d_gradient)
+    return half_plane_coverage(margin, gradient), change
 
 
-def slab_coverage(margins: Float[Array, "2"], slopes: Float[Array, "2 2"]) -> Scalar:
-    """The part of a pixel between two edges that do not cross in it.
+def slab_coverage(margins: Float[Array, "2"], gradients: Float[Array, "2 2"]) -> Scalar:
+    """Computes the part of a pixel between two edges that do not cross in it.
 
     **Arguments:**
 
-    - `margins`: of both edges in the middle of the pixel, positive inside.
-    - `slopes`: a row an edge: its derivatives by the pixel's x and y.
+    - `margins`: the two functions in the middle of the pixel, positive inside, `2`.
+    - `gradients`: the functions' derivatives by the pixel's x and y, a row an edge, `2 2`.
 
     **Returns:**
 
-    Between 0 and 1.
+    A number between 0 and 1.
     """
-    return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, slopes)) - 1, 0)
+    return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, gradients)) - 1, 0)
 
 
 @jax.custom_jvp
-def polygon_coverage(margins: Float[Array, " edges"], slopes: Float[Array, "edges 2"]) -> Scalar:
-    """The part of a pixel in which several linear functions are all positive.
+def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "edges 2"]) -> Scalar:
+    """Computes the part of a pixel in which several linear functions are all positive.
 
-    Exact, corners included: half the sum, over the sides of what is left of the pixel, of length
-    times distance from the middle. Its derivative is the integral along the edges.
+    Exact, corners included; its derivative is the integral along the edges.
 
     **Arguments:**
 
-    - `margins`: the functions in the middle of the pixel.
-    - `slopes`: a row an edge: its derivatives by the pixel's x and y.
+    - `margins`: the functions in the middle of the pixel, `edges`.
+    - `gradients`: the functions' derivatives by the pixel's x and y, a row an edge, `edges 2`.
 
     **Returns:**
 
-    Between 0 and 1.
+    A number between 0 and 1.
 
     Example: a corner in the middle of the pixel.
 
@@ -104,70 +111,77 @@ def polygon_coverage(margins: Float[Array, " edges"], slopes: Float[Array, "edge
     quarter = sg.numerics.polygon_coverage(jnp.zeros(2), jnp.eye(2))
     ```
     """
-    distances, lengths, _ = _sides(margins, slopes)
+    # coverage = 1/2 sum_i d_i l_i: the triangles between the middle and each side that is left.
+    distances, lengths, _ = _sides(margins, gradients)
     return jnp.clip(jnp.sum(distances * lengths) / 2, 0, 1)
 
 
-def _sides(margins: Array, slopes: Array) -> tuple[Array, Array, Array]:
-    """Of all edges, those of the pixel last: the distance from the middle, and the length and the
-    middle of what the other edges leave of it."""
-    steep = _steepness(slopes)
+def _sides(margins: Array, gradients: Array) -> tuple[Array, Array, Array]:
+    """Cuts all edges and the four sides of the pixel: distances, lengths left, their middles."""
+    # Edge i has the unit normal n_i = s_i / |s_i| and the distance d_i = m_i / |s_i|; its points
+    # are q(u) = u (-n_iy, n_ix) - d_i n_i.
+    steep = _steepness(gradients)
     edges = jnp.clip(margins / steep, -_FAR, _FAR)
-    outer = jnp.asarray([[1, 0], [-1, 0], [0, 1], [0, -1]], slopes.dtype)
+    outer = jnp.asarray([[1, 0], [-1, 0], [0, 1], [0, -1]], gradients.dtype)
     distances = jnp.concatenate([edges, jnp.full(4, 0.5, edges.dtype)])
-    x, y = jnp.concatenate([slopes / steep[:, None], outer]).T
-    turn, same = x[:, None] * y - y[:, None] * x, x[:, None] * x + y[:, None] * y
-    parallel = jnp.abs(turn) < _PARALLEL
-    room = distances - distances[:, None] * jnp.where(parallel, jnp.sign(same), same)
-    bound = -room / jnp.where(parallel, 1, turn)
-    low = jnp.max(jnp.where(~parallel & (turn > 0), bound, -_FAR), axis=1)
-    high = jnp.min(jnp.where(~parallel & (turn < 0), bound, _FAR), axis=1)
+    x, y = jnp.concatenate([gradients / steep[:, None], outer]).T
+    # Edge j keeps d_j + n_j . q(u) >= 0, that is gap_ij + u cross_ij >= 0 with
+    # gap_ij = d_j - d_i n_i . n_j and cross_ij = n_i x n_j: a lower or an upper bound of u.
+    cross, along = x[:, None] * y - y[:, None] * x, x[:, None] * x + y[:, None] * y
+    parallel = jnp.abs(cross) < _PARALLEL
+    gap = distances - distances[:, None] * jnp.where(parallel, jnp.sign(along), along)
+    bound = -gap / jnp.where(parallel, 1, cross)
+    low = jnp.max(jnp.where(~parallel & (cross > 0), bound, -_FAR), axis=1)
+    high = jnp.min(jnp.where(~parallel & (cross < 0), bound, _FAR), axis=1)
     # Of edges that coincide the first counts.
     first = jnp.triu(jnp.ones_like(parallel))
-    left = jnp.all(~parallel | (room > 0) | ((room == 0) & first), axis=1)
+    left = jnp.all(~parallel | (gap > 0) | ((gap == 0) & first), axis=1)
     left = left & (jnp.abs(distances) < 1)
     lengths = jnp.where(left, jnp.maximum(high - low, 0), 0)
     middles = jnp.stack([-y, x]) * (low + high) / 2 - jnp.stack([x, y]) * distances
     return distances, lengths, middles.T
 
 
-def _steepness(slopes: Array) -> Array:
-    """Of linear functions; tiny where they are constant, so that their edges are far away."""
-    return jnp.maximum(safe_norm(slopes), jnp.finfo(slopes.dtype).tiny ** 0.25)
+def _steepness(gradients: Array) -> Array:
+    """Computes `|s|`; tiny where a function is constant, so that its edge is far away."""
+    return jnp.maximum(safe_norm(gradients), jnp.finfo(gradients.dtype).tiny ** 0.25)
 
 
 @polygon_coverage.defjvp
 def _polygon_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """How far the middle of each side moves outwards, times its length."""
-    (margins, slopes), (d_margins, d_slopes) = primals, tangents
-    distances, lengths, middles = _sides(margins, slopes)
-    density = (lengths[:-4] / _steepness(slopes)).astype(margins.dtype)
-    change = jnp.sum(density * (d_margins + jnp.sum(middles[:-4] * d_slopes, axis=1)))
+    # d coverage = sum_i l_i / |s_i| (d m_i + q_i . d s_i), with q_i the middle of what is left.
+    (margins, gradients), (d_margins, d_gradients) = primals, tangents
+    distances, lengths, middles = _sides(margins, gradients)
+    density = (lengths[:-4] / _steepness(gradients)).astype(margins.dtype)
+    change = jnp.sum(density * (d_margins + jnp.sum(middles[:-4] * d_gradients, axis=1)))
     return jnp.clip(jnp.sum(distances * lengths) / 2, 0, 1), change
 
 
 def disk_coverage(
-    offset: Float[Array, " n"], slopes: Float[Array, "n 2"], radius: Scalar
+    offset: Float[Array, " n"], gradients: Float[Array, "n 2"], radius: Scalar
 ) -> Scalar:
-    """The part of a pixel within a distance of a point.
+    """Computes the part of a pixel within a distance of a point.
 
     Exact where the circle is locally straight; a disk much smaller than the pixel has its area.
 
     **Arguments:**
 
-    - `offset`: from the disk's centre to the pixel's middle, in a plane of two or three dimensions.
-    - `slopes`: its derivatives by the pixel's x and y, as columns.
-    - `radius`: of the disk, in the same units.
+    - `offset`: the vector from the disk's centre to the pixel's middle, in a plane of two or
+      three dimensions.
+    - `gradients`: the vector's derivatives by the pixel's x and y, as columns.
+    - `radius`: the disk's radius, in the same units.
 
     **Returns:**
 
-    Between 0 and 1.
+    A number between 0 and 1.
     """
     centred = jnp.all(offset == 0)
-    outward = safe_normalise(jnp.where(centred, slopes[:, 0], offset))
+    outward = safe_normalise(jnp.where(centred, gradients[:, 0], offset))
     distance = safe_norm(offset)
-    radial = outward @ slopes
-    across = safe_norm((slopes - outward[:, None] * radial).T)
+    radial = outward @ gradients
+    across = safe_norm((gradients - outward[:, None] * radial).T)
+    # Two edges at -radius and radius, times a slab of half the width pi/4 radius across them:
+    # a rectangle with the disk's area, (2 radius) (pi/2 radius).
     half = jnp.pi / 4 * radius
     margins = jnp.stack([radius - distance, radius + distance, half, half])
     edges = jax.vmap(half_plane_coverage)(margins, jnp.stack([-radial, radial, across, across]))

@@ -1,5 +1,4 @@
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -30,12 +29,9 @@ def as_float_leaf(value):
     typed = eqx.is_array(value) or isinstance(value, np.ndarray)
     kind = value.dtype if typed else np.result_type(value)
     if jnp.issubdtype(kind, jnp.floating):
-        return _strong(jnp.asarray(value, dtype=None if typed else float))
+        array = jnp.asarray(value, dtype=None if typed else float)
+        # JAX's weak type would make equal scenes compile twice.
+        return lax.convert_element_type(array, array.dtype) if array.weak_type else array
     if jnp.issubdtype(kind, jnp.integer):
         return jnp.asarray(value, dtype=float)
     raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")
-
-
-def _strong(array: jax.Array) -> jax.Array:
-    """Without JAX's weak type, which would make equal scenes compile twice."""
-    return lax.convert_element_type(array, array.dtype) if array.weak_type else array

@@ -32,12 +32,12 @@ class AbstractModule(eqx.Module, is_abstract=True):
         fields = _array_fields(type(self))
         # Not in a function of its own: every annotated function has dimension names of its own.
         with jaxtyped("context"):
-            wrong = [name for name in fields if not isinstance(_inside(self, name), fields[name])]
+            wrong = [name for name in fields if not isinstance(_unfrozen(self, name), fields[name])]
         if wrong:
             raise TypeError(_message(self, wrong[0], fields[wrong[0]]))
 
 
-def _inside(module: AbstractModule, name: str) -> typing.Any:
+def _unfrozen(module: AbstractModule, name: str) -> typing.Any:
     value = getattr(module, name)
     return value.value if is_frozen(value) else value
 

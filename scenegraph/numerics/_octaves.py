@@ -15,25 +15,16 @@ _FRESH = 4
 def octaves(
     x: Float[Array, " n"], first: int, last: int
 ) -> tuple[Float[Array, "octaves n"], Float[Array, "octaves n"]]:
-    """Sines and cosines of `x` times powers of two.
-
-    **Arguments:**
-
-    - `x`: radians.
-    - `first`, `last`: the powers are `2**first` to `2**(last - 1)`; static.
-
-    **Returns:**
-
-    `(sines, cosines)`, one row a power.
-    """
+    """Computes sines and cosines of `2**k x` for k from `first` to `last - 1`, one row a power."""
     angles = x * _powers(first, last, _FRESH, x.dtype)[:, None]
     # As a loop, because a compiler that sees all formulas at once computes the sine for each anew.
-    _, waves = jax.lax.scan(_double, (jnp.sin(angles), jnp.cos(angles)), length=_FRESH)
+    _, waves = jax.lax.scan(_double_angle, (jnp.sin(angles), jnp.cos(angles)), length=_FRESH)
     sines, cosines = (jnp.moveaxis(wave, 0, 1).reshape(-1, x.size) for wave in waves)
     return sines[: last - first], cosines[: last - first]
 
 
-def _double(waves: tuple[Array, Array], _) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _double_angle(waves: tuple[Array, Array], _) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    # sin 2x = 2 sin x cos x, cos 2x = 1 - 2 sin^2 x
     sine, cosine = waves
     return (2 * sine * cosine, 1 - 2 * sine**2), waves
 
@@ -45,5 +36,6 @@ def _powers(first: int, last: int, step: int, dtype) -> Float[Array, " powers"]:
 @octaves.defjvp
 def _octaves_jvp(first: int, last: int, primals, tangents):
     sines, cosines = octaves(*primals, first, last)
+    # d sin(2^k x) = 2^k cos(2^k x) dx
     turn = _powers(first, last, 1, sines.dtype)[:, None] * tangents[0]
     return (sines, cosines), (turn * cosines, -turn * sines)

@@ -1,4 +1,4 @@
-"""Refusing numbers that no shape can have. Values that are being traced are not looked at."""
+"""Checks of fields at construction. Values that are being traced are not checked."""
 
 from typing import Any
 
@@ -8,97 +8,37 @@ from jax.core import Tracer
 
 
 def require_positive(owner: Any, *names: str) -> None:
-    """Refuses fields that are not positive and finite.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `names`: of its fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the field and its value.
-    """
+    """Refuses fields that are not positive and finite."""
     for name in names:
         _require(owner, name, "positive and finite", lambda x: np.isfinite(x) & (x > 0))
 
 
 def require_not_negative(owner: Any, *names: str) -> None:
-    """Refuses fields that are negative or not finite.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `names`: of its fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the field and its value.
-    """
+    """Refuses fields that are negative or not finite."""
     for name in names:
         _require(owner, name, "finite and not negative", lambda x: np.isfinite(x) & (x >= 0))
 
 
 def require_finite(owner: Any, *names: str) -> None:
-    """Refuses fields that are not finite.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `names`: of its fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the field and its value.
-    """
+    """Refuses fields that are not finite."""
     for name in names:
         _require(owner, name, "finite", np.isfinite)
 
 
 def require_nonzero(owner: Any, *names: str) -> None:
-    """Refuses vectors and numbers that are zero or not finite.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `names`: of its fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the field and its value.
-    """
+    """Refuses vectors and numbers that are zero or not finite."""
     for name in names:
         _require(owner, name, "finite and not zero", lambda x: np.isfinite(x) & np.any(x != 0))
 
 
 def require_invertible(owner: Any, *names: str) -> None:
-    """Refuses matrices without an inverse.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `names`: of its fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the field and its value.
-    """
+    """Refuses matrices without an inverse."""
     for name in names:
         _require(owner, name, "invertible", lambda x: np.linalg.cond(x) < 1e7)
 
 
 def require_order(owner: Any, lower: str, upper: str) -> None:
-    """Refuses a field that is not below another.
-
-    **Arguments:**
-
-    - `owner`: a Module.
-    - `lower`, `upper`: the fields.
-
-    **Errors:**
-
-    `ValueError` with the class, the fields and the lower one's value.
-    """
+    """Refuses a field `lower` that is not below the field `upper`."""
     limit = getattr(owner, upper)
     # Shapes that do not fit are refused by the check of shapes.
     if _is_known(limit) and np.shape(limit) == np.shape(getattr(owner, lower)):

@@ -11,11 +11,11 @@ from .._typing import Array, Float
 
 
 def safe_sqrt(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Square root, with gradient zero where `x <= 0`.
+    """Computes the square root, with gradient zero where `x <= 0`.
 
     **Arguments:**
 
-    - `x`: any shape.
+    - `x`: numbers, any shape.
 
     **Returns:**
 
@@ -28,11 +28,11 @@ def safe_sqrt(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 def safe_divide(
     numerator: Float[Array, "*batch"], denominator: Float[Array, "*batch"], otherwise: float = 0.0
 ) -> Float[Array, "*batch"]:
-    """Division, with `otherwise` (and gradient zero) where the denominator is zero.
+    """Divides, with `otherwise` (and gradient zero) where the denominator is zero.
 
     **Arguments:**
 
-    - `numerator`, `denominator`: of one shape.
+    - `numerator`, `denominator`: numbers, of one shape.
     - `otherwise`: the value where `denominator == 0`.
 
     **Returns:**
@@ -51,45 +51,45 @@ def _quotient(numerator: Array, denominator: Array) -> Array:
 
 @_quotient.defjvp
 def _quotient_jvp(primals, tangents):
-    """Divides twice; JAX's own rule squares the denominator, which may vanish by underflow."""
+    # d(n / d) = (dn - (n / d) dd) / d: JAX's own rule squares d, which may vanish by underflow.
     quotient, denominator = _quotient(*primals), primals[1]
     return quotient, (tangents[0] - quotient * tangents[1]) / denominator
 
 
 def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
-    """The product of vectors along the last axis.
+    """Computes the scalar product of vectors along the last axis.
 
     **Arguments:**
 
-    - `a`, `b`: vectors.
+    - `a`, `b`: vectors, `*batch n`.
 
     **Returns:**
 
-    The sum of the products of their components.
+    The products, `*batch`.
     """
     return jnp.sum(a * b, axis=-1)
 
 
 def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
-    """Euclidean length along the last axis, with gradient zero at the zero vector.
+    """Computes Euclidean lengths along the last axis, with gradient zero at the zero vector.
 
     **Arguments:**
 
-    - `x`: vectors.
+    - `x`: vectors, `*batch n`.
 
     **Returns:**
 
-    Their lengths.
+    The lengths, `*batch`.
     """
     return safe_sqrt(dot(x, x))
 
 
 def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
-    """Vectors of length one; the zero vector stays zero, with gradient zero.
+    """Scales vectors to length one; the zero vector stays zero, with gradient zero.
 
     **Arguments:**
 
-    - `x`: vectors along the last axis.
+    - `x`: vectors, `*batch n`.
 
     **Returns:**
 

@@ -9,15 +9,15 @@ from .._typing import Array, Float
 
 
 def midpoints(edges: Float[Array, " edges"]) -> Float[Array, " edges-1"]:
-    """The middle of every interval.
+    """Computes the middle of every interval.
 
     **Arguments:**
 
-    - `edges`: sorted bin edges.
+    - `edges`: sorted bin edges, `edges`.
 
     **Returns:**
 
-    One number an interval.
+    The middles, one fewer than the edges.
     """
     return 0.5 * (edges[1:] + edges[:-1])
 
@@ -30,7 +30,7 @@ def max_blur(weights: Float[Array, " samples"]) -> Float[Array, " samples"]:
 
     **Arguments:**
 
-    - `weights`: not negative.
+    - `weights`: the histogram, not negative, `samples`.
 
     **Returns:**
 
@@ -38,24 +38,26 @@ def max_blur(weights: Float[Array, " samples"]) -> Float[Array, " samples"]:
 
     **Source:** mip-NeRF (Barron et al. 2021), equation 18.
     """
+    # w'_k = (max(w_{k-1}, w_k) + max(w_k, w_{k+1})) / 2
     padded = jnp.concatenate([weights[:1], weights, weights[-1:]])
     larger = jnp.maximum(padded[:-1], padded[1:])
     return 0.5 * (larger[:-1] + larger[1:])
 
 
 def cumulative(weights: Float[Array, " samples"]) -> Float[Array, " samples+1"]:
-    """The distribution function of a histogram at its edges, from exactly 0 to exactly 1.
+    """Computes the distribution function of a histogram at its edges, from exactly 0 to exactly 1.
 
     **Arguments:**
 
-    - `weights`: not negative, of any sum; a sum below 1e-5 is filled up evenly.
+    - `weights`: the histogram, not negative, `samples`; a sum below 1e-5 is filled up evenly.
 
     **Returns:**
 
-    Sorted values at the edges.
+    The function's values, sorted, `samples+1`.
 
     **Source:** `sorted_piecewise_constant_pdf` of the published mip-NeRF code.
     """
+    # p_k = (w_k + missing / n) / (total + missing), F_k = sum_{i<k} p_i
     total = jnp.sum(weights)
     missing = jnp.maximum(0, 1e-5 - total)
     density = (weights + missing / weights.shape[0]) / (total + missing)
@@ -66,18 +68,19 @@ def cumulative(weights: Float[Array, " samples"]) -> Float[Array, " samples+1"]:
 def inverse_cdf(
     edges: Float[Array, " edges"], cdf: Float[Array, " edges"], u: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """Where the piecewise linear distribution function reaches each of `u`.
+    """Inverts a piecewise linear distribution function.
 
     **Arguments:**
 
-    - `edges`: sorted bin edges.
-    - `cdf`: the distribution function there, from 0 to 1 (see `cumulative`).
-    - `u`: values in [0, 1).
+    - `edges`: sorted bin edges, `edges`.
+    - `cdf`: the distribution function at the edges, from 0 to 1 (see `cumulative`), `edges`.
+    - `u`: values in [0, 1), `n`.
 
     **Returns:**
 
-    Positions between the first and the last edge, sorted if `u` is.
+    The positions at which the function is `u`, sorted if `u` is, `n`.
     """
+    # With F(t_k) <= u < F(t_{k+1}): t = t_k + (u - F_k) / (F_{k+1} - F_k) (t_{k+1} - t_k)
     upper = jnp.searchsorted(cdf[1:-1], u, side="right", method="compare_all") + 1
     lower = upper - 1
     width = cdf[upper] - cdf[lower]

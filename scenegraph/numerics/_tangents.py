@@ -4,18 +4,8 @@ from .._typing import Array, Float
 
 
 def tangents(normal: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """Two directions at right angles to a third and to each other.
-
-    **Arguments:**
-
-    - `normal`: of length one.
-
-    **Returns:**
-
-    `(u, v)`, of length one; x and y where the normal is z.
-
-    **Source:** Duff et al. 2017, "Building an Orthonormal Basis, Revisited".
-    """
+    """Completes a unit vector to a right-handed orthonormal basis; x and y where it is z."""
+    # Duff et al. 2017, "Building an Orthonormal Basis, Revisited".
     x, y, z = normal
     sign = jnp.where(z < 0, -1.0, 1.0).astype(normal.dtype)
     a = -1 / (sign + z)

@@ -7,16 +7,16 @@ from .._typing import Array, Float
 _LIMIT = 100 * jnp.pi
 
 
-def _reduce(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+def _wrap(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     return jnp.where(jnp.abs(x) < _LIMIT, x, x % _LIMIT)
 
 
 def safe_sin(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Sine of `x`, its argument taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
+    """Computes the sine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
 
     **Arguments:**
 
-    - `x`: radians, any shape.
+    - `x`: angles in radians, any shape.
 
     **Returns:**
 
@@ -24,15 +24,15 @@ def safe_sin(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
     **Source:** `safe_trig_helper` of the published mip-NeRF code.
     """
-    return jnp.sin(_reduce(x))
+    return jnp.sin(_wrap(x))
 
 
 def safe_cos(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Cosine of `x`, its argument taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
+    """Computes the cosine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
 
     **Arguments:**
 
-    - `x`: radians, any shape.
+    - `x`: angles in radians, any shape.
 
     **Returns:**
 
@@ -40,17 +40,18 @@ def safe_cos(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
     **Source:** `safe_trig_helper` of the published mip-NeRF code.
     """
-    return jnp.cos(_reduce(x))
+    return jnp.cos(_wrap(x))
 
 
 def expected_sin(
     mean: Float[Array, "*batch"], variance: Float[Array, "*batch"]
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
-    """Mean and variance of `sin(z)` for a normally distributed `z`.
+    """Computes mean and variance of `sin(z)` for a normally distributed `z`.
 
     **Arguments:**
 
-    - `mean`, `variance`: of `z`, in radians and radians squared.
+    - `mean`: the mean of `z`, in radians, any shape.
+    - `variance`: the variance of `z`, in radians squared, of the same shape.
 
     **Returns:**
 
@@ -58,6 +59,8 @@ def expected_sin(
 
     **Source:** mip-NeRF (Barron et al. 2021), equations 11 and 12.
     """
+    # E[sin z] = exp(-var / 2) sin(mean)
+    # E[sin^2 z] = (1 - exp(-2 var) cos(2 mean)) / 2, and Var = E[sin^2 z] - E[sin z]^2
     first = jnp.exp(-0.5 * variance) * safe_sin(mean)
     second = 0.5 * (1 - jnp.exp(-2 * variance) * safe_cos(2 * mean))
     return first, jax.nn.relu(second - first**2)

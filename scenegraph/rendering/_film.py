@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ..cameras import AbstractCamera, scale_resolution
-from ..images import depth_limits, Image, Shown, shown_as
+from ..images import depth_limits, Image, Quantity, visualise
 from ..scene import Scene
 from ._render import render
 
@@ -35,7 +35,7 @@ class Film:
 
     scene: Scene
     cameras: list[AbstractCamera]
-    show: tuple[Shown, ...] = ("rgb",)
+    show: tuple[Quantity, ...] = ("rgb",)
     colors: str = "turbo"
     chunk: int | Literal["auto"] = "auto"
 
@@ -84,7 +84,9 @@ class Film:
 
         Pictures of one size, in the order of `show`.
         """
-        return [shown_as(image, what, depths=self.depths, colors=self.colors) for what in self.show]
+        return [
+            visualise(image, what, depths=self.depths, colors=self.colors) for what in self.show
+        ]
 
     def fingerprint(self) -> str:
         """What tells this film from others: scene, cameras, and what is shown.

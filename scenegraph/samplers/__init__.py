@@ -1,4 +1,4 @@
-"""Where to look along a ray."""
+"""Positions of samples along a ray: regular or jittered spacings, and importance resampling."""
 
 from ._importance import resample as resample, resampling_weights as resampling_weights
 from ._spacing import (

@@ -8,37 +8,27 @@ from ..numerics import cumulative, inverse_cdf, max_blur
 def resampling_weights(
     weights: Float[Array, " samples"], padding: float = 0.01
 ) -> Float[Array, " samples"]:
-    """What mip-NeRF resamples from: blurred weights, with a little everywhere.
+    """Blurs and pads weights to the histogram that mip-NeRF resamples from.
 
     **Arguments:**
 
-    - `weights`: of the level before.
-    - `padding`: added to each, so that no interval is forgotten.
+    - `weights`: the weights of the level before, `samples`.
+    - `padding`: a number that is added to each, so that no interval is left out.
 
     **Returns:**
 
-    The histogram to draw from; its sum is not one.
+    The histogram to draw from, `samples`; its sum is not one.
 
     **Source:** mip-NeRF (Barron et al. 2021), equation 18.
     """
+    # w'_k = (max(w_{k-1}, w_k) + max(w_k, w_{k+1})) / 2 + padding
     return max_blur(weights) + padding
 
 
 def strata(count: int, dtype, *, key: RandomKey | None = None) -> Float[Array, " n"]:
-    """Numbers in [0, 1): evenly spaced, or one at random in each of `count` equal parts.
-
-    **Arguments:**
-
-    - `count`: how many; static.
-    - `dtype`: their floating type.
-    - `key`: of the jitter; `None` for even spacing. Keyword only argument.
-
-    **Returns:**
-
-    Sorted numbers.
-
-    **Source:** `sorted_piecewise_constant_pdf` of the published mip-NeRF code.
-    """
+    """Draws sorted numbers in [0, 1), one in each equal part; evenly spaced without a key."""
+    # u_i = i / n + U(0, 1/n - eps), or n numbers from 0 to 1 - eps: `sorted_piecewise_constant_pdf`
+    # of the published mip-NeRF code.
     epsilon = float(jnp.finfo(jnp.float32).eps)
     if key is None:
         return jnp.linspace(0, 1 - epsilon, count, dtype=dtype)
@@ -46,16 +36,7 @@ def strata(count: int, dtype, *, key: RandomKey | None = None) -> Float[Array, "
 
 
 def jittered_strata(jitter: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Evenly spaced numbers, each moved up by its own jitter.
-
-    **Arguments:**
-
-    - `jitter`: in [0, 1/n).
-
-    **Returns:**
-
-    Sorted numbers in [0, 1).
-    """
+    """Moves evenly spaced numbers up by jitter in [0, 1/n) each: sorted numbers in [0, 1)."""
     count = jitter.shape[0]
     epsilon = float(jnp.finfo(jnp.float32).eps)
     starts = jnp.arange(count, dtype=jitter.dtype) * (1 / count)
@@ -69,18 +50,19 @@ def resample(
     *,
     key: RandomKey | None = None,
 ) -> Float[Array, " n"]:
-    """Draws new bin edges where a histogram says that something is.
+    """Draws new bin edges from a histogram, densely where its weights are large.
 
     **Arguments:**
 
-    - `edges`: of the histogram, sorted.
-    - `weights`: not negative, of any sum.
-    - `count`: how many new intervals; static.
-    - `key`: of the jitter; `None` for even quantiles. Keyword only argument.
+    - `edges`: the histogram's bin edges in `t`, sorted, `edges`.
+    - `weights`: the histogram, not negative, of any sum, `edges-1`.
+    - `count`: the number of new intervals; static.
+    - `key`: the key of the jitter; `None` for even quantiles. Keyword only argument.
 
     **Returns:**
 
-    `count + 1` sorted values of `t`, differentiable by edges and weights.
+    The new edges in `t`, sorted, `count + 1` of them, differentiable by edges and weights.
     """
+    # t_i = F^-1(u_i), with F the distribution function of the histogram
     u = strata(count + 1, edges.dtype, key=key)
     return inverse_cdf(edges, cumulative(weights), u)

@@ -8,20 +8,20 @@ from ..numerics import AbstractModule, midpoints
 
 
 class AbstractSpacing(AbstractModule):
-    """How the first samples of a ray are spread between its ends."""
+    """The spacing of a ray's first samples between its ends."""
 
     @abc.abstractmethod
     def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
-        """The bin edges of `count` intervals.
+        """Computes the bin edges of `count` intervals.
 
         **Arguments:**
 
         - `near`, `far`: the ends, in `t`.
-        - `count`: how many intervals; static.
+        - `count`: the number of intervals; static.
 
         **Returns:**
 
-        `count + 1` sorted values of `t`.
+        The edges in `t`, sorted, `count + 1` of them.
         """
 
 
@@ -38,6 +38,7 @@ class Disparity(AbstractSpacing):
 
     def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
         s = jnp.linspace(0, 1, count + 1, dtype=jnp.result_type(near))
+        # 1/t is linear between 1/near and 1/far
         return 1 / (1 / near * (1 - s) + 1 / far * s)
 
 
@@ -46,12 +47,12 @@ def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[
 
     **Arguments:**
 
-    - `edges`: sorted.
-    - `u`: uniform numbers in [0, 1), one an edge.
+    - `edges`: the bin edges in `t`, sorted, `edges`.
+    - `u`: uniform numbers in [0, 1), one an edge, `edges`.
 
     **Returns:**
 
-    Sorted edges.
+    The moved edges, sorted, `edges`.
 
     **Source:** `sample_along_rays` of the published mip-NeRF code.
     """
@@ -64,18 +65,18 @@ def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[
 def sample_edges(
     spacing: AbstractSpacing, near: Scalar, far: Scalar, count: int, *, key: RandomKey | None = None
 ) -> Float[Array, " edges"]:
-    """The first samples of a ray: regular, or jittered when a key is given.
+    """Places the first samples of a ray: regular, or jittered when a key is given.
 
     **Arguments:**
 
-    - `spacing`: how they are spread.
+    - `spacing`: the spacing of the intervals.
     - `near`, `far`: the ends, in `t`.
-    - `count`: how many intervals; static.
-    - `key`: of the jitter; `None` for regular samples. Keyword only argument.
+    - `count`: the number of intervals; static.
+    - `key`: the key of the jitter; `None` for regular samples. Keyword only argument.
 
     **Returns:**
 
-    `count + 1` sorted values of `t`.
+    The edges in `t`, sorted, `count + 1` of them.
     """
     edges = spacing(near, far, count)
     if key is None:

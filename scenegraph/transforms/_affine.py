@@ -14,8 +14,8 @@ class Affine(AbstractTransform):
 
     **Arguments:**
 
-    - `matrix`: 3x3, not singular.
-    - `translation`: where the child's origin goes, in the parent's units.
+    - `matrix`: the linear part, `3 3`, not singular.
+    - `translation`: the child's origin in the parent, `3`.
     """
 
     matrix: Matrix3 = eqx.field(converter=as_float_leaf)

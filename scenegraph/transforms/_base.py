@@ -12,27 +12,28 @@ def rotate(matrix: Matrix3, vector: Vector) -> Vector:
 
     **Arguments:**
 
-    - `matrix`: 3x3.
-    - `vector`: a point or direction.
+    - `matrix`: the matrix, `3 3`.
+    - `vector`: a point or direction, `3`.
 
     **Returns:**
 
-    The product.
+    The product, `3`.
     """
     return jnp.sum(matrix * vector, axis=-1)
 
 
 def inverse_matrix(matrix: Matrix3) -> Matrix3:
-    """The inverse of a 3x3 matrix by cross products of its columns.
+    """Inverts a 3x3 matrix by cross products of its columns.
 
     **Arguments:**
 
-    - `matrix`: not singular.
+    - `matrix`: the matrix, `3 3`, not singular.
 
     **Returns:**
 
-    Its inverse; not finite where the matrix is singular.
+    The inverse, `3 3`; not finite where the matrix is singular.
     """
+    # The inverse has the rows b x c, c x a, a x b, divided by det = a . (b x c).
     a, b, c = matrix.T
     rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)])
     return rows / jnp.sum(a * rows[0])
@@ -45,20 +46,20 @@ class AbstractTransform(AbstractModule):
 
     @abc.abstractmethod
     def linear(self) -> Matrix3:
-        """The 3x3 part: what the map does to directions.
+        """Returns the linear part, which maps directions.
 
         **Returns:**
 
-        The matrix.
+        The matrix, `3 3`.
         """
 
     @abc.abstractmethod
     def offset(self) -> Vector:
-        """Where the child's origin lies in the parent.
+        """Returns the child's origin in the parent.
 
         **Returns:**
 
-        The point.
+        The point, `3`.
         """
 
     def point(self, point: Vector) -> Vector:
@@ -66,7 +67,7 @@ class AbstractTransform(AbstractModule):
 
         **Arguments:**
 
-        - `point`: in the child's frame.
+        - `point`: a point in the child's frame, `3`.
 
         **Returns:**
 
@@ -79,7 +80,7 @@ class AbstractTransform(AbstractModule):
 
         **Arguments:**
 
-        - `direction`: in the child's frame.
+        - `direction`: a direction in the child's frame, `3`.
 
         **Returns:**
 
@@ -88,7 +89,7 @@ class AbstractTransform(AbstractModule):
         return rotate(self.linear(), direction)
 
     def inverse(self) -> "AbstractTransform":
-        """The map from parent to child.
+        """Returns the map from parent to child.
 
         **Returns:**
 
@@ -98,12 +99,7 @@ class AbstractTransform(AbstractModule):
 
 
 class Inverse(AbstractTransform):
-    """The inverse of another transform; it is a similarity if that one is.
-
-    **Arguments:**
-
-    - `transform`: what to invert.
-    """
+    """The inverse of another transform; it is a similarity if that one is."""
 
     transform: AbstractTransform
 
@@ -112,11 +108,12 @@ class Inverse(AbstractTransform):
 
     @property
     def is_similarity(self) -> bool:
-        """Whether angles are kept."""
+        """True if angles are kept."""
         return self.transform.is_similarity
 
     def linear(self) -> Matrix3:
         return inverse_matrix(self.transform.linear())
 
     def offset(self) -> Vector:
+        # x = A^-1 (y - b) = A^-1 y - A^-1 b
         return -rotate(self.linear(), self.transform.offset())

@@ -18,10 +18,10 @@ class Pose(AbstractTransform):
 
     **Arguments:**
 
-    - `base`: 4x4, parent from child; its 3x3 part is a rotation. Frozen; what it was computed
-      from is still differentiated, by way of `delta`.
+    - `base`: the rigid motion to start from, parent from child, `4 4`; its 3x3 part is a rotation.
+      Frozen; what it was computed from is still differentiated, by way of `delta`.
     - `delta`: a tangent vector of SE(3), shift first, then rotation in radians, about the
-      child's own axes; zero by default.
+      child's own axes, `6`; zero by default.
     """
 
     base: Any
@@ -34,16 +34,16 @@ class Pose(AbstractTransform):
         if matrix.shape != (4, 4):
             raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {matrix.shape}.")
         self.base = base if isinstance(base, Frozen) else Frozen(matrix)
-        self.delta = _dependence(matrix) if delta is None else as_float_leaf(delta)
+        self.delta = _tangent_of(matrix) if delta is None else as_float_leaf(delta)
 
     @staticmethod
     def look_at(eye: VectorLike, target: VectorLike, up: VectorLike) -> "Pose":
-        """The pose of a camera at `eye` that looks at `target`.
+        """Makes the pose of a camera at `eye` that looks at `target`.
 
         **Arguments:**
 
-        - `eye`, `target`: two different points.
-        - `up`: a direction not parallel to the view; upwards in the picture.
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
 
         **Returns:**
 
@@ -56,12 +56,14 @@ class Pose(AbstractTransform):
         return jnp.matmul(unfreeze(self.base)[:3, :3], turn, precision="highest")
 
     def offset(self) -> Vector:
+        # base @ exp(delta) = [R exp(w), R t(delta) + t]
         base = unfreeze(self.base)
         return rotate(base[:3, :3], jaxlie.SE3.exp(self.delta).translation()) + base[:3, 3]
 
 
 @jax.jit
 def _look_at(position: Vector, target: Vector, up: Vector) -> Matrix4:
+    # The columns are right = up x back, back x right, back (a camera looks along -z), position.
     back = safe_normalise(position - target)
     right = safe_normalise(jnp.cross(up, back))
     axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
@@ -69,13 +71,14 @@ def _look_at(position: Vector, target: Vector, up: Vector) -> Matrix4:
     return jnp.concatenate([jnp.column_stack([axes, position]), bottom])
 
 
-def _dependence(base: Matrix4) -> Float[Array, "6"]:
-    """Zero, with the derivative of a pose's tangent vector by whatever its matrix depends on."""
+def _tangent_of(base: Matrix4) -> Float[Array, "6"]:
+    """Returns zero, with the derivative of the tangent vector by what the matrix depends on."""
     if not isinstance(base, Tracer):
         return jnp.zeros(6, base.dtype)
-    held = jax.lax.stop_gradient(base)
-    turn = jnp.matmul(held[:3, :3].T, base[:3, :3], precision="highest")
-    shift = rotate(held[:3, :3].T, base[:3, 3] - held[:3, 3])
+    # d delta = (R^T dt, vee(R^T dR)), with vee of the skew part (M - M^T) / 2.
+    fixed = jax.lax.stop_gradient(base)
+    turn = jnp.matmul(fixed[:3, :3].T, base[:3, :3], precision="highest")
+    shift = rotate(fixed[:3, :3].T, base[:3, 3] - fixed[:3, 3])
     skew = 0.5 * (turn - turn.T)
     tangent = jnp.concatenate([shift, jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])])
     return tangent - jax.lax.stop_gradient(tangent)

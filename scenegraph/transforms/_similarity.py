@@ -14,9 +14,10 @@ class Similarity(AbstractTransform):
 
     **Arguments:**
 
-    - `translation`: where the child's origin goes, in the parent's units.
-    - `rotation`: a quaternion, `wxyz`; normalised on use, so that it can be optimised freely.
-    - `scale`: parent units a child unit; not zero.
+    - `translation`: the child's origin in the parent, `3`.
+    - `rotation`: a quaternion `(w, x, y, z)`, `4`; normalised on use, so that it can be optimised
+      freely.
+    - `scale`: the number of parent units in a child unit; not zero.
     """
 
     translation: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
@@ -30,6 +31,7 @@ class Similarity(AbstractTransform):
         require_nonzero(self, "rotation", "scale")
 
     def linear(self) -> Matrix3:
+        # scale * R(q / |q|)
         rotation = jaxlie.SO3(self.rotation / jnp.linalg.norm(self.rotation))
         return self.scale * rotation.as_matrix()
 

@@ -13,7 +13,7 @@ import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.cli._own_path import OWN_PATH
 from scenegraph.cli._paths import PATHS, turntable
-from scenegraph.images import as_bytes, published_suite, shown_as
+from scenegraph.images import as_bytes, published_suite, visualise
 from scenegraph.io import read_json, read_picture
 from scenegraph.rendering._film import Film
 from scenegraph.runs import load_views, open_run
@@ -153,7 +153,7 @@ def test_colours_of_depth_are_those_of_the_whole_film():
     assert film.depths[0] < np.median(solid[0]) < np.median(solid[1]) < film.depths[1]
     assert_close(film.depths, np.percentile(np.concatenate(solid), [1, 99]), 1e-5)
     for image in images:
-        expected = shown_as(image, "depth", depths=film.depths)
+        expected = visualise(image, "depth", depths=film.depths)
         assert np.array_equal(film.panels(image)[0].rgb, expected.rgb)
 
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.compositing import composite, composite_listed
-from scenegraph.numerics import sums_before
+from scenegraph.compositing import composite, composite_packed
+from scenegraph.numerics import segment_prefix_sums
 from scenegraph.rays import Medium, Span
 from support.helpers import assert_close, assert_gradients
 
@@ -33,13 +33,13 @@ def naive_sums(values, starts):
 def test_sums_before_each_value_of_its_run(longest):
     ray, starts = runs([8, *np.random.default_rng(0).integers(1, 9, size=20)])
     values = np.random.default_rng(1).uniform(size=len(starts)).astype(np.float32)
-    seen = sums_before(jnp.asarray(values), jnp.asarray(ray), longest)
+    seen = segment_prefix_sums(jnp.asarray(values), jnp.asarray(ray), longest)
     assert_close(seen, naive_sums(values, starts))
 
 
 def test_runs_of_one_value_have_nothing_before_it():
     ray, _ = runs([1, 1, 1])
-    assert sums_before(jnp.ones(3), jnp.asarray(ray), 1).tolist() == [0, 0, 0]
+    assert segment_prefix_sums(jnp.ones(3), jnp.asarray(ray), 1).tolist() == [0, 0, 0]
 
 
 def test_long_lists_lose_no_digits():
@@ -48,7 +48,7 @@ def test_long_lists_lose_no_digits():
     values = np.random.default_rng(1).uniform(size=100_000).astype(np.float32)
     values[::2000] = 1e5
     expected = naive_sums(values, starts)
-    seen = np.asarray(jax.jit(sums_before, static_argnums=2)(values, jnp.asarray(ray), 100))
+    seen = np.asarray(jax.jit(segment_prefix_sums, static_argnums=2)(values, jnp.asarray(ray), 100))
     through = np.cumsum(values, dtype=np.float32) - values
     begins = np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
     assert np.abs(through - through[begins] - expected)[expected < 1e3].max() > 0.1
@@ -58,7 +58,7 @@ def test_long_lists_lose_no_digits():
 def test_gradient_of_sums(x64):
     ray, _ = runs([1, 3, 2, 4])
     values = jnp.asarray(np.random.default_rng(2).uniform(size=10))
-    assert_gradients(lambda values: sums_before(values, jnp.asarray(ray), 5), values)
+    assert_gradients(lambda values: segment_prefix_sums(values, jnp.asarray(ray), 5), values)
 
 
 def listed(lengths, seed=0):
@@ -75,7 +75,7 @@ def test_list_is_composited_ray_by_ray():
     lengths = [3, 1, 7, 4]
     ray, number, medium, edges = listed(lengths)
     spans = Span(np.ones(4), [e[-1] for e in edges])
-    seen = composite_listed(
+    seen = composite_packed(
         medium,
         0.25 * medium.density,
         jnp.asarray(1.125 + 0.25 * number),
@@ -96,7 +96,7 @@ def test_rays_without_samples_see_nothing():
     medium = Medium(jnp.ones(4), jnp.ones((4, 3)))
     depth, ray = jnp.array([0.5, 0.5, 0.0, 0.0]), jnp.array([1, 1, 2, 2])
     spans = Span(jnp.ones(3), 2 * jnp.ones(3))
-    seen = composite_listed(medium, depth, jnp.full(4, 1.5), ray, spans, most=2)
+    seen = composite_packed(medium, depth, jnp.full(4, 1.5), ray, spans, most=2)
     assert_close(seen.alpha, [0, -np.expm1(-1.0), 0], 1e-6)
     assert_close(seen.depth, [2.0, 1.5, 2.0], 1e-6)
     assert_close(seen.rgb, np.asarray(seen.alpha)[:, None] * np.ones(3), 1e-6)
@@ -108,7 +108,7 @@ def test_gradient_of_the_composited_list(x64):
 
     def colors(density, rgb):
         own, t = Medium(density, rgb), jnp.asarray(1.125 + 0.25 * number)
-        seen = composite_listed(own, 0.25 * density, t, jnp.asarray(ray), spans, most=4)
+        seen = composite_packed(own, 0.25 * density, t, jnp.asarray(ray), spans, most=4)
         return seen.rgb, seen.alpha, seen.depth
 
     assert_gradients(colors, medium.density, medium.rgb)

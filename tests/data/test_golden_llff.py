@@ -12,7 +12,7 @@ import pytest
 
 from scenegraph.cameras import (
     average_pose,
-    bend_line,
+    line_to_ndc,
     llff_spiral,
     recentre_poses,
     spherified_circle,
@@ -70,7 +70,7 @@ def test_spherified_poses_and_circle():
 def test_bent_lines():
     data = golden("llff_ndc")
     frustum = 2 * jnp.stack([data["focal"] / data["w"], data["focal"] / data["h"]])
-    one = lambda origin, direction: bend_line(origin, direction, frustum, float(data["near"]))
+    one = lambda origin, direction: line_to_ndc(origin, direction, frustum, float(data["near"]))
     origin, direction = jax.vmap(one)(*(jnp.asarray(data[f"in_{x}"]) for x in LINE))
     assert_close(origin, data["out_origins"], 0, 5e-7)
     assert_close(direction, data["out_directions"], 1e-6)

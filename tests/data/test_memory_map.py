@@ -226,7 +226,7 @@ def test_disk_without_room_is_said_before(folder, monkeypatch):
 
     usage = shutil.disk_usage(folder)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(FileError, match="Make room there, or name another folder"):
+    with pytest.raises(FileError, match="Free some space there, or name another folder"):
         sg.load_blender(folder, memory_map=True)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scenegraph.encodings import Grid
-from scenegraph.encodings._lattice import rows_of, simplex
+from scenegraph.encodings._lattice import simplex_weights, table_rows
 from scenegraph.rays import FullGaussian, Gaussian
 from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
@@ -55,7 +55,7 @@ def naive_simplex(offset):
 def test_weights_of_a_tetrahedron(order):
     offset = np.empty(3)
     offset[list(order)] = 0.8, 0.5, 0.1
-    weights, corners = simplex(jnp.asarray(offset))
+    weights, corners = simplex_weights(jnp.asarray(offset))
     seen = {tuple(map(int, c)): float(w) for w, c in zip(weights, corners, strict=True)}
     assert seen.keys() == naive_simplex(offset).keys()
     assert seen == pytest.approx(naive_simplex(offset), abs=1e-6)
@@ -65,7 +65,7 @@ def test_weights_sum_to_one_and_meet_at_the_place():
     """So that linear functions are reproduced; ties, faces and corners included."""
     corners = [*itertools.product((0.0, 0.5, 1.0), repeat=3)]
     offsets = np.concatenate([np.random.default_rng(0).uniform(size=(200, 3)), corners])
-    weights, corners = jax.vmap(simplex)(jnp.asarray(offsets))
+    weights, corners = jax.vmap(simplex_weights)(jnp.asarray(offsets))
     assert np.all(weights >= 0)
     assert_close(weights.sum(1), np.ones(len(offsets)), 1e-6)
     assert_close(jnp.einsum("nc,nci->ni", weights, corners), offsets, 0, 1e-6)
@@ -74,8 +74,8 @@ def test_weights_sum_to_one_and_meet_at_the_place():
 
 def test_gradient_of_the_weights_is_that_of_automatic_differentiation():
     offsets = jnp.asarray(np.random.default_rng(1).uniform(size=(200, 3)))
-    own = jax.vmap(jax.jacobian(lambda x: simplex(x)[0]))(offsets)
-    plain = jax.vmap(jax.jacobian(lambda x: simplex.fun(x)[0]))(offsets)
+    own = jax.vmap(jax.jacobian(lambda x: simplex_weights(x)[0]))(offsets)
+    plain = jax.vmap(jax.jacobian(lambda x: simplex_weights.fun(x)[0]))(offsets)
     np.testing.assert_array_equal(own, plain)
 
 
@@ -83,14 +83,14 @@ def test_gradient_of_the_weights_is_that_of_automatic_differentiation():
 def test_gradient_of_the_weights_is_that_of_finite_differences(x64, order):
     offset = np.empty(3)
     offset[list(order)] = 0.8, 0.5, 0.1
-    assert_gradients(lambda x: simplex(x)[0], jnp.asarray(offset))
+    assert_gradients(lambda x: simplex_weights(x)[0], jnp.asarray(offset))
 
 
 @pytest.mark.parametrize("offset", [[0.5, 0.5, 0.2], [0.3, 0.3, 0.3], [0.2, 0.7, 0.7], [0, 0, 0]])
 def test_gradient_where_tetrahedra_meet_is_that_of_one_of_them(offset):
     """Of the one whose corners are returned, within which everything is linear."""
-    jacobian = jax.jacobian(lambda x: simplex(x)[0])(jnp.asarray(offset, float))
-    corners = simplex(jnp.asarray(offset, float))[1]
+    jacobian = jax.jacobian(lambda x: simplex_weights(x)[0])(jnp.asarray(offset, float))
+    corners = simplex_weights(jnp.asarray(offset, float))[1]
     # The place is the mean of the corners, by weights that sum to one.
     assert_close(corners.T @ jacobian, np.eye(3), 1e-6, 1e-6)
     assert_close(jacobian.sum(0), np.zeros(3), 1e-6, 1e-6)
@@ -154,14 +154,14 @@ def test_hash_of_known_points():
     """By hand: 3 ^ (2654435761 * 5 mod 2**32) ^ (805459861 * 7 mod 2**32)."""
     word = 3 ^ (2654435761 * 5 % 2**32) ^ (805459861 * 7 % 2**32)
     for bits in (4, 10, 19):
-        assert int(rows_of(jnp.array([3, 5, 7]), 4000, 2**bits)) == word % 2**bits
-    assert int(rows_of(jnp.array([3, 5, 7]), 9, 1000)) == 357
+        assert int(table_rows(jnp.array([3, 5, 7]), 4000, 2**bits)) == word % 2**bits
+    assert int(table_rows(jnp.array([3, 5, 7]), 9, 1000)) == 357
 
 
 def test_every_point_of_a_dense_level_has_its_own_row():
     points = jnp.asarray(np.indices((5, 5, 5)).reshape(3, -1).T)
-    assert sorted(rows_of(points, 4, 125).tolist()) == list(range(125))
-    hashed = np.asarray(rows_of(points, 4, 64))
+    assert sorted(table_rows(points, 4, 125).tolist()) == list(range(125))
+    hashed = np.asarray(table_rows(points, 4, 64))
     assert hashed.min() >= 0 and hashed.max() < 64 and len(set(hashed.tolist())) > 32
 
 

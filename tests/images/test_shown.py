@@ -5,7 +5,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from scenegraph.images import as_bytes, depth_limits, Image, Linear, published_suite, shown_as
+from scenegraph.images import as_bytes, depth_limits, Image, Linear, published_suite, visualise
 from support.helpers import assert_close
 
 
@@ -20,18 +20,18 @@ def picture(**parts):
 
 def test_rgb_is_the_picture_itself():
     image = Image(RNG.uniform(size=(2, 3, 3)), space=Linear())
-    assert shown_as(image, "rgb") is image
+    assert visualise(image, "rgb") is image
 
 
 def test_opacity_is_grey():
-    shown = shown_as(picture(alpha=[[0.0, 0.25, 1.0]]), "opacity")
+    shown = visualise(picture(alpha=[[0.0, 0.25, 1.0]]), "opacity")
     assert_close(shown.rgb[0], np.repeat([[0.0], [0.25], [1.0]], 3, axis=1))
 
 
 @pytest.mark.parametrize("what, name", [("depth", "depth"), ("median-depth", "median_depth")])
 def test_near_is_red_and_far_is_blue(what, name):
     image = picture(alpha=[[1.0] * 4], **{name: [[2.0, 3.0, 4.0, 9.0]]})
-    shown = as_bytes(shown_as(image, what, depths=(2.0, 4.0)))[0]
+    shown = as_bytes(visualise(image, what, depths=(2.0, 4.0)))[0]
     expected = [TURBO(1.0), TURBO(0.5), TURBO(0.0), TURBO(0.0)]
     assert_close(shown, np.round(255 * np.array(expected)[:, :3]), 0, 1)
     red, blue = shown[0].astype(int), shown[2].astype(int)
@@ -41,20 +41,20 @@ def test_near_is_red_and_far_is_blue(what, name):
 def test_what_is_not_there_is_white():
     image = picture(alpha=[[0.0, 0.5]], depth=[[1.0, 1.0]], normal=np.zeros((1, 2, 3)))
     for what, full in (("depth", TURBO(0.0)[:3]), ("normals", (0.5, 0.5, 0.5))):
-        shown = shown_as(image, what, depths=(0.0, 1.0)).rgb[0]
+        shown = visualise(image, what, depths=(0.0, 1.0)).rgb[0]
         assert_close(shown, [np.ones(3), 0.5 + 0.5 * np.array(full)], 0, 5e-3)
 
 
 def test_normals_are_red_green_and_blue():
     normal = [[[1, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0]]]
-    shown = shown_as(picture(alpha=np.ones((1, 4)), normal=normal), "normals").rgb[0]
+    shown = visualise(picture(alpha=np.ones((1, 4)), normal=normal), "normals").rgb[0]
     assert_close(shown, [[1, 0.5, 0.5], [0.5, 1, 0.5], [0.5, 0.5, 1], [0, 0.5, 0.5]])
 
 
 @pytest.mark.parametrize("what", ["depth", "median-depth", "opacity", "normals"])
 def test_what_the_picture_does_not_have(what):
     with pytest.raises(ValueError, match=what):
-        shown_as(Image(np.zeros((2, 2, 3))), what)
+        visualise(Image(np.zeros((2, 2, 3))), what)
 
 
 def test_depth_limits_leave_out_what_is_transparent_and_rare():

@@ -125,8 +125,8 @@ LINES = {
     "images": [
         ("1 1 0 0 0 0 0 1 3", "line 1"),
         ("1 1 0 0 0 0 0 one 3 a.png\n", "malformed"),
-        ("1 0 0 0 0 0 0 1 3 a.png\n", "a pose that is none"),
-        ("1 1 0 0 0 0 inf 1 3 a.png\n", "a pose that is none"),
+        ("1 0 0 0 0 0 0 1 3 a.png\n", "an impossible pose"),
+        ("1 1 0 0 0 0 inf 1 3 a.png\n", "an impossible pose"),
         ("1 1 0 0 0 0 0 1 8 a.png\n\n", "'a.png' has an unknown camera"),
         ("1 1 0 0 0 0 0 1 3 a.png", "cut"),
     ],

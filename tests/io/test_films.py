@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scenegraph.io import FileError, MissingExtra, write_animation, write_exr, write_float_picture
-from scenegraph.io._atomic import written_whole
+from scenegraph.io._atomic import atomic_write
 from support.helpers import assert_close
 
 
@@ -71,7 +71,7 @@ def test_mp4_of_odd_size(tmp_path):
 
 def test_what_is_not_finished_is_not_there(tmp_path):
     (tmp_path / "x.txt").write_text("old")
-    with pytest.raises(KeyboardInterrupt), written_whole(tmp_path / "x.txt") as beside:
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "x.txt") as beside:
         beside.write_text("half")
         raise KeyboardInterrupt
     assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from scenegraph.numerics import count_bits, nth_bit, pack_bits, spread
+from scenegraph.numerics import count_bits, nth_bit, pack_bits, ragged_items
 
 
 def mask_of(length, density, seed):
@@ -34,7 +34,7 @@ def test_words_hold_the_first_entry_lowest():
 
 @given(st.lists(st.integers(0, 9), min_size=7, max_size=7), st.sampled_from([1, 5, 40, 70]))
 def test_rows_one_after_the_other(counts, budget):
-    row, rank, valid = spread(jnp.array(counts), budget)
+    row, rank, valid = ragged_items(jnp.array(counts), budget)
     rows = np.repeat(np.arange(7), counts)
     ranks = np.concatenate([np.arange(count) for count in counts])
     used = min(len(rows), budget)
@@ -46,4 +46,4 @@ def test_rows_one_after_the_other(counts, budget):
 
 def test_no_room_is_refused():
     with pytest.raises(ValueError, match="`budget` must be at least 1; got 0"):
-        spread(jnp.array([1, 2]), 0)
+        ragged_items(jnp.array([1, 2]), 0)

@@ -1,0 +1,59 @@
+"""Colours, depth, opacity and normals of a rendered picture, as pictures to be written."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+
+from ._color_maps import color_map
+from ._image import Image
+
+
+Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals"]
+# The per cent of a film's depths that are off the scale at either end.
+_OUTLIERS = 1.0
+
+
+def visualise(
+    image: Image,
+    quantity: Quantity,
+    *,
+    depths: tuple[float, float] = (0.0, 1.0),
+    colors: str = "turbo",
+) -> Image:
+    """Turns one quantity of a picture into a picture of the same size, to be written as it is."""
+    if quantity == "rgb":
+        return image
+    # Opacity is white where it is one; all else fades to white where the picture is not opaque.
+    alpha = _channel(image, "alpha", quantity)[..., None]
+    if quantity == "opacity":
+        return Image(jnp.repeat(alpha, 3, axis=2))
+    if quantity == "normals":
+        return Image(_on_white(0.5 * _channel(image, "normal", quantity) + 0.5, alpha))
+    # The nearest depth has the map's last colour, the farthest its first.
+    near, far = depths
+    depth = _channel(image, "depth" if quantity == "depth" else "median_depth", quantity)
+    values = (far - depth) / max(far - near, 1e-12)
+    return Image(_on_white(color_map(values, colors) / np.float32(255), alpha))
+
+
+def depth_limits(images: Sequence[Image]) -> tuple[float, float]:
+    """Finds the depths between which things lie, but for a hundredth of them at either end."""
+    depths = np.concatenate([np.ravel(_channel(image, "depth", "depth")) for image in images])
+    alphas = np.concatenate([np.ravel(_channel(image, "alpha", "depth")) for image in images])
+    # Pixels that are less than half opaque do not count, unless all are.
+    solid = depths[alphas >= 0.5]
+    limits = np.percentile(solid if solid.size else depths, [_OUTLIERS, 100 - _OUTLIERS])
+    return float(limits[0]), float(limits[1])
+
+
+def _channel(image: Image, name: str, quantity: str) -> np.ndarray:
+    value = getattr(image, name)
+    if value is None:
+        raise ValueError(f"the picture has no `{name}`, so its {quantity} cannot be shown.")
+    return np.asarray(value)
+
+
+def _on_white(rgb: np.ndarray, alpha: np.ndarray) -> jnp.ndarray:
+    return jnp.asarray(rgb * alpha + 1 - alpha)
