@@ -9,7 +9,7 @@ import support.architecture as arch
 import support.architecture_classes as arch_classes
 
 
-FLOORS = {"_typing": 0, "low": 1, "side": 1, "high": 2}
+LAYERS = {"_typing": 0, "low": 1, "side": 1, "high": 2}
 
 
 def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[arch.Source]:
@@ -20,19 +20,19 @@ def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[
     return arch.read_sources(folder / name)
 
 
-# --- Floors
+# --- Layers
 
 
 @pytest.mark.parametrize(
     ("path", "text", "line", "finding"),
     [
-        ("low/_a.py", "from ..high import B", 1, "`low` (floor 1) imports `high` (2)"),
-        ("low/_a.py", "from ..side import B", 1, "`low` (floor 1) imports `side` (1)"),
+        ("low/_a.py", "from ..high import B", 1, "`low` (layer 1) imports `high` (2)"),
+        ("low/_a.py", "from ..side import B", 1, "`low` (layer 1) imports `side` (1)"),
         ("low/_a.py", "import toy.high", 1, "imports `high`"),
         ("low/_a.py", "from .. import high", 1, "imports `high`"),
         ("low/_a.py", "def f():\n    from toy.high import B", 2, "imports `high`"),
         ("low/__init__.py", "from ..high import B as B", 1, "imports `high`"),
-        ("_typing.py", "from .low import B", 1, "`_typing` (floor 0) imports `low` (1)"),
+        ("_typing.py", "from .low import B", 1, "`_typing` (layer 0) imports `low` (1)"),
         ("low/_a.py", "from toy import Scene", 1, "imports the root package"),
         ("low/_a.py", "from .. import Scene", 1, "imports the root package"),
         ("low/_a.py", "import numpy\nimport toy as t", 2, "imports the root package"),
@@ -40,7 +40,7 @@ def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[
     ],
 )
 def test_forbidden_import(tmp_path, path, text, line, finding):
-    (found,) = arch.forbidden_imports(toy(tmp_path, {path: text}), FLOORS)
+    (found,) = arch.forbidden_imports(toy(tmp_path, {path: text}), LAYERS)
     assert found.startswith(f"toy/{path}:{line}: ") and finding in found
 
 
@@ -55,15 +55,15 @@ def test_forbidden_import(tmp_path, path, text, line, finding):
     ],
 )
 def test_allowed_import(tmp_path, path, text):
-    assert arch.forbidden_imports(toy(tmp_path, {path: text}), FLOORS) == []
+    assert arch.forbidden_imports(toy(tmp_path, {path: text}), LAYERS) == []
 
 
-def test_unknown_rooms(tmp_path):
+def test_unknown_packages(tmp_path):
     files = dict.fromkeys(["cupboard/_a.py", "utils.py", "_typing.py", "__main__.py"], "")
-    found = arch.unknown_rooms(toy(tmp_path, {**files, "low/_a.py": ""}), FLOORS)
+    found = arch.unknown_packages(toy(tmp_path, {**files, "low/_a.py": ""}), LAYERS)
     assert found == [
-        "toy/cupboard/_a.py:1: `cupboard` is not in floors.toml",
-        "toy/utils.py:1: `utils` is not in floors.toml",
+        "toy/cupboard/_a.py:1: `cupboard` is not in layers.toml",
+        "toy/utils.py:1: `utils` is not in layers.toml",
     ]
 
 
@@ -105,7 +105,7 @@ def test_postponed_annotations(tmp_path):
 
 def test_busy_inits(tmp_path):
     text = '''
-        """A room."""
+        """A package."""
         from ._a import A as A
         from ._a import B
         from ..side import C as C
@@ -180,7 +180,7 @@ def test_lengths_count_nested_functions_and_methods(tmp_path):
 def test_poor_docstring(tmp_path, definition, lack):
     files = {
         "__init__.py": "from .low import x as x",
-        "low/__init__.py": '"A room."\nfrom ._a import x as x',
+        "low/__init__.py": '"A package."\nfrom ._a import x as x',
         "low/_a.py": definition,
     }
     assert arch.poor_docstrings(toy(tmp_path, files)) == [f"toy/low/_a.py:1: `x` {lack}"]
@@ -206,7 +206,7 @@ def test_good_docstring(tmp_path, definition):
     assert arch.poor_docstrings(toy(tmp_path, files)) == []
 
 
-def test_rooms_and_abstract_classes_have_docstrings(tmp_path):
+def test_packages_and_abstract_classes_have_docstrings(tmp_path):
     files = {
         "__init__.py": "from . import low as low\nfrom .low import AbstractX as AbstractX",
         "low/__init__.py": "from ._a import AbstractX as AbstractX",
@@ -318,12 +318,12 @@ def test_overridden_concrete(classes):
 # --- Documentation
 
 
-def test_undocumented_rooms(tmp_path):
+def test_undocumented_packages(tmp_path):
     sources = toy(tmp_path, {"low/_a.py": "", "side/_a.py": "", "high/_a.py": ""})
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "low.md").write_text("# Low\n\n::: toy.low\n")
     (tmp_path / "api" / "side.md").write_text("# Side\n")
-    found = [finding.split("api/")[1] for finding in arch.undocumented_rooms(sources, tmp_path)]
+    found = [finding.split("api/")[1] for finding in arch.undocumented_packages(sources, tmp_path)]
     assert found == [
         "high.md:1: has no line `::: toy.high`",
         "side.md:1: has no line `::: toy.side`",

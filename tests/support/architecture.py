@@ -18,7 +18,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One file: its path below the package's parent folder, its text, and what it says."""
+    """One file: its path below the library's parent folder, its text, and what it says."""
 
     path: pathlib.Path
     text: str
@@ -34,16 +34,16 @@ class Source:
         return self.path.name == "__init__.py"
 
     @property
-    def room(self) -> str:
-        """The room of the file, or the file's own name where it is in the root folder."""
+    def package(self) -> str:
+        """The package of the file, or the file's own name where it is in the root folder."""
         return self.path.parts[1] if len(self.path.parts) > 2 else self.path.stem
 
 
-def read_sources(package: pathlib.Path) -> list[Source]:
-    """All Python files of a package, parsed."""
+def read_sources(library: pathlib.Path) -> list[Source]:
+    """All Python files of the library, parsed."""
     return [
-        Source(path.relative_to(package.parent), text := path.read_text(), ast.parse(text))
-        for path in sorted(package.rglob("*.py"))
+        Source(path.relative_to(library.parent), text := path.read_text(), ast.parse(text))
+        for path in sorted(library.rglob("*.py"))
     ]
 
 
@@ -51,52 +51,53 @@ def _finding(source: Source, node: ast.AST, text: str) -> str:
     return f"{source.path}:{getattr(node, 'lineno', 1)}: {text}"
 
 
-# --- Floors
+# --- Layers
 
 
-def unknown_rooms(sources: list[Source], floors: dict[str, int]) -> list[str]:
-    """Folders that are not in the table, and files in the root folder that should be in a room."""
+def unknown_packages(sources: list[Source], layers: dict[str, int]) -> list[str]:
+    """Folders that are not in the table, and files in the root folder that belong in a package."""
     return [
-        _finding(source, source.tree, f"`{source.room}` is not in floors.toml")
+        _finding(source, source.tree, f"`{source.package}` is not in layers.toml")
         for source in sources
-        if source.room not in (*floors, *ROOT_FILES)
+        if source.package not in (*layers, *ROOT_FILES)
     ]
 
 
-def forbidden_imports(sources: list[Source], floors: dict[str, int]) -> list[str]:
-    """Imports, at any depth, of the root, of rooms not below, and of other rooms' private files."""
+def forbidden_imports(sources: list[Source], layers: dict[str, int]) -> list[str]:
+    """Imports, at any depth, of the root, of packages not below, and of private files of others."""
     return [
         _finding(source, node, reason)
         for source in sources
         for node, target in _imports(source)
-        if (reason := _why_forbidden(source, target, floors))
+        if (reason := _why_forbidden(source, target, layers))
     ]
 
 
-def _why_forbidden(source: Source, target: tuple[str, ...], floors: dict[str, int]) -> str:
-    if len(target) < 2 or target[1] not in floors:
+def _why_forbidden(source: Source, target: tuple[str, ...], layers: dict[str, int]) -> str:
+    if len(target) < 2 or target[1] not in layers:
         return "imports the root package"
-    room, private = target[1], len(target) > 2 and target[2].startswith("_")
-    if room == source.room:
+    package, own = target[1], source.package
+    private = len(target) > 2 and target[2].startswith("_")
+    if package == own:
         return ""
-    if source.room in floors and floors[room] >= floors[source.room]:
-        return f"`{source.room}` (floor {floors[source.room]}) imports `{room}` ({floors[room]})"
-    return f"imports `{'.'.join(target)}`, which is private to `{room}`" if private else ""
+    if own in layers and layers[package] >= layers[own]:
+        return f"`{own}` (layer {layers[own]}) imports `{package}` ({layers[package]})"
+    return f"imports `{'.'.join(target)}`, which is private to `{package}`" if private else ""
 
 
 def _imports(source: Source) -> Iterator[tuple[ast.AST, tuple[str, ...]]]:
-    """What a file imports of its own package, as the parts of absolute names."""
-    package = source.path.parts[0]
+    """What a file imports of its own library, as the parts of absolute names."""
+    library = source.path.parts[0]
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             targets = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = _origin(source, node)
-            # `from .. import rays` names a room; `from ..rays import Ray` does not need its names.
+            # `from .. import rays` names a package; of `from ..rays import Ray` the base is enough.
             targets = [(*base, a.name) for a in node.names] if len(base) == 1 else [base]
         else:
             continue
-        yield from ((node, target) for target in targets if target[0] == package)
+        yield from ((node, target) for target in targets if target[0] == library)
 
 
 def _origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
@@ -153,7 +154,7 @@ def postponed_annotations(sources: list[Source]) -> list[str]:
 
 
 def busy_inits(sources: list[Source]) -> list[str]:
-    """Anything in a room's `__init__` but a docstring and imports of its own files.
+    """Anything in a package's `__init__` but a docstring and imports of its own files.
 
     `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library.
     """
@@ -261,8 +262,8 @@ def _resolve(
             for alias in node.names:
                 if (alias.asname or alias.name) == name and origin != module:
                     yield from _resolve(modules, origin, alias.name)
-    if room := modules.get((*module, name)):
-        yield name, room, room.tree
+    if package := modules.get((*module, name)):
+        yield name, package, package.tree
 
 
 def _lacks(source: Source, node: ast.AST) -> list[str]:
@@ -271,7 +272,7 @@ def _lacks(source: Source, node: ast.AST) -> list[str]:
         return ["has no docstring"]
     if isinstance(node, ast.ClassDef):
         # The fields of a command are its flags; tyro takes their help from beside them.
-        needed = source.room != "cli" and _takes_arguments(node)
+        needed = source.package != "cli" and _takes_arguments(node)
         documented = "**Arguments:**" in doc + _init_docstring(source, node)
         return [] if documented or not needed else ["has fields and no **Arguments:**"]
     return _function_lacks(node, doc) if isinstance(node, _Function) else []
@@ -315,14 +316,14 @@ def _init_docstring(source: Source, node: ast.ClassDef) -> str:
 # --- Documentation
 
 
-def undocumented_rooms(sources: list[Source], docs: pathlib.Path) -> list[str]:
-    """Rooms without a page, or whose page does not include their docstrings."""
-    rooms = dict.fromkeys(source.room for source in sources if len(source.path.parts) > 2)
+def undocumented_packages(sources: list[Source], docs: pathlib.Path) -> list[str]:
+    """Packages without a page, or whose page does not include their docstrings."""
+    packages = dict.fromkeys(source.package for source in sources if len(source.path.parts) > 2)
     return [
         f"{page}:1: has no line `{directive}`"
-        for room in rooms
-        if (directive := f"::: {sources[0].path.parts[0]}.{room}")
-        not in _lines(page := docs / "api" / f"{room}.md")
+        for package in packages
+        if (directive := f"::: {sources[0].path.parts[0]}.{package}")
+        not in _lines(page := docs / "api" / f"{package}.md")
     ]
 
 
