@@ -16,6 +16,7 @@ import pytest
 
 import support.architecture as arch
 import support.architecture_classes as arch_classes
+import support.architecture_words as words
 
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -99,8 +100,12 @@ def test_public_names_are_documented(sources):
     none(arch.poor_docstrings(sources))
 
 
-def test_packages_have_a_page(sources):
-    none(arch.undocumented_packages(sources, ROOT / "docs"))
+def test_api_pages_show_all_public_names(sources):
+    none(words.public_on_no_page(sources, ROOT / "docs"))
+
+
+def test_api_pages_show_no_internal_names(sources):
+    none(words.internal_on_pages(sources, ROOT / "docs"))
 
 
 def test_contributing_shows_the_table():
