@@ -55,10 +55,10 @@ def slow(session: nox.Session) -> None:
 
 
 @nox.session
-def soak(session: nox.Session) -> None:
-    """What takes long: kills, damaged and strange files, a long fit; arguments name some of it."""
+def stress(session: nox.Session) -> None:
+    """Stress tests: kills, damaged and strange files, an endurance test; arguments name some."""
     session.install("-e", ".[dev]")
-    session.run("python", "tests/soaks/run.py", *session.posargs, env=CACHE)
+    session.run("python", "tests/stress/run.py", *session.posargs, env=CACHE)
 
 
 @nox.session

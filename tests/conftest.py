@@ -1,5 +1,3 @@
-import pathlib
-
 import jax
 import pytest
 from hypothesis import settings
@@ -7,25 +5,6 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-
-
-TESTS = pathlib.Path(__file__).parent
-
-
-# First, because afterwards those that are not asked for are left out.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Marks the tests that were measured to be slow."""
-    slow = tuple(slow_tests())
-    for item in items:
-        if item.nodeid.removeprefix("tests/").startswith(slow):
-            item.add_marker(pytest.mark.slow)
-
-
-def slow_tests() -> list[str]:
-    """How the names of slow tests begin."""
-    lines = (TESTS / "slow.txt").read_text().splitlines()
-    return [line for line in lines if not line.startswith("#")]
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ import pytest
 
 import support.architecture as arch
 import support.architecture_classes as arch_classes
+import support.architecture_words as words
 
 
 ROOT = pathlib.Path(__file__).parent.parent
-FLOORS = tomllib.loads((ROOT / "tests" / "floors.toml").read_text())["floors"]
+LAYERS = tomllib.loads((ROOT / "tests" / "layers.toml").read_text())["layers"]
 OPTIONAL = [
     "flip_evaluator",
     "OpenEXR",
@@ -54,11 +55,11 @@ def none(findings: list[str]) -> None:
 
 
 def test_every_folder_is_in_the_table(sources):
-    none(arch.unknown_rooms(sources, FLOORS))
+    none(arch.unknown_packages(sources, LAYERS))
 
 
 def test_imports_go_down(sources):
-    none(arch.forbidden_imports(sources, FLOORS))
+    none(arch.forbidden_imports(sources, LAYERS))
 
 
 def test_inits_only_reexport(sources):
@@ -70,7 +71,7 @@ def test_no_super_and_no_hasattr(sources):
 
 
 def test_only_the_command_line_prints(sources):
-    none(arch.unwanted_calls([s for s in sources if s.room != "cli"], ("print",)))
+    none(arch.unwanted_calls([s for s in sources if s.package != "cli"], ("print",)))
 
 
 def test_no_mutable_defaults(sources):
@@ -99,13 +100,17 @@ def test_public_names_are_documented(sources):
     none(arch.poor_docstrings(sources))
 
 
-def test_rooms_have_a_page(sources):
-    none(arch.undocumented_rooms(sources, ROOT / "docs"))
+def test_api_pages_show_all_public_names(sources):
+    none(words.public_on_no_page(sources, ROOT / "docs"))
+
+
+def test_api_pages_show_no_internal_names(sources):
+    none(words.internal_on_pages(sources, ROOT / "docs"))
 
 
 def test_contributing_shows_the_table():
     rows = re.findall(r"^\| (\d+) \| `(\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    assert {room: int(floor) for floor, room in rows} == FLOORS
+    assert {package: int(layer) for layer, package in rows} == LAYERS
 
 
 def test_modules_are_abstract_or_final(classes):

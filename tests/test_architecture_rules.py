@@ -1,15 +1,17 @@
 """Each architecture rule finds what it is for in a tiny package, and nothing else."""
 
 import pathlib
+import re
 import textwrap
 
 import pytest
 
 import support.architecture as arch
 import support.architecture_classes as arch_classes
+import support.architecture_words as words
 
 
-FLOORS = {"_typing": 0, "low": 1, "side": 1, "high": 2}
+LAYERS = {"_typing": 0, "low": 1, "side": 1, "high": 2}
 
 
 def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[arch.Source]:
@@ -20,19 +22,19 @@ def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[
     return arch.read_sources(folder / name)
 
 
-# --- Floors
+# --- Layers
 
 
 @pytest.mark.parametrize(
     ("path", "text", "line", "finding"),
     [
-        ("low/_a.py", "from ..high import B", 1, "`low` (floor 1) imports `high` (2)"),
-        ("low/_a.py", "from ..side import B", 1, "`low` (floor 1) imports `side` (1)"),
+        ("low/_a.py", "from ..high import B", 1, "`low` (layer 1) imports `high` (2)"),
+        ("low/_a.py", "from ..side import B", 1, "`low` (layer 1) imports `side` (1)"),
         ("low/_a.py", "import toy.high", 1, "imports `high`"),
         ("low/_a.py", "from .. import high", 1, "imports `high`"),
         ("low/_a.py", "def f():\n    from toy.high import B", 2, "imports `high`"),
         ("low/__init__.py", "from ..high import B as B", 1, "imports `high`"),
-        ("_typing.py", "from .low import B", 1, "`_typing` (floor 0) imports `low` (1)"),
+        ("_typing.py", "from .low import B", 1, "`_typing` (layer 0) imports `low` (1)"),
         ("low/_a.py", "from toy import Scene", 1, "imports the root package"),
         ("low/_a.py", "from .. import Scene", 1, "imports the root package"),
         ("low/_a.py", "import numpy\nimport toy as t", 2, "imports the root package"),
@@ -40,7 +42,7 @@ def toy(folder: pathlib.Path, files: dict[str, str], name: str = "toy") -> list[
     ],
 )
 def test_forbidden_import(tmp_path, path, text, line, finding):
-    (found,) = arch.forbidden_imports(toy(tmp_path, {path: text}), FLOORS)
+    (found,) = arch.forbidden_imports(toy(tmp_path, {path: text}), LAYERS)
     assert found.startswith(f"toy/{path}:{line}: ") and finding in found
 
 
@@ -55,15 +57,15 @@ def test_forbidden_import(tmp_path, path, text, line, finding):
     ],
 )
 def test_allowed_import(tmp_path, path, text):
-    assert arch.forbidden_imports(toy(tmp_path, {path: text}), FLOORS) == []
+    assert arch.forbidden_imports(toy(tmp_path, {path: text}), LAYERS) == []
 
 
-def test_unknown_rooms(tmp_path):
+def test_unknown_packages(tmp_path):
     files = dict.fromkeys(["cupboard/_a.py", "utils.py", "_typing.py", "__main__.py"], "")
-    found = arch.unknown_rooms(toy(tmp_path, {**files, "low/_a.py": ""}), FLOORS)
+    found = arch.unknown_packages(toy(tmp_path, {**files, "low/_a.py": ""}), LAYERS)
     assert found == [
-        "toy/cupboard/_a.py:1: `cupboard` is not in floors.toml",
-        "toy/utils.py:1: `utils` is not in floors.toml",
+        "toy/cupboard/_a.py:1: `cupboard` is not in layers.toml",
+        "toy/utils.py:1: `utils` is not in layers.toml",
     ]
 
 
@@ -105,7 +107,7 @@ def test_postponed_annotations(tmp_path):
 
 def test_busy_inits(tmp_path):
     text = '''
-        """A room."""
+        """A package."""
         from ._a import A as A
         from ._a import B
         from ..side import C as C
@@ -180,7 +182,7 @@ def test_lengths_count_nested_functions_and_methods(tmp_path):
 def test_poor_docstring(tmp_path, definition, lack):
     files = {
         "__init__.py": "from .low import x as x",
-        "low/__init__.py": '"A room."\nfrom ._a import x as x',
+        "low/__init__.py": '"A package."\nfrom ._a import x as x',
         "low/_a.py": definition,
     }
     assert arch.poor_docstrings(toy(tmp_path, files)) == [f"toy/low/_a.py:1: `x` {lack}"]
@@ -206,7 +208,7 @@ def test_good_docstring(tmp_path, definition):
     assert arch.poor_docstrings(toy(tmp_path, files)) == []
 
 
-def test_rooms_and_abstract_classes_have_docstrings(tmp_path):
+def test_packages_and_abstract_classes_have_docstrings(tmp_path):
     files = {
         "__init__.py": "from . import low as low\nfrom .low import AbstractX as AbstractX",
         "low/__init__.py": "from ._a import AbstractX as AbstractX",
@@ -315,16 +317,167 @@ def test_overridden_concrete(classes):
     ]
 
 
-# --- Documentation
+# --- Words
 
 
-def test_undocumented_rooms(tmp_path):
-    sources = toy(tmp_path, {"low/_a.py": "", "side/_a.py": "", "high/_a.py": ""})
-    (tmp_path / "api").mkdir()
-    (tmp_path / "api" / "low.md").write_text("# Low\n\n::: toy.low\n")
-    (tmp_path / "api" / "side.md").write_text("# Side\n")
-    found = [finding.split("api/")[1] for finding in arch.undocumented_rooms(sources, tmp_path)]
-    assert found == [
-        "high.md:1: has no line `::: toy.high`",
-        "side.md:1: has no line `::: toy.side`",
+def documented(name: str, block: str = "Arguments", indent: str = "") -> str:
+    return f'{indent}def {name}(a):\n{indent}    """A.\n\n{indent}    **{block}:** a."""\n'
+
+
+@pytest.mark.parametrize("block", ["Arguments", "Returns"])
+@pytest.mark.parametrize(
+    ("name", "definition"),
+    [
+        ("_f", "{_f}"),
+        ("f", "{f}"),
+        ("_g", "class Public:\n    b = 1\n{    _g}"),
+        ("g", "def public():\n    b = 1\n{    g}"),
+        ("g", "if True:\n{    g}"),
+        ("__call__", "class Hidden:\n{    __call__}"),
+    ],
+)
+def test_long_internal_docstring(tmp_path, block, name, definition):
+    pattern = re.compile(r"\{( *)(\w+)\}")
+    text = pattern.sub(lambda match: documented(match[2], block, match[1]), definition)
+    files = {
+        "low/__init__.py": "from ._a import Public as Public, public as public, f, g, Hidden",
+        "low/_a.py": text,
+    }
+    (found,) = words.long_internal_docstrings(toy(tmp_path, files))
+    assert found.endswith(f": `{name}` is not public and has **{block}:**")
+
+
+def test_long_public_docstrings(tmp_path):
+    methods = [documented(name, indent="    ") for name in ("f", "__init__", "__call__")]
+    files = {
+        "low/__init__.py": "from ._a import f as f, Public as Public",
+        "low/_a.py": "\n".join([documented("f"), "class Public:", *methods, "def _g():\n    'G.'"]),
+    }
+    assert words.long_internal_docstrings(toy(tmp_path, files)) == []
+
+
+def test_bare_arguments(tmp_path):
+    text = """
+        def f(a, b, c):
+            '''F.
+
+            - `a`: of the surface
+            - `b`, `c`: the normals, of length 1
+            - `d`: it.
+            - `e`: offsets of the pixels
+            - not `f`: of an argument
+            '''
+    """
+    sources = toy(tmp_path, {"low/_a.py": text})
+    assert words.bare_arguments(sources) == [
+        "toy/low/_a.py:5: of the surface",
+        "toy/low/_a.py:7: it.",
     ]
+    assert len(words.argument_lines(sources)) == 4
+
+
+def test_questions_for_titles(tmp_path):
+    text = """
+        '''Where things are.'''
+
+        class A:
+            "How a thing looks."
+
+            def f(self):
+                "Whether it is true, and more."
+
+            def g(self):
+                "Whatever is there; what it is."
+
+            async def h(self):
+                return "What is returned."
+    """
+    found = words.questions_for_titles(toy(tmp_path, {"low/_a.py": text}))
+    assert found == [
+        "toy/low/_a.py:1: Where things are.",
+        "toy/low/_a.py:4: How a thing looks.",
+        "toy/low/_a.py:7: Whether it is true, and more.",
+    ]
+
+
+# --- Packages and their pages
+
+
+def test_large_packages(tmp_path):
+    def package(name, files, doc):
+        return {f"{name}/__init__.py": f'"{doc}"', **{f"{name}/_{i}.py": "" for i in range(files)}}
+
+    files = {
+        **package("fair", arch.MANY_FILES, "Few files."),
+        **package("many", arch.MANY_FILES + 1, "Many files. Reading takes long."),
+        **package("told", arch.MAX_FILES, "Many files. Read `_1.py`, then the rest."),
+        **package("vast", arch.MAX_FILES + 1, "Read them all."),
+    }
+    assert arch.large_packages(toy(tmp_path, files)) == [
+        "toy/many/__init__.py:1: 15 files, and no word of the order in which to read them"
+        " (`Read ...`)",
+        "toy/vast/__init__.py:1: 21 files, at most 20",
+    ]
+
+
+PAGED = {
+    "__init__.py": "from . import low as low",
+    "low/__init__.py": "from ._a import A as A, B as B, C",
+    "side/__init__.py": "from ._a import D as D",
+    "high/__init__.py": "from ._a import e",
+}
+
+
+def pages(folder: pathlib.Path, **texts: str) -> pathlib.Path:
+    (folder / "api").mkdir()
+    for name, text in texts.items():
+        (folder / "api" / f"{name}.md").write_text(textwrap.dedent(text))
+    return folder
+
+
+def test_internal_names_on_pages(tmp_path):
+    low = """
+        # Low
+
+        ::: toy.low.A
+            options:
+              members:
+                - method
+                - _method
+
+        ::: toy.low.C
+
+        ::: toy.low
+            options:
+              members: [B, C]
+    """
+    docs = pages(tmp_path, low=low, side="::: toy.side\n::: toy.side._a\n::: toy.none\n::: toy\n")
+    found = words.internal_on_pages(toy(tmp_path, PAGED), docs)
+    assert [finding.split("api/")[1] for finding in found] == [
+        "low.md:4: `toy.low.A._method` is not public",
+        "low.md:10: `toy.low.C` is not public",
+        "low.md:12: `toy.low.C` is not public",
+        "side.md:2: `toy.side._a` is not public",
+        "side.md:3: `toy.none` is not public",
+        "side.md:4: `toy` is not public",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("::: toy.low\n::: toy.side", []),
+        ("::: toy.low\n    options:\n      heading_level: 3\n\nWords.\n\n::: toy.side.D", []),
+        ("::: toy.low.A\n\n::: toy.low.B\n", ["toy.side.D"]),
+        ("::: toy.low\n    options:\n      members:\n        - A\n", ["toy.low.B", "toy.side.D"]),
+        (
+            "::: toy.low\n    options:\n      members: false\n::: toy.low.A\n::: toy.side\n",
+            ["toy.low.B"],
+        ),
+        ("toy.low", ["toy.low.A", "toy.low.B", "toy.side.D"]),
+    ],
+)
+def test_public_names_on_no_page(tmp_path, text, missing):
+    docs = pages(tmp_path, page=text)
+    found = words.public_on_no_page(toy(tmp_path, PAGED), docs)
+    assert found == [f"docs/api: no page shows `{name}`" for name in missing]

@@ -13,10 +13,18 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 
 
-# Compiling all the scenes of a page takes a minute.
+# Compiling all the scenes of these pages takes a minute.
+LONG = [
+    "README.md",
+    "devices.md",
+    "fast.md",
+    "getting-started.md",
+    "index.md",
+    "reliability.md",
+    "rendering.md",
+]
 MARKS = {
-    "README.md": pytest.mark.slow,
-    "getting-started.md": pytest.mark.slow,
+    **dict.fromkeys(LONG, pytest.mark.slow),
     "interop.md": pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch: nox -s torch"),
 }
 

@@ -211,6 +211,7 @@ def assert_derivatives(function, start: jax.Array, step: float = 1e-5) -> None:
     assert_close(jacobian, (ahead - behind).T / (2 * step), 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @every_camera
 def test_derivatives_by_every_leaf(name):
@@ -262,7 +263,13 @@ def test_pixels_beyond_the_fold_look_at_the_edge(camera):
         assert abs(x * inward[1] + y * inward[0]) < 1e-3 * np.hypot(*inward)
 
 
-@pytest.mark.parametrize("camera", [FOLDED, FOLDED_ROUND], ids=["opencv", "fisheye"])
+@pytest.mark.parametrize(
+    "camera",
+    [
+        pytest.param(FOLDED, id="opencv"),
+        pytest.param(FOLDED_ROUND, id="fisheye", marks=pytest.mark.slow),
+    ],
+)
 def test_pixels_beyond_the_fold_spoil_no_gradient(camera):
     pixels = jnp.array([[0.5, 0.5], [40.0, 30.0], [45.0, 20.0]])
 

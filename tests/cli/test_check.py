@@ -50,6 +50,7 @@ def test_check_prints_a_table(checked, capsys):
     assert any(line.startswith("cam.focal") for line in lines)
 
 
+@pytest.mark.slow
 def test_check_of_a_wrong_gradient_exits_with_one(checked, capsys):
     assert main(["check", f"{checked}:wrong", "--where", "fog.field"]) == 1
     out, err = capsys.readouterr()

@@ -163,6 +163,7 @@ def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
     assert all((x["test_psnr"] >= float(target)) == (target == "1") for x in looks)
 
 
+@pytest.mark.slow
 def test_tensorboard_gets_numbers_and_pictures(data, tmp_path):
     pytest.importorskip("tensorboardX", reason="needs tensorboardX: scenegraph[tensorboard]")
     run = tmp_path / "run"
@@ -255,6 +256,7 @@ def test_run_that_has_moved_with_the_pictures_elsewhere(fitted, data, tmp_path, 
     assert read_json(run / "config.json")["data"] == str(pictures)
 
 
+@pytest.mark.slow
 def test_run_that_has_moved_takes_its_own_data_along(data, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(data, run / "data")
@@ -266,6 +268,7 @@ def test_run_that_has_moved_takes_its_own_data_along(data, tmp_path, capsys):
     assert main(["eval", moved]) == 0 and f"data {moved}/data" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_settings_of_the_checkpoints(data, tmp_path):
     """The newest stay, and the one that did best on held-out pictures; all load as scenes."""
     run = tmp_path / "run"
@@ -280,6 +283,7 @@ def test_settings_of_the_checkpoints(data, tmp_path):
     assert eqx.tree_equal(last, sg.load(run))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, code", [("SIGTERM", 143), ("SIGINT", 130)], ids=["terminated", "Ctrl-C"]
 )
@@ -359,6 +363,7 @@ def test_bad_data_folder_leaves_nothing_behind(tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_fit_that_explodes_saves_its_last_finite_scene(data, tmp_path, capsys):
     run = tmp_path / "run"
     arguments = ["fit", data, "--out", run, "--steps", "40", "--learning-rate", "1e38", *SMALL]
@@ -367,6 +372,7 @@ def test_fit_that_explodes_saves_its_last_finite_scene(data, tmp_path, capsys):
     assert all(np.isfinite(leaf).all() for leaf in leaves)
 
 
+@pytest.mark.slow
 def test_more_than_the_memory_holds(data, tmp_path, capsys):
     arguments = ["fit", data, "--out", tmp_path / "run", *SMALL, "--batch-size", str(2**31 - 1)]
     refused(arguments, capsys, "a step needs", "Lower --batch-size")
@@ -377,6 +383,7 @@ def test_place_that_cannot_be_written_to(data, tmp_path, capsys):
     refused(["fit", data, "--out", tmp_path / "file" / "run", *SMALL], capsys, "file")
 
 
+@pytest.mark.slow
 def test_pictures_without_opacity_are_mentioned_once(tmp_path, capsys):
     poses = [look_at(eye) for eye in eyes(3)]
     for split in ("train", "test"):

@@ -53,6 +53,7 @@ def check_run(run: pathlib.Path, shapes: list[tuple[int, int]]) -> dict:
     return metrics
 
 
+@pytest.mark.slow
 def test_multiscale_from_pictures_to_film(multiscale, tmp_path):
     run = tmp_path / "run"
     arguments = ["fit", multiscale, "--out", run, "--preset", "mipnerf-multiscale", *SMALL.split()]
@@ -70,6 +71,7 @@ def test_multiscale_from_pictures_to_film(multiscale, tmp_path):
     assert read_json(run / "metrics.json")["protocol"]["split"] == "val"
 
 
+@pytest.mark.slow
 def test_forward_facing_from_pictures_to_film(tmp_path):
     folder, run = write_noise(tmp_path / "data", facing_poses(9)), tmp_path / "run"
     flags = ["--preset", "mipnerf-llff", "--downscale", "1", *SMALL.split()]
@@ -85,6 +87,7 @@ def test_forward_facing_from_pictures_to_film(tmp_path):
     assert np.max(np.abs(read_picture(still) - expected)) <= 1
 
 
+@pytest.mark.slow
 def test_inward_cameras_from_pictures_to_film(tmp_path):
     folder, run = write_noise(tmp_path / "data", inward_poses(9)), tmp_path / "run"
     flags = ["--preset", "tiny", "--spherify", "--hold-every", "4", *SMALL.split()]
@@ -171,6 +174,7 @@ def test_listed_flags_make_the_preset(capsys, monkeypatch):
         assert seen[-1] == PRESETS[name]
 
 
+@pytest.mark.slow
 def test_transforms_from_pictures_to_film(tmp_path):
     """A listing of nerfstudio's kind, made from one of Blender's."""
     folder, run = tmp_path / "data", tmp_path / "run"

@@ -71,6 +71,7 @@ def listed(lengths, seed=0):
     return ray, number, medium, edges
 
 
+@pytest.mark.slow
 def test_list_is_composited_ray_by_ray():
     lengths = [3, 1, 7, 4]
     ray, number, medium, edges = listed(lengths)

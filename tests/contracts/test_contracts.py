@@ -6,13 +6,43 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scenegraph import cameras, data, integrators, rays, shapes
 from support.contract_table import abstract_classes, final_classes, RECORDS, stack, TABLE
 from support.helpers import assert_close
 
 
 ROWS = [(contract, x) for contract in TABLE.values() for x in contract.instances]
-NAMES = [f"{type(x).__name__}-{index}" for index, (_, x) in enumerate(ROWS)]
-every_row = pytest.mark.parametrize(("contract", "instance"), ROWS, ids=NAMES)
+# Classes that take long to compile, with their derivatives or without.
+LONG_DERIVATIVES = {
+    cameras.FisheyeCamera,
+    cameras.OpenCVCamera,
+    rays.CylinderBeam,
+    shapes.Capsule,
+    shapes.Cylinder,
+    shapes.SignedDistance,
+}
+LONG = LONG_DERIVATIVES | {
+    integrators.Held,
+    integrators.Hierarchical,
+    integrators.Joint,
+    integrators.OccupancyMarch,
+    integrators.Surfaces,
+    shapes.Box,
+}
+
+
+def every_row(long):
+    """Runs a test for every row of the table, slow where the class is one of `long`."""
+    rows = [
+        pytest.param(
+            contract,
+            x,
+            id=f"{type(x).__name__}-{index}",
+            marks=pytest.mark.slow if type(x) in long else (),
+        )
+        for index, (contract, x) in enumerate(ROWS)
+    ]
+    return pytest.mark.parametrize(("contract", "instance"), rows)
 
 
 def one(inputs, index):
@@ -43,7 +73,7 @@ def test_every_class_is_somewhere():
 # --- Asking
 
 
-@every_row
+@every_row(LONG)
 def test_compiled_is_eager_and_vmap_is_the_loop(contract, instance):
     """`vmap` over the inputs and over the leaves of the instance itself."""
     arrays, rest = eqx.partition(instance, eqx.is_array)
@@ -67,7 +97,7 @@ def vary(leaf):
 # --- Differentiating
 
 
-@every_row
+@every_row(LONG_DERIVATIVES | {data.IgnoreAlpha})
 def test_gradients_keep_the_tree(contract, instance):
     def total(instance):
         floats = eqx.filter(contract.call(instance, *one(contract.inputs, 0)), eqx.is_inexact_array)

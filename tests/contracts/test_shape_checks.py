@@ -22,7 +22,7 @@ from support.architecture_classes import find_modules
 from support.contract_table import INSTANCES, SCENE
 
 
-ROOMS = [x for x in vars(sg).values() if isinstance(x, types.ModuleType) and x.__file__]
+PACKAGES = [x for x in vars(sg).values() if isinstance(x, types.ModuleType) and x.__file__]
 OPTIMIZER = optax.sgd(0.1)
 STATE = start_state(SCENE, OPTIMIZER, key=jax.random.key(0))
 INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
@@ -104,10 +104,10 @@ def is_tree(hint):
 
 def functions():
     """Every public function, and every public method with an instance of its class."""
-    for room in ROOMS:
-        for name, value in vars(room).items():
+    for package in PACKAGES:
+        for name, value in vars(package).items():
             if isinstance(value, types.FunctionType):
-                yield f"{room.__name__}.{name}", value, ()
+                yield f"{package.__name__}.{name}", value, ()
     for cls in find_modules("scenegraph"):
         owners = [value for value in VALUES if isinstance(value, cls)]
         for name, value in vars(cls).items():

@@ -54,6 +54,7 @@ def same(first, second) -> bool:
 # --- Where a pixel of the flat list is
 
 
+@pytest.mark.slow
 def test_pictures_of_different_sizes_share_one_list():
     views = many_views()
     frames = np.repeat([0, 1, 2], [12, 4, 5])
@@ -63,6 +64,7 @@ def test_pictures_of_different_sizes_share_one_list():
     assert views.image(2).rgb.shape == (1, 5, 3)
 
 
+@pytest.mark.slow
 def test_rays_go_through_the_centres_of_their_pixels():
     views = many_views()
     rays = views.rays(jnp.array([0, 11, 12 + 2, 16 + 4]))
@@ -164,6 +166,7 @@ def test_listed_draws_all_of_its_pixels_and_no_others():
     assert set(counts) == {2, 3, 17} and min(counts.values()) > 70
 
 
+@pytest.mark.slow
 def test_pixels_through_a_box_are_those_whose_rays_meet_it(tmp_path):
     views = sg.load_blender(write_ball(tmp_path, {"train": 3}, radius=0.5))
     lower, upper = np.array([-0.5, -0.5, -0.5]), np.array([0.5, 0.5, 0.5])

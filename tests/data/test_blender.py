@@ -99,6 +99,7 @@ def test_downscaling_too_far_is_an_error(tmp_path, random_pictures):
         sg.load_blender(tmp_path, downscale=6)
 
 
+@pytest.mark.slow
 def test_rays_of_every_picture_are_those_of_its_camera(tmp_path, random_pictures):
     write_split(tmp_path, "train", random_pictures, POSES)
     views = sg.load_blender(tmp_path)

@@ -43,6 +43,7 @@ def sparse(tmp_path) -> pathlib.Path:
 # --- Against COLMAP
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_world", [False, True])
 @pytest.mark.parametrize("encoding", WRITERS)
 def test_points_are_seen_where_colmap_sees_them(tmp_path, encoding, keep_world):
@@ -167,6 +168,7 @@ def blob(center, rgb) -> sg.Volume:
     return sg.Volume(GaussianBlob(center, 0.3, 30.0, rgb))
 
 
+@pytest.mark.slow
 def test_what_is_up_stays_up(tmp_path):
     """A red ball above a green one is photographed; COLMAP's world has y down; back in a scene,
     red is above green, and cameras see the scene as it was."""

@@ -65,11 +65,13 @@ def load(path: pathlib.Path, split: str) -> sg.Views:
     return sg.load_transforms(path, split, near=1.0, far=5.0, hold_every=4)
 
 
+@pytest.mark.slow
 def test_the_true_scene_looks_like_the_photographs(folder):
     assert quality(TRUTH, load(folder, "val")) > 45
     assert quality(TRUTH, load(folder / "straight.json", "val")) < 30
 
 
+@pytest.mark.slow
 def test_a_short_fit_finds_the_scene_through_the_lens_only(folder):
     start = scene_of([0.3, -0.1, 0.5], [0.5, 0.5, 0.5])
     fitted = {}
@@ -86,6 +88,7 @@ def test_a_short_fit_finds_the_scene_through_the_lens_only(folder):
     assert with_lens > before + 10 and with_lens > without + 5
 
 
+@pytest.mark.slow
 def test_a_lens_can_be_found_from_a_photograph(folder):
     """The camera is a node of the scene; its first coefficient begins at zero."""
     views = load(folder, "train")

@@ -128,6 +128,7 @@ def fitted(views, **changes) -> tuple[sg.FitResult, list]:
     return result, seen
 
 
+@pytest.mark.slow
 def test_fit_from_a_file_is_that_from_memory(folder):
     (in_memory, one), (in_file, other) = map(fitted, both(folder))
     assert len(one) == len(other) == 6
@@ -137,6 +138,7 @@ def test_fit_from_a_file_is_that_from_memory(folder):
     assert same(in_memory.scene, in_file.scene)
 
 
+@pytest.mark.slow
 def test_fit_goes_on_in_the_middle(folder):
     _, views = both(folder)
     _, whole = fitted(views)

@@ -84,6 +84,7 @@ def test_box_and_hull_are_about_the_ball(views):
         assert start + height // 2 * width + width // 2 in listed
 
 
+@pytest.mark.slow
 def test_evaluation_renders_each_size(views):
     fog = sg.fields.ConstantFog(0.5, [0.2, 0.3, 0.4])
     scene = sg.Scene(sg.Group(fog=sg.Volume(fog, sg.Box([-0.5] * 3, [0.5] * 3))))

@@ -94,6 +94,7 @@ def test_pictures_without_opacity_and_other_limits(tmp_path, pictures):
     assert_close(255 * views.image(1).rgb, mean, 0, 0.5 + 1e-3)
 
 
+@pytest.mark.slow
 def test_one_level_is_the_source(tmp_path, pictures):
     write_split(tmp_path / "blender", "train", pictures, POSES)
     convert_multiscale(tmp_path / "blender", tmp_path / "data", 1)

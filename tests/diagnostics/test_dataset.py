@@ -32,12 +32,14 @@ def folder(tmp_path_factory, scaled):
     )
 
 
+@pytest.mark.slow
 def test_splits_have_their_numbers_of_pictures(folder):
     views = [sg.load_blender(folder, split) for split in ("train", "val", "test")]
     assert [v.frames for v in views] == [32, 1, 2]
     assert views[0].pixels.shape == (32 * 16 * 16, 4) and views[0].pixels.dtype == jnp.uint8
 
 
+@pytest.mark.slow
 def test_pictures_are_renders_of_the_scene(folder, scaled):
     views = sg.load_blender(folder, "test", near=0.4 * 4 * SCALE, far=1.6 * 4 * SCALE)
     for frame in range(2):
@@ -48,6 +50,7 @@ def test_pictures_are_renders_of_the_scene(folder, scaled):
         assert 0.05 < np.mean(image.alpha) < 0.9
 
 
+@pytest.mark.slow
 def test_cameras_are_above_the_scene_and_all_different(folder):
     views = sg.load_blender(folder)
     places = np.stack([views.camera(n).pose.offset() for n in range(32)])
@@ -58,6 +61,7 @@ def test_cameras_are_above_the_scene_and_all_different(folder):
     assert not np.isin(np.asarray(test_places.base.value)[:, 0, 3], places[:, 0]).any()
 
 
+@pytest.mark.slow
 def test_box_holds_the_clouds_wherever_they_are(folder):
     shift = np.array([100.0, -50.0, 20.0])
     listing = json.loads((folder / "transforms_train.json").read_text())
@@ -75,6 +79,7 @@ def test_box_holds_the_clouds_wherever_they_are(folder):
     assert np.all(upper >= high) and np.all(upper <= high + 0.6)
 
 
+@pytest.mark.slow
 def test_toy_scene_stays_inside_its_cube():
     """No camera sees anything where a line passes the cube that the documentation names."""
     toy = toy_scene()

@@ -67,6 +67,7 @@ def test_every_kind_of_verdict():
     assert len(table) == 6 and table[2].endswith("wrong") and "5.0e-01" in table[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_gradient", [True, False])
 def test_a_network_and_a_camera_are_right(stop_gradient):
     """Held or not, as the integrator takes its samples for constant or not."""
@@ -81,6 +82,7 @@ def test_a_network_and_a_camera_are_right(stop_gradient):
     assert found["net.field.network.trunk.0.weight"] == found["cam.pose.delta"] == "right"
 
 
+@pytest.mark.slow
 def test_analytic_fields_under_transforms_are_right():
     """The toy scene's clouds share one box; boxes that coincide are a kink, so they are moved."""
     rng = np.random.default_rng(0)
@@ -89,6 +91,7 @@ def test_analytic_fields_under_transforms_are_right():
     assert {check.verdict for check in checks} <= {"right", "zero"} and len(checks) > 15
 
 
+@pytest.mark.slow
 def test_every_leaf_of_everything_is_right():
     """All shapes, shaders, lights, transforms and a field; the horizon is in the picture."""
     camera = sg.PerspectiveCamera.look_at([0, -7, 4], [0, 0, 1.2], [0, 0, 1], 1.0, 97, 71)

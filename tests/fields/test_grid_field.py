@@ -57,6 +57,7 @@ def test_the_answer_in_one_and_in_two_steps(precision):
     assert_close(field.density(SAMPLE), whole.density, 1e-6)
 
 
+@pytest.mark.slow
 def test_density_is_positive_and_colour_within_zero_and_one():
     media = jax.vmap(small(), (0, None))(samples(), VIEW)
     assert np.all(media.density > 0) and np.ptp(media.density) > 0.1
@@ -68,6 +69,7 @@ def test_density_stays_finite(bias, density):
     assert_close(small(density_bias=bias).density(SAMPLE), density, 1e-5)
 
 
+@pytest.mark.slow
 def test_half_precision_is_near_and_not_the_same():
     exact, rounded = (
         jax.vmap(small(precision=name), (0, None))(samples(), VIEW)

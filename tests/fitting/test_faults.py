@@ -76,6 +76,7 @@ NUMBERED = Numbered(RayBatches(cloud_views(), 32))
 # --- One leaf
 
 
+@pytest.mark.slow
 def test_a_leaf_whose_gradient_is_no_number_at_one_step(tmp_path):
     """That step changes nothing, and is counted; the loss was fine."""
     log = JsonLines(tmp_path / "log", every=1)
@@ -123,6 +124,7 @@ class SpoiltRay(eqx.Module):
         return eqx.tree_at(lambda b: b.rays.origin, batch, spoilt)
 
 
+@pytest.mark.slow
 def test_one_ray_that_is_no_number_costs_one_step():
     result = fit_cloud(8, SpoiltRay(RayBatches(cloud_views(), 32)))
     assert int(result.state.skipped) == 1 and int(result.state.failures) == 0
@@ -155,6 +157,7 @@ def two_views(bad):
     )
 
 
+@pytest.mark.slow
 def test_a_picture_with_a_bad_pixel_costs_the_steps_that_meet_it():
     batches = RayBatches(two_views(1), 32)
     seed = jax.random.bits(jax.random.fold_in(KEY, 0), dtype=jnp.uint32)
@@ -165,6 +168,7 @@ def test_a_picture_with_a_bad_pixel_costs_the_steps_that_meet_it():
     assert (~np.isfinite(np.asarray(result.history.loss))).tolist() == met
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_all_bad_ends_the_fit_with_the_last_good_state():
     with pytest.raises(FitError, match="the loss is nan after 1[01] steps, 10 in a row") as caught:
         fit_cloud(50, RayBatches(two_views(64), 32))

@@ -76,6 +76,7 @@ def test_a_path_that_matches_nothing_is_an_error():
         )
 
 
+@pytest.mark.slow
 def test_random_backdrops_reach_the_renderer():
     views, scene = cloud_views(), cloud()
     rgba = jnp.concatenate([views.pixels, jnp.zeros((64, 1))], axis=1)

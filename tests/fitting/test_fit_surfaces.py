@@ -78,12 +78,11 @@ def starts():
     return [quoted, *random]
 
 
-FIRST, *OTHERS = starts()
+STARTS = starts()
 
 
-@pytest.mark.parametrize(
-    "start", [FIRST, *(pytest.param(x, marks=pytest.mark.slow) for x in OTHERS)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("start", STARTS)
 def test_scale_colours_and_lamp_are_found(start):
     truth = sg.render(make(*TRUE), camera())
     scene = fit(make(*start), sg.views(camera(), truth), WANTED, optax.adam(2e-2), 600)
@@ -95,7 +94,7 @@ def test_scale_colours_and_lamp_are_found(start):
 def test_wide_cones_lead_from_half_off(scale):
     """Rays of one pixel do not find the way from a scale of 1."""
     truth = sg.render(make(*TRUE), camera())
-    views, guess = sg.views(camera(), truth), make(scale, *FIRST[1:])
+    views, guess = sg.views(camera(), truth), make(scale, *STARTS[0][1:])
     plan = Annealing(32.0, 300)
     assert_found(fit(guess, views, WANTED, optax.adam(2e-2), 600, annealing=plan))
 
@@ -142,6 +141,7 @@ def test_several_pictures_have_the_pixels_of_each():
         np.testing.assert_array_equal(views.image(frame).rgb, image.rgb)
 
 
+@pytest.mark.slow
 def test_rays_of_cameras_in_the_scene_are_those_of_the_same_cameras_outside():
     cams = cameras(2)
     scene = board_scene(one=cams[0], two=cams[1])
@@ -208,6 +208,7 @@ def test_means_of_pictures_are_exact(width):
             assert_close(means[index], square.mean((0, 1)), 1e-5, 1e-5)
 
 
+@pytest.mark.slow
 def test_wide_rays_see_the_mean_of_the_picture():
     """The batch's target and the render of its wide cones agree, for a board seen straight."""
     straight = sg.OrthographicCamera.look_at(

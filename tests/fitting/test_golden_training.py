@@ -140,7 +140,14 @@ def test_ten_steps_of_adam():
     assert_adam(taken, golden("mipnerf_forward"))
 
 
-@pytest.mark.parametrize("tag", ["train_nomask", "train_weightdecay", "train_throughlevels"])
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "train_nomask",
+        pytest.param("train_weightdecay", marks=pytest.mark.slow),
+        pytest.param("train_throughlevels", marks=pytest.mark.slow),
+    ],
+)
 def test_variants_of_the_step(tag):
     data, (scene, batch, loss) = golden("mipnerf_forward"), narrow_start(tag)
     state, info = take((scene, batch, loss), optimizer())[0]
@@ -150,6 +157,7 @@ def test_variants_of_the_step(tag):
     assert_close(decay, data[f"{tag}.weight_l2"], 1e-6)
 
 
+@pytest.mark.slow
 def test_clipping_by_value_and_then_by_norm():
     data = golden("mipnerf_forward")
     state, info = take(narrow_start("train"), optimizer(max_value=1e-3, max_norm=1e-2))[0]
@@ -161,6 +169,7 @@ def test_clipping_by_value_and_then_by_norm():
     assert_close(info.loss, data["train_clipped.loss"], 1e-5)
 
 
+@pytest.mark.slow
 def test_clipping_by_value_alone():
     data, rule = golden("mipnerf_forward"), optimizer(max_value=1e-3)
     gradient = jax.tree.map(

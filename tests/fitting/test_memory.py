@@ -116,6 +116,7 @@ def test_the_compiler_says_what_a_step_needs():
     assert needs.total() == 2 * needs.state + 2 * needs.batch + needs.temporary
 
 
+@pytest.mark.slow
 def test_smaller_blocks_take_less_and_give_the_same_numbers():
     batches = RayBatches(cloud_views(), 256)
     state = sg.start_state(cloud(), optax.adam(0.1), key=KEY)
@@ -209,7 +210,7 @@ def test_fit_asks_before_its_first_step(monkeypatch):
     assert not steps
 
 
-@pytest.mark.parametrize("command", [True, False])
+@pytest.mark.parametrize("command", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_ulimit_below_the_need_is_refused_before_the_first_step(tmp_path, command):
     """In a process of its own, because what is refused here would end it."""
     script = f"""

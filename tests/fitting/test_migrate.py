@@ -80,6 +80,7 @@ def update_of(state, optimizer=ADAM, seed=0):
 # --- The same scene
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [ADAM, optax.sgd(0.01, momentum=0.9), optax.sgd(0.01)])
 def test_with_the_same_scene_the_fit_goes_on_bit_for_bit(optimizer):
     start = cloud(rgb=(0.5, 0.5, 0.5))
@@ -90,6 +91,7 @@ def test_with_the_same_scene_the_fit_goes_on_bit_for_bit(optimizer):
     assert bits(fit_cloud(start, 5, moved, optimizer).state) == bits(whole.state)
 
 
+@pytest.mark.slow
 def test_optimisers_by_path_go_on_too():
     rates = by_path({"blob.field.rgb": optax.adam(0.1), "**": optax.adam(0.01)})
     start = cloud(rgb=(0.5, 0.5, 0.5))
@@ -115,7 +117,7 @@ LEAVES = [
 # --- Nodes that come and go
 
 
-@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("first", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_added_node_begins_anew_and_the_others_go_on(half_way, first):
     old = half_way.model.root.children
     children = {"a": blob(), **old} if first else {**old, "z": blob()}
@@ -129,6 +131,7 @@ def test_added_node_begins_anew_and_the_others_go_on(half_way, first):
     assert int(state.step) == 3 and bits(state.key) == bits(half_way.key)
 
 
+@pytest.mark.slow
 def test_next_step_of_the_old_leaves_is_the_undisturbed_one(half_way):
     """A camera more changes nothing that is seen."""
     camera = sg.PerspectiveCamera.look_at([0, -3, 1], [0, 0, 0], [0, 0, 1], 0.7, 4, 4)
@@ -142,6 +145,7 @@ def test_next_step_of_the_old_leaves_is_the_undisturbed_one(half_way):
     assert not np.array_equal(moved["blob.field.rgb"], before["blob.field.rgb"])
 
 
+@pytest.mark.slow
 def test_removed_node_takes_its_moments_along(half_way):
     both = with_children(half_way.model, new=blob(), **half_way.model.root.children)
     more = fit_cloud(both, 5, sg.migrate(half_way, both, optimizer=ADAM)).state

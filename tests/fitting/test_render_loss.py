@@ -60,6 +60,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss, chunk", CASES)
 def test_chunks_change_nothing(loss, chunk):
     """Jitter goes by the ray's number, the weights by the whole batch."""
@@ -70,6 +71,7 @@ def test_chunks_change_nothing(loss, chunk):
     jax.tree.map(lambda a, b: assert_close(a, b, 1e-5, 1e-6), slope, expected_slope)
 
 
+@pytest.mark.slow
 def test_a_block_without_weight():
     """All its rays count nothing; the rest is unharmed."""
     nothing = dataclasses.replace(batch(), lossmult=jnp.zeros(11).at[9].set(2.0))
@@ -80,12 +82,14 @@ def test_a_block_without_weight():
     assert_close(value, errors[1] + 0.1 * errors[0])
 
 
+@pytest.mark.slow
 def test_other_losses_see_the_whole_batch():
     (value, _), _ = both(Worst(), chunk=2, jitter=False)
     rgb = sg.render_rays(SCENE, batch().rays)[-1].rgb
     assert_close(value, jnp.max(jnp.sum((rgb - batch().rgb) ** 2, axis=1)))
 
 
+@pytest.mark.slow
 def test_gradients_reach_the_rays():
     """The camera may be what is fitted."""
 

@@ -90,6 +90,7 @@ def is_key(leaf):
 # --- A batch that has too little room
 
 
+@pytest.mark.slow
 def test_rays_without_room_count_nowhere():
     """Value, terms and gradient are those of a batch without them."""
     scene, batch = grid_scene(), batches().batch(0, 0)
@@ -115,6 +116,7 @@ def test_rays_without_room_count_nowhere():
     assert_close(terms.asked, np.mean(requested(MARCH, scene, batch.rays)), 1e-6)
 
 
+@pytest.mark.slow
 def test_weights_of_rays_without_room_do_not_count_either():
     scene, batch = grid_scene(), batches().batch(0, 0)
     gone = without_room(scene, batch.rays, 4)
@@ -128,6 +130,7 @@ def test_weights_of_rays_without_room_do_not_count_either():
 # --- A fit that begins with too little room
 
 
+@pytest.mark.slow
 def test_fit_finds_the_room_that_it_needs():
     """Rays are left out once, counted exactly, until the next budget is there."""
     views = batches()
@@ -145,6 +148,7 @@ def test_fit_finds_the_room_that_it_needs():
     assert left_out.tolist() == [0, expected[1], expected[2], 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_fit_begins_with_room_for_its_first_batch():
     state = start_state(grid_scene(), optax.sgd(0.1), key=KEY)
     loss = first_room(EVEN, state, batches())
@@ -154,6 +158,7 @@ def test_fit_begins_with_room_for_its_first_batch():
     assert not np.any(fit_grid(3, batches()).history.extra.left_out)
 
 
+@pytest.mark.slow
 def test_same_key_same_bits():
     """Also while the budget changes and the occupancy is refreshed."""
     one, other = (fit_grid(18, loss=RenderLoss(integrator=MARCH)) for _ in range(2))
@@ -163,6 +168,7 @@ def test_same_key_same_bits():
     assert bits(one.state) != bits(another.state)
 
 
+@pytest.mark.slow
 def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
     """The budget, which the fit has found by then, comes back with the state."""
     loss = RenderLoss(integrator=MARCH)
@@ -179,6 +185,7 @@ def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
     assert budget_of(first_room(loss, forgetful, MissFirst(batches())).integrator) == 4
 
 
+@pytest.mark.slow
 def test_scene_may_say_how_it_is_integrated():
     """The budget that the scene begins with is not the fit's; the scene keeps it."""
     result = fit_grid(4, loss=RenderLoss(jitter=False))
@@ -248,6 +255,7 @@ def test_fits_whose_samples_share_nothing_are_left_alone():
 # --- Occupancy
 
 
+@pytest.mark.slow
 def test_occupancy_is_looked_at_every_sixteen_steps():
     before, short, long = (
         occupancy_of(scene) for scene in (grid_scene(), fit_grid(15).scene, fit_grid(16).scene)
@@ -258,6 +266,7 @@ def test_occupancy_is_looked_at_every_sixteen_steps():
     assert_close(long[long != before], 0.9 * before[long != before], 1e-6)
 
 
+@pytest.mark.slow
 def test_looking_again_is_the_public_refresh():
     state = after(0, 1.0, 32)
     flat = flatten(state)
@@ -269,12 +278,14 @@ def test_looking_again_is_the_public_refresh():
     assert not looks_again(cloud()) and not looks_again(Line.start())
 
 
+@pytest.mark.slow
 def test_occupancy_is_no_weight():
     """It moves by looking alone: an optimiser that moves all weights by one leaves it."""
     pushed = fit_grid(2, optimizer=optax.sgd(1.0), data=batches())
     np.testing.assert_array_equal(occupancy_of(pushed.scene), occupancy_of(grid_scene()))
 
 
+@pytest.mark.slow
 def test_saved_scene_shows_the_same_picture(tmp_path):
     """With its occupancy, part of which is empty."""
     known = half_empty(3)

@@ -79,6 +79,7 @@ def test_the_same_seed_gives_the_same_bits():
     assert np.array_equal(one.weight, other.weight) and np.array_equal(one.bias, other.bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["thing.transform.rotation", "cam.pose.delta"])
 def test_rotations_stay_rotations(path):
     """A thousand steps of Adam, with a rate that throws the numbers about."""

@@ -211,6 +211,7 @@ def test_every_level_needs_samples(samples):
 # --- Proposals
 
 
+@pytest.mark.slow
 def test_proposals_say_where_to_look():
     """Weights are those of the proposal's density; the last level is asked where they are."""
     turn = sg.Similarity([0.1, 0.0, 0.0], [1.0, 0.2, 0.1, 0.0], 1.2)

@@ -88,6 +88,7 @@ def pair(scene):
 # --- With room for everything
 
 
+@pytest.mark.slow
 @every_scene
 def test_the_list_sees_what_the_dense_integrator_sees(make):
     listed, dense = pair(make())
@@ -96,6 +97,7 @@ def test_the_list_sees_what_the_dense_integrator_sees(make):
     assert not np.any(listed.overflow)
 
 
+@pytest.mark.slow
 @every_scene
 def test_gradients_through_the_list_are_the_dense_ones(make):
     """Of all leaves, the places of the volumes included."""
@@ -143,6 +145,7 @@ def test_jittered_steps_reach_both_ends(step):
         assert_close(seen.alpha, exact, 0, 1e-5)
 
 
+@pytest.mark.slow
 def test_jitter_is_right_in_the_mean():
     """Of a blob that is narrower than a step."""
     blob = GaussianBlob([0.05, 0.0, 0.05], 0.05, 16.0, (0.9, 0.2, 0.1))
@@ -158,6 +161,7 @@ def test_jitter_is_right_in_the_mean():
 # --- With surfaces
 
 
+@pytest.mark.slow
 def test_surfaces_between_the_samples():
     ball = sg.Surface(sg.Sphere([0.1, 0.1, 0.0], 0.3), [0.9, 0.8, 0.1], 0.6)
     wall = sg.Surface(sg.Plane([0.0, 0.4, 0.0], [0.0, 1.0, 0.2]), [0.1, 0.8, 0.3], 0.5)
@@ -170,6 +174,7 @@ def test_surfaces_between_the_samples():
     assert joint.budget == CANDIDATES and dense.budget is None
 
 
+@pytest.mark.slow
 def test_layers_without_room_are_counted_too():
     """The march says of a ray how many of its layers and of its samples found no room."""
     sheets = {
@@ -202,6 +207,7 @@ def half_empty(seed=0):
     return Occupancy.everywhere(4).without(jnp.asarray(cells))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, jax.random.key(3)], ids=["even", "jittered"])
 @pytest.mark.parametrize("budget", [1, 2, 3])
 def test_overflow_is_counted_ray_by_ray(budget, key):
@@ -229,6 +235,7 @@ def test_samples_that_fit_exactly_have_room():
     assert missing.tolist() == [0] * 15 + [4] * 5
 
 
+@pytest.mark.slow
 def test_asked_is_a_naive_count_of_occupied_middles():
     known = half_empty(1)
     scene = alone(known)

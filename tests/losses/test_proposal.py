@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import scenegraph as sg
 from scenegraph.losses import missed_weight
@@ -34,6 +35,7 @@ def test_a_histogram_misses_nothing_of_itself():
     assert float(missed_weight(edges, weights, edges, weights)) < 1e-10
 
 
+@pytest.mark.slow
 def test_a_proposal_learns_where_a_cloud_is():
     """Its own field is held; from an even fog the proposal gathers where the cloud is."""
     cloud = sg.fields.GaussianBlob([0.0, 0.0, 0.3], 0.2, 6.0, [0.9, 0.3, 0.1])

@@ -23,6 +23,7 @@ def assert_same_fit(fit, expected) -> None:
         np.testing.assert_allclose(fit[name], expected[name], rtol=1e-3, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", ["network", "grid"])
 def test_eight_devices_fit_as_one_does(alone, scene):
     """The network's batches divide by eight, those of the grid do not."""
@@ -31,10 +32,12 @@ def test_eight_devices_fit_as_one_does(alone, scene):
     assert_same_fit(eight, one)
 
 
+@pytest.mark.slow
 def test_large_arrays_are_cut(alone):
     assert alone["network"][1]["cut"] == 0 < alone["grid"][1]["cut"]
 
 
+@pytest.mark.slow
 def test_two_processes_fit_as_one_device_does(alone):
     """So does the picture that they make together of what they have fitted."""
     port = free_port()
@@ -50,6 +53,7 @@ def test_two_processes_fit_as_one_device_does(alone):
         assert_same_fit(first[scene], alone[scene][0])
 
 
+@pytest.mark.slow
 def test_every_device_has_room_of_its_own(alone):
     """Rays without room are counted over all devices; those that only fill up, nowhere."""
     found = alone["room"]
@@ -60,6 +64,7 @@ def test_every_device_has_room_of_its_own(alone):
     assert_close(found["asked"], asked.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", ["grid", "ball"])
 def test_eight_devices_render_what_one_does(alone, scene):
     found = alone["pictures"][scene]

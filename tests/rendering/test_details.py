@@ -114,6 +114,7 @@ def hits_of_ball(radius):
     return origin + t[..., None] * way, t
 
 
+@pytest.mark.slow
 def test_ball_has_its_own_normals():
     """The ball fills the picture; its hits are means over pixels. Another behind is not seen."""
     behind = sg.Surface(sg.Sphere([-3.0, 2.0, -1.0], 1.0), [0.5, 0.5, 0.5])
@@ -124,6 +125,7 @@ def test_ball_has_its_own_normals():
     assert_close(image.depth, image.median_depth, 1e-5)
 
 
+@pytest.mark.slow
 def test_ball_in_fog():
     """Thin even fog has no normal of its own, and does not move the median off the ball."""
     fog = sg.Volume(sg.fields.ConstantFog(0.05, [0.5, 0.5, 0.5]))
@@ -167,6 +169,7 @@ def test_an_integrator_that_cannot_tell():
         sg.render(sg.Scene(sg.Group()), camera(), Deaf(), outputs=["normal"])
 
 
+@pytest.mark.slow
 def test_pictures_with_normals_are_differentiable():
     scene = sg.Scene(sg.Group(x=sg.Volume(blob())), integrator=sg.Hierarchical((8,)))
 
@@ -178,6 +181,7 @@ def test_pictures_with_normals_are_differentiable():
     assert np.all(np.isfinite(slope)) and slope[2] < 0
 
 
+@pytest.mark.slow
 def test_a_network_fitted_to_a_ball():
     """A soft ball is fitted point by point; seen from any side, normals point away from it."""
     field = NerfMLP(32, 2, view_width=4, degree=2, key=jax.random.key(0))

@@ -1,8 +1,10 @@
 """The first lines of the README, as they stand in issue 2."""
 
 import numpy as np
+import pytest
 
 
+@pytest.mark.slow
 def test_the_first_lines():
     import equinox as eqx
     import jax

@@ -92,6 +92,7 @@ def relative_errors(function, scene, step=1e-6):
     return errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_leaf(x64, case):
     """Differences know nothing of held samples: either there is one level, or none are held."""
@@ -100,6 +101,7 @@ def test_every_leaf(x64, case):
     assert {path: error for path, error in errors.items() if not error < 1e-6} == {}
 
 
+@pytest.mark.slow
 def test_chunks_do_not_change_the_gradient(x64):
     """Six pixels, four at a time: the last chunk is padded with pixels that must not count."""
     gradient, few = eqx.filter_jit(eqx.filter_grad(loss)), sg.Hierarchical((8,))

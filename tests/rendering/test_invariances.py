@@ -42,6 +42,7 @@ def camera(kind, eye=EYE, target=TARGET, up=UP, scale=1.0):
     return sg.OrthographicCamera.look_at(*where, extent=2.4 * scale, width=6, height=5, **cut)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perspective", "orthographic"])
 def test_scene_and_camera_moved_and_scaled_together(kind):
     """Density is per unit length of a node's own frame; the camera is placed anew by hand."""
@@ -57,6 +58,7 @@ def test_scene_and_camera_moved_and_scaled_together(kind):
     assert_close(after.depth, before.depth * 3.7, 2e-5)
 
 
+@pytest.mark.slow
 def test_a_camera_in_the_moved_scene():
     """The camera moves along; `t` of its rays keeps its meaning."""
     inside = sg.Group(things=root(), cam=camera("perspective"))
@@ -66,6 +68,7 @@ def test_a_camera_in_the_moved_scene():
     assert_close(after.depth, before.depth, 2e-5)
 
 
+@pytest.mark.slow
 def test_a_moved_camera_is_the_camera_placed_by_hand():
     rig = sg.Transformed(
         sg.Group(cam=camera("perspective")), sg.Similarity([1.0, 0, 0], [0, 0, 0, 1.0])
@@ -102,6 +105,7 @@ def beside():
     )
 
 
+@pytest.mark.slow
 def test_a_ray_that_misses_sees_exactly_the_background():
     """All gradients are finite; only the background has one."""
 
@@ -136,6 +140,7 @@ def test_gradients_where_some_rays_miss_and_some_graze():
         assert np.all(np.isfinite(leaf)), leaf
 
 
+@pytest.mark.slow
 def test_gradients_of_a_camera_inside():
     def loss(camera):
         return jnp.sum(sg.render(scene_of(root()), camera).rgb ** 2)

@@ -86,10 +86,6 @@ SCENES = {  # media, surfaces
 }
 
 
-QUICK = ["half a sheet in fog", "sheets everywhere", "half a ball in overlapping media"]
-LONG = [name for name in SCENES if name not in QUICK]
-
-
 def tree(parts, **more):
     children = {f"{chr(97 + i)}": ours for i, (ours, _) in enumerate(parts)}
     return sg.Scene(sg.Group(**children, **more), background=GREY)
@@ -157,12 +153,14 @@ def brute_picture(parts, colors=lambda rgb: rgb):
 # --- Tests
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(x, marks=pytest.mark.slow) for x in LONG)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENES)
 def test_order(name):
     """In a scene without lights all numbers are taken as they are."""
     assert_close(look(tree(SCENES[name]), narrow_rays()), brute_picture(SCENES[name]), 0, 5e-4)
 
 
+@pytest.mark.slow
 def test_in_the_light():
     """Where there is a lamp, numbers are linear light, and those of media are decoded to it."""
     parts = SCENES["sheets everywhere"]
@@ -175,6 +173,7 @@ def test_in_the_light():
     assert_close(look(tree(parts, lamp=lamp), narrow_rays()), brute_picture(parts, decode), 0, 5e-4)
 
 
+@pytest.mark.slow
 def test_by_default_both_are_seen():
     parts, rays = SCENES["half a sheet in fog"], narrow_rays()
     image = sg.render_rays(tree(parts), rays)[-1]
@@ -185,6 +184,7 @@ def in_fog(extinction, distance):
     return [fog(extinction, SAND, BOX), sheet(distance, 0.7, RED)]
 
 
+@pytest.mark.slow
 def test_derivatives_against_brute_force():
     """By the density, and by how deep in the fog the sheet stands."""
     rays, step = narrow_rays(), 1e-2

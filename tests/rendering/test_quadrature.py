@@ -116,8 +116,15 @@ def brute_picture(matters, kind):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scene", SCENES)
+LONG = [("two_blobs", "perspective"), ("scaled_twice", "perspective")]  # to compile
+CASES = [
+    pytest.param(scene, kind, marks=pytest.mark.slow if (scene, kind) in LONG else ())
+    for scene in SCENES
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize(("scene", "kind"), CASES)
 def test_narrow_cones(scene, kind):
     """A thousandth of the pixels' width: blobs, which are averaged over it, are as at points."""
     root, matters = SCENES[scene]()

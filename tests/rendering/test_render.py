@@ -48,6 +48,7 @@ def test_shapes_and_ranges():
     assert np.all((image.alpha >= 0) & (image.alpha <= 1)) and np.ptp(image.alpha) > 0.1
 
 
+@pytest.mark.slow
 def test_compiled_and_eager():
     compiled = sg.render(scene(), camera(2, 1), ONE_LEVEL)
     with jax.disable_jit():
@@ -55,6 +56,7 @@ def test_compiled_and_eager():
     assert_close(all_of(compiled), all_of(eager), 1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_its_rays():
     """Row by row, y down; the last level, over the background; keys by the pixel's index."""
     key = jax.random.key(3)
@@ -94,6 +96,7 @@ def test_the_integrator_of_the_call_goes_before_that_of_the_scene():
 # --- Randomness
 
 
+@pytest.mark.slow
 def test_every_ray_has_its_own_jitter():
     """Parallel rays through fog: without jitter all their edges are the same."""
     fog = sg.Scene(sg.Group(fog=sg.Volume(ConstantFog(0.5, [1, 0, 0]), None)), integrator=FEW)
@@ -126,6 +129,7 @@ class Count(AbstractFilter):
         return image
 
 
+@pytest.mark.slow
 def test_cameras_and_scenes_of_one_size_compile_once():
     """Pictures as an optimiser or a turntable makes them; then one of a new size."""
     for index in range(3):
@@ -135,6 +139,7 @@ def test_cameras_and_scenes_of_one_size_compile_once():
     assert Count.traces == [7, 2]
 
 
+@pytest.mark.slow
 def test_frozen_parts_look_the_same():
     """Whole nodes, single leaves, and the camera; also where the integrator is to be chosen."""
     plain = sg.Scene(sg.Group(cam=camera(2, 2), **scene().root.children))
@@ -177,6 +182,7 @@ def test_an_unknown_camera_lists_those_known():
 # --- Scenes and cameras as values of functions
 
 
+@pytest.mark.slow
 def test_scenes_built_inside_a_differentiated_function(x64):
     def make(radius):
         blob = GaussianBlob(center=[0, 0, 0], radius=radius, extinction=2, rgb=[1, 0.5, 0.2])
@@ -189,6 +195,7 @@ def test_scenes_built_inside_a_differentiated_function(x64):
     assert_close(jax.jit(jax.grad(lambda r: loss(r)))(0.5), slope, 1e-6)
 
 
+@pytest.mark.slow
 def test_cameras_built_inside_a_differentiated_function(x64):
     def loss(fov):
         view = sg.PerspectiveCamera.look_at([2, -1, 1], [0, 0, 0], [0, 0, 1], fov, 2, 2)
@@ -199,6 +206,7 @@ def test_cameras_built_inside_a_differentiated_function(x64):
     assert_close(jax.jit(jax.grad(loss))(0.7), slope, 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["eye", "target", "up"])
 def test_places_of_cameras_built_inside_a_differentiated_function(x64, name):
     """A pose's base is frozen, but not what it was computed from."""
@@ -245,6 +253,7 @@ def test_large_chunks_are_as_good_as_small_ones():
 # --- Memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("differentiate", [False, True])
 def test_memory_does_not_grow_with_the_picture(differentiate):
     """Four chunks or sixty-four: what is set aside beyond the pixels themselves is the same."""

@@ -39,12 +39,14 @@ def assert_same(one, other, tolerance=1e-6):
         assert_close(getattr(one, name), getattr(other, name), 0, tolerance)
 
 
+@pytest.mark.slow
 def test_there_really_is_too_little_room():
     rays = jax.vmap(camera().ray)(jnp.array([[4.5, 3.5]] * 6))
     assert np.all(sg.render_rays(scene(), rays, LITTLE)[-1].overflow[1:] > 0)
     assert not np.any(sg.render_rays(scene(), rays, FULL)[-1].overflow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, jax.random.key(1)], ids=["even", "jittered"])
 @pytest.mark.parametrize("chunk", ["auto", 10, 63, 1])
 def test_picture_does_not_depend_on_budget_or_chunk(chunk, key):
@@ -57,6 +59,7 @@ def test_picture_does_not_depend_on_budget_or_chunk(chunk, key):
     assert_same(seen, expected)
 
 
+@pytest.mark.slow
 def test_scene_says_how_much_room():
     """And with surfaces about."""
     ball = sg.Surface(sg.Sphere([0.3, 0.0, 0.0], 0.3), [0.1, 0.5, 0.9], 0.5)
@@ -68,6 +71,7 @@ def test_scene_says_how_much_room():
     assert_same(seen, expected)
 
 
+@pytest.mark.slow
 def test_layers_that_find_no_room_are_still_warned_of():
     sheets = {
         f"sheet{n}": sg.Surface(sg.Plane([0.0, y, 0.0], [0.0, 1.0, 0.0]), [0.9, 0.8, 0.1], 0.3)
@@ -84,6 +88,7 @@ def test_pictures_inside_of_jit_have_all_the_room():
     assert_same(seen, expected)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_picture_are_those_with_all_the_room():
     def total(scene, integrator):
         image = sg.render(scene, camera(), integrator)

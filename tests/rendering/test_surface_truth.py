@@ -154,7 +154,8 @@ def rms(one, other):
     return np.sqrt(np.mean((one - other) ** 2))
 
 
-@pytest.mark.parametrize("name", ["Sphere", pytest.param("Box", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Sphere", "Box"])
 def test_picture_and_one_derivative(name):
     """Along the way from the shifted scene, in which all leaves move. With 16 x 16 lines a pixel,
     whose pictures differ from those with 32 x 32 by 0.0004."""
@@ -234,7 +235,8 @@ def errors(world, things, eye=LEVEL_EYE, fov=0.6):
     return rms(seen, true), np.max(np.abs(seen - true))
 
 
-@pytest.mark.parametrize("height", [2.0, pytest.param(4.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("height", [2.0, 4.0])
 def test_a_checker_askew(height):
     """Turned by 30 degrees, and seen up to the horizon or steeper: below 0.066, for a contrast of
     0.8. The means along both axes are multiplied, so that rows of cells askew are lost."""

@@ -45,6 +45,7 @@ def test_stopped_saved_and_resumed_is_the_same_as_never_stopped(tmp_path):
     assert resumed.history.steps.tolist() == [5, 6, 7, 8, 9]
 
 
+@pytest.mark.slow
 def test_resuming_is_exact_for_a_scene_with_random_samples(tmp_path):
     batches, rule = RayBatches(cloud_views(), 16), optax.adam(0.01)
 

@@ -226,6 +226,7 @@ def test_options_reach_field_integrator_and_loss():
 # --- Formats
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area_weights", [True, False])
 def test_weights_of_small_pictures_are_honoured_or_not(folder, tmp_path, area_weights):
     sg.data.convert_multiscale(folder, tmp_path / "data", 2)

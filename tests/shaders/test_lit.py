@@ -177,6 +177,7 @@ def look_ggx(base, metallic, roughness, light, eye):
     return lit_color(sg.GGX(base, metallic, roughness), light, eye, ambient=0.2)
 
 
+@pytest.mark.slow
 def test_gradients(x64):
     """Near the highlight too, and of a smooth metal."""
     light, eye = LIGHTS[0], EYES[0]
@@ -201,6 +202,7 @@ SINGULAR = {
 }
 
 
+@pytest.mark.slow
 def test_singular_points_have_finite_gradients():
     """For every place, smooth and rough, metal and paint, and with all kinds of exponents."""
     lights, eyes = (jnp.asarray(x, jnp.float32) for x in zip(*SINGULAR.values(), strict=True))

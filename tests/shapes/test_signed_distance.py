@@ -67,6 +67,7 @@ def test_samples_on_a_grid_have_right_gradients():
     assert {check.verdict for check in checks} <= {"right", "zero"}, checks
 
 
+@pytest.mark.slow
 def test_hits_are_those_of_the_sphere():
     """Coverage everywhere, distance away from the outline; and their derivatives by the radius."""
     rays = jax.vmap(CAMERA.ray)(jnp.array([[x, 17.3] for x in np.linspace(12.3, 28.9, 30)]))

@@ -21,7 +21,7 @@ SHAPES = {
     "capsule": sg.Capsule([0.0, 0.0, -0.5], [0.0, 0.0, 0.5], 1.0),
     "capsule of one point": sg.Capsule([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 1.0),
 }
-LONG = ["cylinder", "capsule", "capsule of one point"]  # to compile
+LONG = ["sphere", "disk", "box", "cylinder", "capsule", "capsule of one point"]  # to compile
 QUICK = [name for name in SHAPES if name not in LONG]
 NEAR, FAR = 0.01, 100.0
 LINES = {  # origin, direction
@@ -115,7 +115,10 @@ def color(scene):
     return jnp.sum(sg.render_rays(scene, rays)[-1].rgb)
 
 
-@pytest.mark.parametrize("place", LAMPS)
+LONG_LAMPS = [pytest.param(place, marks=pytest.mark.slow) for place in list(LAMPS)[:3]]
+
+
+@pytest.mark.parametrize("place", [*LONG_LAMPS, "at the eye"])
 def test_a_lamp_anywhere(place):
     """Exactly at what a pixel sees, or such that its light only grazes it."""
     things = {

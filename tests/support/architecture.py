@@ -6,19 +6,22 @@ A rule gives its findings as `file:line: text`, and an empty list when there is 
 import ast
 import dataclasses
 import pathlib
+import re
 import statistics
+from collections import Counter
 from collections.abc import Iterator
 
 
 ROOT_FILES = ("__init__", "__main__", "_checks", "_compiler", "_typing")
 MAX_FUNCTION = 40
 MAX_FILE = 400
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+MAX_FILES, MANY_FILES = 20, 14
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One file: its path below the package's parent folder, its text, and what it says."""
+    """One file: its path below the library's parent folder, its text, and what it says."""
 
     path: pathlib.Path
     text: str
@@ -34,69 +37,70 @@ class Source:
         return self.path.name == "__init__.py"
 
     @property
-    def room(self) -> str:
-        """The room of the file, or the file's own name where it is in the root folder."""
+    def package(self) -> str:
+        """The package of the file, or the file's own name where it is in the root folder."""
         return self.path.parts[1] if len(self.path.parts) > 2 else self.path.stem
 
 
-def read_sources(package: pathlib.Path) -> list[Source]:
-    """All Python files of a package, parsed."""
+def read_sources(library: pathlib.Path) -> list[Source]:
+    """All Python files of the library, parsed."""
     return [
-        Source(path.relative_to(package.parent), text := path.read_text(), ast.parse(text))
-        for path in sorted(package.rglob("*.py"))
+        Source(path.relative_to(library.parent), text := path.read_text(), ast.parse(text))
+        for path in sorted(library.rglob("*.py"))
     ]
 
 
-def _finding(source: Source, node: ast.AST, text: str) -> str:
+def finding(source: Source, node: ast.AST, text: str) -> str:
     return f"{source.path}:{getattr(node, 'lineno', 1)}: {text}"
 
 
-# --- Floors
+# --- Layers
 
 
-def unknown_rooms(sources: list[Source], floors: dict[str, int]) -> list[str]:
-    """Folders that are not in the table, and files in the root folder that should be in a room."""
+def unknown_packages(sources: list[Source], layers: dict[str, int]) -> list[str]:
+    """Folders that are not in the table, and files in the root folder that belong in a package."""
     return [
-        _finding(source, source.tree, f"`{source.room}` is not in floors.toml")
+        finding(source, source.tree, f"`{source.package}` is not in layers.toml")
         for source in sources
-        if source.room not in (*floors, *ROOT_FILES)
+        if source.package not in (*layers, *ROOT_FILES)
     ]
 
 
-def forbidden_imports(sources: list[Source], floors: dict[str, int]) -> list[str]:
-    """Imports, at any depth, of the root, of rooms not below, and of other rooms' private files."""
+def forbidden_imports(sources: list[Source], layers: dict[str, int]) -> list[str]:
+    """Imports, at any depth, of the root, of packages not below, and of private files of others."""
     return [
-        _finding(source, node, reason)
+        finding(source, node, reason)
         for source in sources
         for node, target in _imports(source)
-        if (reason := _why_forbidden(source, target, floors))
+        if (reason := _why_forbidden(source, target, layers))
     ]
 
 
-def _why_forbidden(source: Source, target: tuple[str, ...], floors: dict[str, int]) -> str:
-    if len(target) < 2 or target[1] not in floors:
+def _why_forbidden(source: Source, target: tuple[str, ...], layers: dict[str, int]) -> str:
+    if len(target) < 2 or target[1] not in layers:
         return "imports the root package"
-    room, private = target[1], len(target) > 2 and target[2].startswith("_")
-    if room == source.room:
+    package, own = target[1], source.package
+    private = len(target) > 2 and target[2].startswith("_")
+    if package == own:
         return ""
-    if source.room in floors and floors[room] >= floors[source.room]:
-        return f"`{source.room}` (floor {floors[source.room]}) imports `{room}` ({floors[room]})"
-    return f"imports `{'.'.join(target)}`, which is private to `{room}`" if private else ""
+    if own in layers and layers[package] >= layers[own]:
+        return f"`{own}` (layer {layers[own]}) imports `{package}` ({layers[package]})"
+    return f"imports `{'.'.join(target)}`, which is private to `{package}`" if private else ""
 
 
 def _imports(source: Source) -> Iterator[tuple[ast.AST, tuple[str, ...]]]:
-    """What a file imports of its own package, as the parts of absolute names."""
-    package = source.path.parts[0]
+    """What a file imports of its own library, as the parts of absolute names."""
+    library = source.path.parts[0]
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             targets = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = _origin(source, node)
-            # `from .. import rays` names a room; `from ..rays import Ray` does not need its names.
+            # `from .. import rays` names a package; of `from ..rays import Ray` the base is enough.
             targets = [(*base, a.name) for a in node.names] if len(base) == 1 else [base]
         else:
             continue
-        yield from ((node, target) for target in targets if target[0] == package)
+        yield from ((node, target) for target in targets if target[0] == library)
 
 
 def _origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ def _origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
 def unwanted_calls(sources: list[Source], names: tuple[str, ...]) -> list[str]:
     """Calls of functions with one of these names."""
     return [
-        _finding(source, node, f"calls `{node.func.id}`")
+        finding(source, node, f"calls `{node.func.id}`")
         for source in sources
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
@@ -124,10 +128,10 @@ def unwanted_calls(sources: list[Source], names: tuple[str, ...]) -> list[str]:
 def mutable_defaults(sources: list[Source]) -> list[str]:
     """Lists, dictionaries and sets as default arguments."""
     return [
-        _finding(source, default, f"`{ast.unparse(default)}` as default argument is shared")
+        finding(source, default, f"`{ast.unparse(default)}` as default argument is shared")
         for source in sources
         for node in ast.walk(source.tree)
-        if isinstance(node, _Function | ast.Lambda)
+        if isinstance(node, Function | ast.Lambda)
         for default in [*node.args.defaults, *node.args.kw_defaults]
         if default is not None and _is_mutable(default)
     ]
@@ -143,7 +147,7 @@ def _is_mutable(node: ast.expr) -> bool:
 def postponed_annotations(sources: list[Source]) -> list[str]:
     """`from __future__ import annotations`, which would hide the shapes from the run-time check."""
     return [
-        _finding(source, node, "postpones annotations")
+        finding(source, node, "postpones annotations")
         for source in sources
         for node in ast.walk(source.tree)
         if isinstance(node, ast.ImportFrom)
@@ -153,20 +157,20 @@ def postponed_annotations(sources: list[Source]) -> list[str]:
 
 
 def busy_inits(sources: list[Source]) -> list[str]:
-    """Anything in a room's `__init__` but a docstring and imports of its own files.
+    """Anything in a package's `__init__` but a docstring and imports of its own files.
 
     `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library.
     """
     return [
-        _finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
+        finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
         for source in sources
         if source.is_init and len(source.path.parts) > 2
         for node in source.tree.body
-        if not (_is_docstring(node) or _is_reexport(node))
+        if not (is_docstring(node) or _is_reexport(node))
     ]
 
 
-def _is_docstring(node: ast.stmt) -> bool:
+def is_docstring(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -189,15 +193,15 @@ def _is_reexport(node: ast.stmt) -> bool:
 def function_lengths(sources: list[Source]) -> list[tuple[int, str]]:
     """Body lines without the docstring, nested functions included, of every function and method."""
     return [
-        (_body_lines(node), _finding(source, node, node.name))
+        (_body_lines(node), finding(source, node, node.name))
         for source in sources
         for node in ast.walk(source.tree)
-        if isinstance(node, _Function)
+        if isinstance(node, Function)
     ]
 
 
-def _body_lines(function: _Function) -> int:
-    body = function.body[1:] if _is_docstring(function.body[0]) else function.body
+def _body_lines(function: Function) -> int:
+    body = function.body[1:] if is_docstring(function.body[0]) else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
@@ -209,11 +213,31 @@ def too_long(sources: list[Source]) -> list[str]:
         if length > MAX_FUNCTION
     ]
     files = [
-        _finding(source, source.tree, f"{length} lines, at most {MAX_FILE}")
+        finding(source, source.tree, f"{length} lines, at most {MAX_FILE}")
         for source in sources
         if (length := len(source.text.splitlines())) > MAX_FILE
     ]
     return functions + files
+
+
+def large_packages(sources: list[Source]) -> list[str]:
+    """Packages with too many files, or with many and no order in which to read them."""
+    inits = [source for source in sources if source.is_init and len(source.path.parts) > 2]
+    files = Counter(source.path.parent for source in sources if not source.is_init)
+    return [
+        finding(source, source.tree, f"{count} files, {lack}")
+        for source in inits
+        if (count := files[source.path.parent]) > MANY_FILES
+        for lack in _reading_lacks(source, count)
+    ]
+
+
+def _reading_lacks(source: Source, files: int) -> list[str]:
+    lacks = [f"at most {MAX_FILES}"] if files > MAX_FILES else []
+    told = re.search(r"\bRead\b", ast.get_docstring(source.tree) or "")
+    return (
+        lacks if told else [*lacks, "and no word of the order in which to read them (`Read ...`)"]
+    )
 
 
 def typical_lengths(sources: list[Source]) -> tuple[float, float]:
@@ -227,20 +251,18 @@ def typical_lengths(sources: list[Source]) -> tuple[float, float]:
 
 def poor_docstrings(sources: list[Source]) -> list[str]:
     """Public names without a docstring, or whose docstring lacks Arguments or Returns."""
-    modules = {source.module: source for source in sources}
     found = dict.fromkeys(
-        _finding(source, node, f"`{name}` {lack}")
-        for name, source, node in _public_definitions(modules)
+        finding(source, node, f"`{name}` {lack}")
+        for name, source, node in public_definitions(sources)
         for lack in _lacks(source, node)
     )
     return list(found)
 
 
-def _public_definitions(
-    modules: dict[tuple[str, ...], Source],
-) -> Iterator[tuple[str, Source, ast.AST]]:
-    inits = [source for source in modules.values() if source.is_init]
-    for source in inits:
+def public_definitions(sources: list[Source]) -> Iterator[tuple[str, Source, ast.AST]]:
+    """The modules, classes and functions that an `__init__` exports as `X as X`."""
+    modules = {source.module: source for source in sources}
+    for source in [source for source in sources if source.is_init]:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
@@ -254,15 +276,15 @@ def _resolve(
     """Follows a re-export to the module, class or function that it stands for."""
     source = modules.get(module)
     for node in source.tree.body if source else ():
-        if isinstance(node, _Function | ast.ClassDef) and node.name == name:
+        if isinstance(node, Function | ast.ClassDef) and node.name == name:
             yield name, source, node
         elif isinstance(node, ast.ImportFrom):
             origin = _origin(source, node)
             for alias in node.names:
                 if (alias.asname or alias.name) == name and origin != module:
                     yield from _resolve(modules, origin, alias.name)
-    if room := modules.get((*module, name)):
-        yield name, room, room.tree
+    if package := modules.get((*module, name)):
+        yield name, package, package.tree
 
 
 def _lacks(source: Source, node: ast.AST) -> list[str]:
@@ -271,13 +293,13 @@ def _lacks(source: Source, node: ast.AST) -> list[str]:
         return ["has no docstring"]
     if isinstance(node, ast.ClassDef):
         # The fields of a command are its flags; tyro takes their help from beside them.
-        needed = source.room != "cli" and _takes_arguments(node)
+        needed = source.package != "cli" and _takes_arguments(node)
         documented = "**Arguments:**" in doc + _init_docstring(source, node)
         return [] if documented or not needed else ["has fields and no **Arguments:**"]
-    return _function_lacks(node, doc) if isinstance(node, _Function) else []
+    return _function_lacks(node, doc) if isinstance(node, Function) else []
 
 
-def _function_lacks(node: _Function, doc: str) -> list[str]:
+def _function_lacks(node: Function, doc: str) -> list[str]:
     lacks = []
     if any(isinstance(child, ast.arg) for child in ast.walk(node.args)):
         lacks += [] if "**Arguments:**" in doc else ["has no **Arguments:**"]
@@ -310,21 +332,3 @@ def _init_docstring(source: Source, node: ast.ClassDef) -> str:
     ]
     init = _init(node)
     return "".join([(init and ast.get_docstring(init)) or "", *late])
-
-
-# --- Documentation
-
-
-def undocumented_rooms(sources: list[Source], docs: pathlib.Path) -> list[str]:
-    """Rooms without a page, or whose page does not include their docstrings."""
-    rooms = dict.fromkeys(source.room for source in sources if len(source.path.parts) > 2)
-    return [
-        f"{page}:1: has no line `{directive}`"
-        for room in rooms
-        if (directive := f"::: {sources[0].path.parts[0]}.{room}")
-        not in _lines(page := docs / "api" / f"{room}.md")
-    ]
-
-
-def _lines(path: pathlib.Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from soaks.damage import altered
+from stress.damage import altered
 
 
 # --- Documents with something else in some places

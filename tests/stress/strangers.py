@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 import scenegraph as sg
 from scenegraph.data import load_multiscale
 from scenegraph.io import FileError
-from soaks import folders
-from soaks.damage import no_longer_than
-from soaks.spoils import CHANGES, spoilt_document, spoilt_picture, spoilt_table
+from stress import folders
+from stress.damage import no_longer_than
+from stress.spoils import CHANGES, spoilt_document, spoilt_picture, spoilt_table
 
 
 SEEDS = st.integers(0, 2**32 - 1)

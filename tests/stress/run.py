@@ -1,4 +1,4 @@
-"""What takes long: `nox -s soak [-- NAME ...]`; results are merged into `reliability.json`."""
+"""Stress tests: `nox -s stress [-- NAME ...]`; results are merged into `reliability.json`."""
 
 import json
 import pathlib
@@ -11,19 +11,19 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "benchmarks")]
 import tyro  # noqa: E402
 from measure import machine  # noqa: E402
 
-from soaks import damage, endurance, kills, strangers  # noqa: E402
+from stress import damage, endurance, kills, strangers  # noqa: E402
 
 
-SOAKS = {"damage": damage, "endurance": endurance, "kills": kills, "strangers": strangers}
+STRESS_TESTS = {"damage": damage, "endurance": endurance, "kills": kills, "strangers": strangers}
 
 
 def main(
-    names: tyro.conf.Positional[tuple[str, ...]] = tuple(SOAKS),
+    names: tyro.conf.Positional[tuple[str, ...]] = tuple(STRESS_TESTS),
     out: pathlib.Path = pathlib.Path("docs/benchmarks/reliability.json"),
 ) -> None:
-    """Runs soaks, and writes what they found; one that fails ends it."""
+    """Runs stress tests, and writes what they found; one that fails ends it."""
     for name in names:
-        found = {**SOAKS[name].main(), "machine": machine()}
+        found = {**STRESS_TESTS[name].main(), "machine": machine()}
         known = json.loads(out.read_text()) if out.exists() else {}
         out.write_text(json.dumps({**known, name: found}, indent=2) + "\n")
         print(name, json.dumps(found))

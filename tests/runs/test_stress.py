@@ -1,9 +1,9 @@
-"""A little of every soak (`nox -s soak` runs them whole)."""
+"""A little of every stress test (`nox -s stress` runs them whole)."""
 
 import pytest
 
-from soaks.damage import cut_and_altered
-from soaks.strangers import KINDS, strange_files
+from stress.damage import cut_and_altered
+from stress.strangers import KINDS, strange_files
 
 
 @pytest.mark.parametrize("name, stride", [("scene", 31), ("checkpoint", 83)])
@@ -20,14 +20,14 @@ def test_strange_files(kind):
 
 @pytest.mark.slow
 def test_killed_again_and_again():
-    from soaks import kills
+    from stress import kills
 
     assert kills.main(kills=5, steps=300)["kills"] == 5
 
 
 @pytest.mark.slow
 def test_a_long_fit():
-    from soaks import endurance
+    from stress import endurance
 
     long = endurance.long_fit(3000)
     assert long["growth_mib"] < 8 and long["growth_of_arrays"] < 100
