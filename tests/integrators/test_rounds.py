@@ -14,7 +14,6 @@ import scenegraph as sg
 from scenegraph.fields import ConstantFog, GaussianBlob
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.integrators._rounds import even_shares
-from scenegraph.runs import FitConfig, make_integrator
 from scenegraph.scene import Occupancy
 from support.helpers import assert_close
 
@@ -200,7 +199,3 @@ def test_impossible_settings_are_refused():
     for opaque in (0.0, 1.5):
         with pytest.raises(ValueError, match=f"`opaque` must be above 0 .* got {opaque}"):
             OccupancyMarch(opaque=opaque)
-
-
-def test_a_fit_can_be_told_of_rounds():
-    assert make_integrator(FitConfig(field="grid", rounds=3)).rounds == 3
