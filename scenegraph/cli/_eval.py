@@ -4,13 +4,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..data import find_splits
 from ..images import Image
 from ..io import FileError
 from ..runs import (
     evaluate,
     find_measures,
-    load_views,
+    held_out_split,
     markdown,
     Measures,
     metric_table,
@@ -93,7 +92,7 @@ def evaluate_run(
     """
     config, _ = run.load_config()
     split = split or held_out_split(folder)
-    views = load_views(config, folder, split)
+    views = config.data.load(folder, split)
     pace = Pace(views.frames if frames is None else len(frames))
 
     def seen(frame: int, image: Image, truth: Image) -> None:
@@ -129,18 +128,3 @@ def remembered_data(run: Run, others: dict[str, Any]) -> pathlib.Path:
     if not isinstance(others.get("data"), str):
         raise FileError(f"{run.folder}/config.json does not name its data folder; pass one.")
     return run.folder / others["data"]  # data inside the run are named relative to it
-
-
-def held_out_split(folder: pathlib.Path) -> str:
-    """The split to evaluate on.
-
-    **Arguments:**
-
-    - `folder`: the data folder.
-
-    **Returns:**
-
-    `test` if it is there, else `val`, else `train`.
-    """
-    splits = find_splits(folder)
-    return next((split for split in ("test", "val") if split in splits), "train")

@@ -3,15 +3,13 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import numpy as np
-import optax
 import tyro
 
-from .._typing import RandomKey
-from ..data import RayBatches, Views
+from ..data import Views
 from ..diagnostics import make_dataset
 from ..fitting import (
     AbstractCallback,
@@ -24,48 +22,33 @@ from ..fitting import (
     FitState,
     JsonLines,
     Progress,
-    RenderLoss,
     start_state,
     StopOnSignal,
 )
 from ..io import import_extra, MappedArray
 from ..runs import (
     Checkpoints,
+    config_record,
     evaluate,
-    find_box,
-    find_hull,
     FitConfig,
-    load_views,
-    make_batches,
-    make_loss,
-    make_optimizer,
-    make_scene,
-    make_schedule,
+    FitParts,
+    held_out_split,
+    MethodName,
     open_run,
+    prepare,
     preset,
     Profile,
     Run,
     TensorBoard,
 )
-from ..scene import save, Scene
+from ..scene import save
 from ._cluster import Cluster, is_first
 from ._console import say
 from ._ending import fit_to_the_end
-from ._eval import held_out_split
 from ._finale import Finale, plan_finale
 from ._own_path import own_path
 from ._paths import CAMERAS_FILE, turntable
 from ._time import process_age, seconds_of
-
-
-class _Task(NamedTuple):
-    """All that a fit needs beside its callbacks."""
-
-    scene: Scene
-    batches: RayBatches
-    loss: RenderLoss
-    optimizer: optax.GradientTransformation
-    key: RandomKey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +65,10 @@ class Fit:
     preset: str = "fast"
     """Named settings to start from: fast (a grid, a minute on a CPU), fast-gpu (a larger one), tiny
     (a small network), mipnerf (the paper's) or others; `scenegraph presets` lists all."""
+
+    field: MethodName = "grid"
+    """The method: mlp, a network over sines (MipNerf), or grid, features on a grid (Grid). Another
+    than the preset's has its own defaults."""
 
     max_time: str | None = None
     """Stop after 90s, 5m or 2h, counted from process start, final pictures included."""
@@ -102,13 +89,18 @@ class Fit:
 
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = Cluster()
 
-    config: Annotated[FitConfig, tyro.conf.arg(name="")] = dataclasses.field(
-        default_factory=lambda: preset("fast")
+    rounds: int | None = None
+    """Without effect; accepted so that commands for earlier versions still run."""
+
+    config: tyro.conf.OmitArgPrefixes[Annotated[FitConfig, tyro.conf.arg(name="")]] = (
+        dataclasses.field(default_factory=lambda: preset("fast"))
     )
 
     def main(self) -> None:
         """Loads, fits, evaluates, and leaves a run folder."""
         check_address_space()
+        if self.rounds is not None:
+            say("--rounds has no effect: rays are marched in one round")
         limit = None if self.max_time is None else seconds_of(self.max_time)
         if self.cluster.distributed and self.out is None:
             raise ValueError("--distributed needs --out, a folder that all processes see.")
@@ -127,8 +119,8 @@ class Fit:
         return self._data_folder(run)
 
     def _main(self, run: Run, folder: pathlib.Path, limit: float | None) -> None:
-        views = load_views(self.config, folder, "train")
-        held_out = load_views(self.config, folder, held_out_split(folder))
+        views = self.config.data.load(folder)
+        held_out = self.config.data.load(folder, held_out_split(folder))
         say(f"data {folder}, run {run.folder}")
         if jax.device_count() > 1:
             say(f"{jax.device_count()} devices of {jax.process_count()} processes share the rays")
@@ -151,10 +143,10 @@ class Fit:
     def _fit(
         self, run: Run, folder: pathlib.Path, views: Views, held_out: Views, limit: float | None
     ) -> tuple[FitState, Finale]:
-        config, task = self.config, self._task(views)
-        about = {**self._about(run, folder), "fit": dataclasses.asdict(config)}
+        config, task = self.config, self._prepare(views)
+        about = {**self._about(run, folder), "fit": config_record(config)}
         checkpoints = run.checkpoints(
-            config.save_every, keep=config.keep, about=about, writes=is_first()
+            config.output.save_every, keep=config.output.keep, about=about, writes=is_first()
         )
         state = _restored(checkpoints, task) if self.resume else None
         self._begin(run, folder, views, 0 if state is None else int(state.step))
@@ -178,16 +170,11 @@ class Fit:
 
         return fit_to_the_end(go, run, checkpoints, self.cluster.largest), finale
 
-    def _task(self, views: Views) -> _Task:
-        """What the settings make of the pictures."""
-        config, key = self.config, jax.random.key(self.config.seed)
-        box = find_box(config, views)
-        if box is not None:
-            say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
-        empty = find_hull(config, views, box)
-        scene = make_scene(config, box, empty, key=jax.random.fold_in(key, 1))
-        batches = make_batches(config, views, box)
-        return _Task(scene, batches, make_loss(config), make_optimizer(config), key)
+    def _prepare(self, views: Views) -> FitParts:
+        parts = prepare(self.config, views)
+        if parts.box is not None:
+            say(f"the scene lies between {_corner(parts.box[0])} and {_corner(parts.box[1])}")
+        return parts
 
     @contextlib.contextmanager
     def _records(self, run: Run, held_out: Views) -> Iterator[list[AbstractCallback]]:
@@ -211,7 +198,7 @@ class Fit:
         save(turntable(views) | own_path(folder, self.config), run.folder / CAMERAS_FILE)
 
 
-def _restored(checkpoints: Checkpoints, task: _Task) -> FitState:
+def _restored(checkpoints: Checkpoints, task: FitParts) -> FitState:
     extra = empty_extra(task.loss, task.scene, task.batches, task.key)
     like = start_state(task.scene, task.optimizer, extra=extra, key=task.key)
     state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
@@ -238,11 +225,11 @@ def _callbacks(
     run: Run, config: FitConfig, held_out: Views, target: float | None, checkpoints: Checkpoints
 ) -> list[AbstractCallback]:
     callbacks: list[AbstractCallback] = [
-        Console(config.log_every, config.batch_size),
-        JsonLines(run.log, config.log_every, config.batch_size),
+        Console(config.output.log_every, config.training.batch_size),
+        JsonLines(run.log, config.output.log_every, config.training.batch_size),
     ]
-    if config.eval_every > 0:
-        callbacks.append(_Sample(config.eval_every, run, held_out, target, checkpoints))
+    if config.output.eval_every > 0:
+        callbacks.append(_Sample(config.output.eval_every, run, held_out, target, checkpoints))
     # The last, because a checkpoint stands for all that was logged before it.
     return [*callbacks, checkpoints]
 
@@ -256,11 +243,11 @@ def _board(
         return
     board = TensorBoard(
         run.tensorboard,
-        config.log_every,
-        config.batch_size,
-        make_schedule(config),
-        held_out if config.eval_every > 0 else None,
-        max(1, config.eval_every),
+        config.output.log_every,
+        config.training.batch_size,
+        config.training.make_schedule(),
+        held_out if config.output.eval_every > 0 else None,
+        max(1, config.output.eval_every),
     )
     with contextlib.closing(board):
         yield [board]

@@ -7,7 +7,7 @@ from jax.errors import JaxRuntimeError
 
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
-from ..runs import FitConfig, open_run, preset
+from ..runs import field_name, METHODS, open_run, preset
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._cluster import ends_together
@@ -15,6 +15,7 @@ from ._convert import Convert
 from ._ending import Stopped
 from ._eval import Eval, remembered_data
 from ._fit import Fit
+from ._flags import as_flags, refuse_others
 from ._inspect import Inspect
 from ._presets import Presets
 from ._render import Render
@@ -87,8 +88,10 @@ _Command = Fit | Eval | Table | Render | Convert | Presets | Inspect | Check
 
 
 def _parse(arguments: list[str]) -> _Command:
-    start = _start(arguments)
-    fit_command = tyro.conf.subcommand("fit", default=start)
+    start = _start(arguments) if arguments[0] == "fit" else Fit()
+    config = start.config
+    _, flags = as_flags(config)
+    fit_command = tyro.conf.subcommand("fit", default=dataclasses.replace(start, config=flags))
     commands = (
         Annotated[Fit, fit_command]
         | Annotated[Eval, tyro.conf.subcommand("eval")]
@@ -99,24 +102,31 @@ def _parse(arguments: list[str]) -> _Command:
         | Annotated[Inspect, tyro.conf.subcommand("inspect")]
         | Annotated[Check, tyro.conf.subcommand("check")]
     )
-    return tyro.cli(
+    command = tyro.cli(
         commands,
         prog="scenegraph",
         description="Differentiable scenes and radiance fields.",
         args=arguments,
     )
+    if isinstance(command, Fit):
+        return dataclasses.replace(command, config=config.replace(**command.config.flat()))
+    return command
 
 
 def _start(arguments: list[str]) -> Fit:
     """The defaults of `fit`: the named preset's, or those of the run to be resumed."""
     name, out = _option(arguments, "--preset") or "fast", _option(arguments, "--out")
-    config: FitConfig = preset(name)
-    data = None
+    config, data = preset(name), None
     if "--resume" in arguments and out is not None:
         run = open_run(out)
         config, others = run.load_config()
         name, data = others.get("preset", name), remembered_data(run, others)
-    return dataclasses.replace(Fit(), preset=name, config=config, data=data)
+    field = _option(arguments, "--field")
+    method = next((kind for key, kind in METHODS.items() if key == field), type(config.method))
+    if not isinstance(config.method, method):
+        config = config.replace(method=method())
+    refuse_others(arguments, config, name)
+    return Fit(preset=name, field=field_name(config.method), config=config, data=data)
 
 
 def _option(arguments: list[str], name: str) -> str | None:

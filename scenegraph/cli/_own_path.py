@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..cameras import AbstractCamera
-from ..data import llff_path
-from ..runs import FitConfig, format_options
+from ..runs import FitConfig
 
 
 # What commands call it, and where a run remembers it.
@@ -26,12 +25,8 @@ def own_path(folder: pathlib.Path, config: FitConfig) -> dict[str, Any]:
 
     The cameras under `OWN_PATH`; nothing for data that have no path.
     """
-    options = format_options(config, folder)
-    if "spherify" not in options:
-        return {}
-    del options["hold_every"]
-    limits = {"downscale": config.downscale, "near": config.near, "far": config.far}
-    return {OWN_PATH: llff_path(folder, **limits, **options)}
+    cameras = config.data.own_path(folder)
+    return {} if cameras is None else {OWN_PATH: cameras}
 
 
 def own_cameras(memory: dict[str, Any], frames: int) -> list[AbstractCamera]:

@@ -17,7 +17,7 @@ from ..cameras import (
     spiral,
 )
 from ..data import look_centre, Views
-from ..runs import load_views, Run
+from ..runs import Run
 from ..scene import load
 from ._eval import remembered_data
 from ._own_path import own_cameras, OWN_PATH
@@ -115,7 +115,7 @@ class Known:
         if "poses" in self.memory:
             return np.asarray(self.memory["poses"])
         config, others = self.run.load_config()
-        return poses_of(load_views(config, remembered_data(self.run, others), "train"))
+        return poses_of(config.data.load(remembered_data(self.run, others)))
 
     def usual_path(self) -> str:
         """The name of the path to take if nobody says.

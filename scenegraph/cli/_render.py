@@ -19,10 +19,10 @@ from ..rendering import (
     write_frames,
     write_still,
 )
-from ..runs import load_views, open_run, Run
+from ..runs import held_out_split, open_run, Run
 from ..scene import camera_paths, find_camera, load, Scene
 from ._console import say
-from ._eval import held_out_split, remembered_data
+from ._eval import remembered_data
 from ._paths import Known, known_cameras, PATHS, Wanted
 from ._progress import track_frames
 
@@ -166,7 +166,7 @@ class Render:
     def _views(self, run: Run) -> list[AbstractCamera]:
         config, others = run.load_config()
         folder = self.data or remembered_data(run, others)
-        views = load_views(config, folder, self.split or held_out_split(folder))
+        views = config.data.load(folder, self.split or held_out_split(folder))
         return [views.camera(frame) for frame in range(views.frames)]
 
     def _default_out(self) -> pathlib.Path:

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, PyTree
+from ..fitting import FitState
 from ..io import DamagedFile, FileError, read_archive, write_archive
 from ..scene import check_format, label_leaves, tree_header, versions, written_by
-from ..fitting import FitState
 
 
 # So many leaves that differ are named; the others are counted.

@@ -8,11 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from ..fitting import AbstractCallback, FitState, Progress
 from ..io import DamagedFile, FileError, PART
-from ..fitting import AbstractCallback, Progress
-from ._checkpoint import load_state, Snapshot, take_snapshot
 from ..parallel import gather_whole
-from ..fitting import FitState
+from ._checkpoint import load_state, Snapshot, take_snapshot
 
 
 _NAME = re.compile(r"(\d{8,})(?:_psnr_(-?\d+\.\d+|-?inf))?\.sg")

@@ -1,81 +1,135 @@
+"""All settings of a fit, by what they describe; flat names, and what `config.json` holds."""
+
 import dataclasses
-from typing import Literal
+import difflib
+from typing import Any, Literal, TypeAlias
+
+from ._data_settings import DataSettings
+from ._grid import Grid
+from ._method import AbstractMethod
+from ._mipnerf import MipNerf
+from ._training import TrainingSettings
+
+
+# The names of the methods in `--field` and in `config.json`; a new method is a line here.
+MethodName: TypeAlias = Literal["mlp", "grid"]
+METHODS: dict[MethodName, type[AbstractMethod]] = {"mlp": MipNerf, "grid": Grid}
+PARTS = ("method", "data", "training", "output")
+# Settings of earlier versions, which did nothing in any saved run that can still be read.
+_DROPPED = ("rounds",)
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputSettings:
+    """The files and lines that a fit writes on its way.
+
+    **Arguments:**
+
+    - `log_every`: the number of steps between lines of the log.
+    - `eval_every`: the number of steps between PSNRs of a few held-out pictures; 0 for none.
+    - `save_every`: the number of steps between checkpoints; 0 for one at the end only.
+    - `keep`: the number of newest checkpoints that stay, beside the best on held-out pictures.
+    """
+
+    log_every: int = 50
+    eval_every: int = 500
+    save_every: int = 1000
+    keep: int = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class FitConfig:
-    """Everything that decides how a radiance field is fitted; every field is a flag.
+    """All settings of a fit of a radiance field to pictures.
 
     **Arguments:**
 
-    - all: see the comments beside the fields.
+    - `method`: the method, a `MipNerf` or a `Grid`, with its own settings.
+    - `data`: the settings of the data.
+    - `training`: the settings of the optimisation.
+    - `output`: the settings of log and checkpoints.
+    - `steps`: the number of training steps.
+    - `seed`: the seed of all randomness: weights, batches, sample positions.
     """
 
-    steps: int = 20_000  # training steps
-    seed: int = 0  # of all randomness: weights, batches, jitter
-    downscale: int = 1  # average pictures over blocks of this many pixels a side
-    batch_size: int = 512  # rays a step
-    batching: Literal["all_images", "single_image"] = "all_images"  # where a batch is drawn from
-    background: Literal["white", "black", "random"] = "white"  # what RGBA pictures are put on
-    memory_map: Literal["auto", "always", "never"] = "auto"  # leave pixels in a file, if many
-    straight_alpha: bool = False  # downscale colours without weighting them by opacity
+    method: AbstractMethod = MipNerf()
+    data: DataSettings = DataSettings()
+    training: TrainingSettings = TrainingSettings()
+    output: OutputSettings = OutputSettings()
+    steps: int = 20_000
+    seed: int = 0
 
-    area_weights: bool = True  # pixels of small pictures count for all that they stand for
-    hold_every: int = 8  # LLFF, nerfstudio: every so many pictures are held out
-    ndc: bool = True  # LLFF: bend space so that all in front of the cameras fits into a cube
-    spherify: bool = False  # LLFF: cameras look inwards; their unit sphere instead of a cube
-    published_radii: bool = False  # LLFF: radii and views of rays in NDC as published, or exact
+    def replace(self, **changes: Any) -> "FitConfig":
+        """Changes settings.
 
-    bounds: Literal["found", "none"] = "found"  # box from cameras and opacities, or near to far
-    near: float | None = None  # where rays begin; by default close to the camera
-    far: float | None = None  # where rays end; by default behind everything
+        **Arguments:**
 
-    field: Literal["mlp", "grid"] = "mlp"  # a network over sines, or a small one over a grid
-    resolutions: tuple[int, ...] = (16, 32, 64, 128)  # cells of the grid's levels
-    features: int = 4  # numbers a point of the grid
-    capacity: int = 2**17  # most points of a level that have numbers of their own
-    occupancy: int = 64  # cells along an axis of where the grid field may be empty
-    candidates: int = 128  # steps along a ray, of which the occupied ones are asked
-    rounds: int = 1  # of asking them, from front to back; rays that are opaque drop out
+        - `changes`: new values by name. The name of a setting is looked up in all parts, so that
+          `config.replace(width=64, batch_size=128)` changes the method and the training.
 
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the grid field's matrix products
+        **Returns:**
 
-    width: int = 64  # of the network's trunk
-    depth: int = 4  # of the network's trunk
-    skip: int = 4  # the encoding enters the trunk again after so many layers
-    view_width: int = 32  # of the colour head
-    view_depth: int = 1  # of the colour head
-    min_degree: int = 0  # lowest frequency of the encoding is 2 ** min_degree
-    max_degree: int = 8  # the highest is 2 ** (max_degree - 1)
-    view_degree: int = 4  # frequencies of the direction's encoding
-    use_view: bool = True  # whether colour depends on the direction
-    integrated: bool = True  # encode cones (mip-NeRF) or points (NeRF)
-    density_activation: Literal["softplus", "relu"] = "softplus"
-    density_bias: float = -1.0  # added before the activation
-    density_noise: float = 0.0  # standard deviation, while training
-    rgb_padding: float = 0.001  # how far colours reach beyond 0 and 1
+        The changed settings.
 
-    samples: tuple[int, ...] = (32, 32)  # intervals a ray, level by level
-    ray_shape: Literal["cone", "cylinder"] = "cone"
-    disparity: bool = False  # spread the first samples evenly in 1 / t
-    resample_padding: float = 0.01  # added to weights before resampling
-    stop_level_gradient: bool = True  # take the positions of finer samples as constants
-    empty_depth_near: bool = False  # depth of empty rays: near end (as published) or far end
+        **Errors:**
 
-    learning_rate: float = 1e-2  # at the start
-    final_learning_rate: float = 2e-4  # at the end
-    delay_steps: int = 100  # soft start: so many steps ...
-    delay_multiplier: float = 0.1  # ... from this share of the learning rate
-    adam_b2: float = 0.999  # how slowly Adam forgets squared gradients
-    adam_epsilon: float = 1e-8  # added to their root
-    max_gradient_value: float = 0.0  # clip entries of the gradient; 0 for no limit
-    max_gradient_norm: float = 0.0  # then clip its length; 0 for no limit
-    weight_decay: float = 0.0  # times the mean square of all network weights
-    coarse_weight: float = 0.1  # of every level's loss but the last
-    sum_channels: bool = False  # add squared errors of the channels (as published), or average
-    jitter: bool = True  # random sample positions while training
+        `ValueError` for a name that no part has, with the settings of the method.
+        """
+        whole = {name: x for name, x in changes.items() if name in setting_names(self)}
+        changed = dataclasses.replace(self, **whole)
+        for part in PARTS:
+            settings = getattr(changed, part)
+            own = {name: x for name, x in changes.items() if name in setting_names(settings)}
+            changed = dataclasses.replace(changed, **{part: dataclasses.replace(settings, **own)})
+        for name in changes:
+            if name not in whole and name not in changed.flat():
+                raise ValueError(_explain_missing(changed, name))
+        return changed
 
-    log_every: int = 50  # steps between lines of the log
-    eval_every: int = 500  # steps between PSNRs on a few held-out pictures; 0 for never
-    save_every: int = 1000  # steps between checkpoints; 0 for only at the end
-    keep: int = 3  # so many of the newest checkpoints stay, and the best on held-out pictures
+    def flat(self) -> dict[str, Any]:
+        """Lists all settings by their names, those of the parts included.
+
+        **Returns:**
+
+        A dictionary from names to values, without the parts themselves.
+        """
+        own = {"steps": self.steps, "seed": self.seed}
+        parts = [vars(getattr(self, part)) for part in PARTS]
+        return {name: value for values in (own, *parts) for name, value in values.items()}
+
+
+def setting_names(part: Any) -> list[str]:
+    """Lists the settings of one part, or of a method's class."""
+    return [field.name for field in dataclasses.fields(part)]
+
+
+def field_name(method: AbstractMethod) -> MethodName:
+    """Returns the name of a method in `--field`."""
+    return next(name for name, kind in METHODS.items() if isinstance(method, kind))
+
+
+def _explain_missing(config: FitConfig, name: str) -> str:
+    """Says which method has a setting that this one lacks, or which name is the nearest."""
+    own = type(config.method).__name__
+    listed = ", ".join(setting_names(config.method))
+    others = [kind.__name__ for kind in METHODS.values() if name in setting_names(kind)]
+    if others:
+        has = " and ".join(others)
+        return f"`{name}` is not a setting of {own}, which has {listed}; {has} has it."
+    near = difflib.get_close_matches(name, config.flat(), n=1, cutoff=0.0)[0]
+    return f"there is no setting `{name}`; did you mean `{near}`? {own} has {listed}."
+
+
+def config_record(config: FitConfig) -> dict[str, Any]:
+    """Writes settings as `config.json` holds them: nested, with the name of the method."""
+    return {"field": field_name(config.method), **dataclasses.asdict(config)}
+
+
+def config_of_record(record: dict[str, Any]) -> FitConfig:
+    """Reads settings from `config.json`, those of the last version too, which were flat."""
+    flat = {**record, **{name: x for part in PARTS for name, x in record.get(part, {}).items()}}
+    config = FitConfig(METHODS[flat.pop("field")]())
+    # The flat form held the settings of all methods.
+    foreign = {*PARTS, *_DROPPED, *(x for kind in METHODS.values() for x in setting_names(kind))}
+    kept = {name: x for name, x in flat.items() if name not in foreign - {*config.flat()}}
+    # JSON has lists in the place of tuples.
+    return config.replace(**{k: tuple(x) if isinstance(x, list) else x for k, x in kept.items()})

@@ -1,16 +1,14 @@
 """Named settings: the library's own, and every configuration of the published mip-NeRF code."""
 
-import dataclasses
 import difflib
 from typing import Any
 
-from ._config import FitConfig
+from ._config import field_name, FitConfig
+from ._grid import Grid
 
 
-_FAST = FitConfig(
+_FAST = FitConfig(Grid()).replace(
     batch_size=2048,
-    field="grid",
-    width=32,
     learning_rate=2e-2,
     final_learning_rate=1e-3,
     delay_steps=20,
@@ -20,8 +18,7 @@ _FAST = FitConfig(
     eval_every=2500,
     save_every=5000,
 )
-_FAST_GPU = dataclasses.replace(
-    _FAST,
+_FAST_GPU = _FAST.replace(
     batch_size=2**16,
     resolutions=(16, 32, 64, 128, 256, 512),
     capacity=2**19,
@@ -30,8 +27,8 @@ _FAST_GPU = dataclasses.replace(
     width=64,
     precision="bfloat16",
 )
-# What all published configurations share, the slips of the code included.
-_MIPNERF = FitConfig(
+# The settings that all published configurations share, the slips of the code included.
+_MIPNERF = FitConfig().replace(
     steps=1_000_000,
     batch_size=4096,
     batching="single_image",
@@ -55,9 +52,8 @@ _MIPNERF = FitConfig(
     save_every=5000,
 )
 # Near and far are in the data.
-_MULTISCALE = dataclasses.replace(_MIPNERF, batching="all_images", near=None, far=None)
-_LLFF = dataclasses.replace(
-    _MIPNERF,
+_MULTISCALE = _MIPNERF.replace(batching="all_images", near=None, far=None)
+_LLFF = _MIPNERF.replace(
     batching="all_images",
     background="black",
     downscale=4,
@@ -66,26 +62,22 @@ _LLFF = dataclasses.replace(
     ray_shape="cylinder",
     density_noise=1.0,
 )
-
-
-def _without_extras(config: FitConfig) -> FitConfig:
-    return dataclasses.replace(config, density_activation="relu", density_bias=0.0, rgb_padding=0.0)
-
+_NO_EXTRAS = {"density_activation": "relu", "density_bias": 0.0, "rgb_padding": 0.0}
 
 PRESETS = {
     "fast": _FAST,
     "fast-gpu": _FAST_GPU,
     "tiny": FitConfig(),
     "mipnerf": _MIPNERF,
-    "mipnerf-noextras": _without_extras(_MIPNERF),
-    "mipnerf-noipe": dataclasses.replace(_MIPNERF, integrated=False),
+    "mipnerf-noextras": _MIPNERF.replace(**_NO_EXTRAS),
+    "mipnerf-noipe": _MIPNERF.replace(integrated=False),
     "mipnerf-llff": _LLFF,
     "mipnerf-multiscale": _MULTISCALE,
-    "mipnerf-multiscale-noextras": _without_extras(_MULTISCALE),
-    "mipnerf-multiscale-noipe": dataclasses.replace(_MULTISCALE, integrated=False),
-    "mipnerf-multiscale-noloss": dataclasses.replace(_MULTISCALE, area_weights=False),
+    "mipnerf-multiscale-noextras": _MULTISCALE.replace(**_NO_EXTRAS),
+    "mipnerf-multiscale-noipe": _MULTISCALE.replace(integrated=False),
+    "mipnerf-multiscale-noloss": _MULTISCALE.replace(area_weights=False),
 }
-# What each preset is best compared with; `tiny` is the defaults.
+# The preset with which each is best compared; `tiny` has the defaults.
 BASES = {
     "fast": "tiny",
     "fast-gpu": "fast",
@@ -113,18 +105,19 @@ PURPOSES = {
 }
 
 
-def preset(name: str) -> FitConfig:
-    """The settings of a named method.
+def preset(name: str, **changes: Any) -> FitConfig:
+    """Returns the settings of a named preset.
 
     **Arguments:**
 
-    - `name`: `fast` (a grid; a minute on a CPU), `fast-gpu` (larger), `tiny` (a small network;
-      minutes), `mipnerf` (the paper's, for Blender data), `mipnerf-llff`, `mipnerf-multiscale`, or
-      one of their ablations; `PRESETS` has all.
+    - `name`: the preset: `fast` (a grid; a minute on a CPU), `fast-gpu` (larger), `tiny` (a small
+      network; minutes), `mipnerf` (the paper's, for Blender data), `mipnerf-llff`,
+      `mipnerf-multiscale`, or one of their ablations; `PRESETS` has all.
+    - `changes`: settings to change, by name, as in `FitConfig.replace`.
 
     **Returns:**
 
-    The settings; change some with `dataclasses.replace`.
+    The settings.
 
     **Errors:**
 
@@ -135,20 +128,14 @@ def preset(name: str) -> FitConfig:
         raise ValueError(
             f"there is no preset {name!r}; did you mean {near[0]!r}? Known: {', '.join(PRESETS)}."
         )
-    return PRESETS[name]
+    return PRESETS[name].replace(**changes)
 
 
 def differences(name: str) -> dict[str, Any]:
-    """What a preset has other than the one that it is best compared with, `BASES[name]`.
-
-    **Arguments:**
-
-    - `name`: of the preset.
-
-    **Returns:**
-
-    The settings that differ, with the preset's values; none for `tiny`, which is the defaults.
-    """
-    own = dataclasses.asdict(preset(name))
-    base = dataclasses.asdict(preset(BASES.get(name, name)))
-    return {key: value for key, value in own.items() if value != base[key]}
+    """Returns the settings of a preset that differ from those of its base, `BASES[name]`."""
+    own, base = preset(name), preset(BASES.get(name, name))
+    found: dict[str, Any] = {}
+    if type(own.method) is not type(base.method):
+        found["field"] = field_name(own.method)
+        base = base.replace(method=type(own.method)())
+    return found | {key: value for key, value in own.flat().items() if value != base.flat()[key]}

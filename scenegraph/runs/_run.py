@@ -21,7 +21,7 @@ from ..io import (
 from ..scene import save, SCENE_FILE
 from ._checkpoint import Snapshot
 from ._checkpoints import Checkpoints
-from ._config import FitConfig
+from ._config import config_of_record, config_record, FitConfig
 from ._plot import read_log
 
 
@@ -139,7 +139,7 @@ class Run:
         - `others`: what else to remember, such as the data folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / "config.json", {**others, "fit": dataclasses.asdict(config)})
+        write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
 
     def load_config(self) -> tuple[FitConfig, dict[str, Any]]:
         """Reads `config.json`.
@@ -157,9 +157,8 @@ class Run:
             raise FileError(f"{self.folder} is not a run folder: it has no config.json.")
         others = read_json(path)
         try:
-            values = {name: _setting(value) for name, value in others.pop("fit").items()}
-            return FitConfig(samples=values.pop("samples"), **values), others
-        except (KeyError, TypeError, AttributeError) as error:
+            return config_of_record(others.pop("fit")), others
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise FileError(f"{path} does not hold the settings of a fit ({error}).") from error
 
     def append(self, line: dict[str, Any]) -> None:
@@ -234,8 +233,3 @@ def open_run(folder: str | os.PathLike) -> Run:
     The run.
     """
     return Run(pathlib.Path(folder))
-
-
-def _setting(value: Any) -> Any:
-    """JSON has lists where settings have tuples."""
-    return tuple(value) if isinstance(value, list) else value

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..data import Views
+from ..fitting import AbstractCallback, Progress
 from ..images import as_bytes, color_map, Image
 from ..io import import_extra
 from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
-from ..fitting import AbstractCallback, Progress
 from ._evaluate import compare
 
 

@@ -16,17 +16,7 @@ import scenegraph as sg
 from scenegraph.data import convert_multiscale
 from scenegraph.fitting import fit
 from scenegraph.io import read_json, write_json, write_picture
-from scenegraph.runs import (
-    evaluate,
-    find_box,
-    FitConfig,
-    load_views,
-    make_batches,
-    make_loss,
-    make_optimizer,
-    make_scene,
-    preset,
-)
+from scenegraph.runs import evaluate, FitConfig, prepare, preset
 
 
 MARKS = "<!-- ablation: begin -->\n", "<!-- ablation: end -->\n"
@@ -51,15 +41,13 @@ def main(
 ) -> None:
     """Fits the same pixels four times, scores every size apart, and writes the page's table."""
     source = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
-    base = dataclasses.replace(
-        preset("tiny"), steps=steps, batch_size=batch, max_degree=degrees, delay_steps=50
-    )
+    base = preset("tiny", steps=steps, batch_size=batch, max_degree=degrees, delay_steps=50)
     figures: dict[str, Any] = {"scene": scene, "test_views": views, "fits": []}
     figures["settings"] = dataclasses.asdict(base)
     with tempfile.TemporaryDirectory() as folder:
         data = _convert(source, pathlib.Path(folder), size, levels)
         for (integrated, area_weights), name in NAMES.items():
-            config = dataclasses.replace(base, integrated=integrated, area_weights=area_weights)
+            config = base.replace(integrated=integrated, area_weights=area_weights)
             row = {"name": name, "integrated": integrated, "area_weights": area_weights}
             row |= _fit(config, data, levels, views)
             figures["fits"].append(row)
@@ -87,16 +75,16 @@ def _convert(source: pathlib.Path, folder: pathlib.Path, size: int, levels: int)
 
 def _fit(config: FitConfig, data: pathlib.Path, levels: int, views: int) -> dict[str, Any]:
     """PSNR and SSIM at every size, and how long it took."""
-    train, test = (load_views(config, data, split) for split in ("train", "test"))
-    box, key = find_box(config, train), jax.random.key(config.seed)
+    train, test = (config.data.load(data, split) for split in ("train", "test"))
     begin = time.monotonic()
+    parts = prepare(config, train)
     result = fit(
-        make_scene(config, box, key=jax.random.fold_in(key, 1)),
-        make_batches(config, train, box),
-        optimizer=make_optimizer(config),
-        loss=make_loss(config),
+        parts.scene,
+        parts.batches,
+        optimizer=parts.optimizer,
+        loss=parts.loss,
         steps=config.steps,
-        key=key,
+        key=parts.key,
     )
     jax.block_until_ready(result.scene)
     fitted = time.monotonic()

@@ -19,7 +19,7 @@ from measure import report
 
 from scenegraph.fitting import start_state
 from scenegraph.io import FileError
-from scenegraph.runs import load_state, make_optimizer, make_scene, preset, save_state
+from scenegraph.runs import load_state, make_scene, preset, save_state
 
 
 ORBAX = "orbax.checkpoint.experimental.v1"
@@ -80,8 +80,8 @@ def _by_name(state: Any) -> dict[str, jax.Array]:
 
 def _state() -> Any:
     config, key, box = preset("fast"), jax.random.key(0), (-np.ones(3), np.ones(3))
-    scene = make_scene(config, box, np.zeros((config.occupancy,) * 3, bool), key=key)
-    state = start_state(scene, make_optimizer(config), key=key)
+    scene = make_scene(config, box, np.zeros((config.method.occupancy,) * 3, bool), key=key)
+    state = start_state(scene, config.training.make_optimizer(), key=key)
     rng = np.random.default_rng(0)
 
     def fill(leaf: Any) -> Any:

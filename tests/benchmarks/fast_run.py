@@ -18,17 +18,7 @@ from measure import timed
 import scenegraph as sg
 from scenegraph.cli._time import process_age
 from scenegraph.fitting import Deadline, Every, fit
-from scenegraph.runs import (
-    evaluate,
-    find_box,
-    find_hull,
-    load_views,
-    make_batches,
-    make_loss,
-    make_optimizer,
-    make_scene,
-    preset,
-)
+from scenegraph.runs import evaluate, prepare, preset
 
 
 def main(
@@ -43,23 +33,19 @@ def main(
 ) -> None:
     """Fits until the process is so old, not counting looks on the way; prints one line of JSON."""
     folder = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
-    config = dataclasses.replace(preset(preset_name), downscale=downscale, **_changes(set))
-    train = load_views(config, folder, "train")
-    box = find_box(config, train)
-    key = jax.random.key(config.seed)
-    start = make_scene(config, box, find_hull(config, train, box), key=jax.random.fold_in(key, 1))
-    loss = make_loss(config)
+    config = preset(preset_name, downscale=downscale, **_changes(set))
+    parts = prepare(config, config.data.load(folder))
     curve = _Curve(look_every)
     if look_every:
-        curve.prepare(lambda: load_views(config, folder, "test"), loss)
+        curve.prepare(lambda: config.data.load(folder, "test"), parts.loss)
     deadline = _Paused(time.monotonic() + seconds - process_age(), curve)
     result = fit(
-        start,
-        make_batches(config, train, box),
-        optimizer=make_optimizer(config),
-        loss=loss,
+        parts.scene,
+        parts.batches,
+        optimizer=parts.optimizer,
+        loss=parts.loss,
         steps=config.steps,
-        key=key,
+        key=parts.key,
         callbacks=[Every(1, curve)] if look_every else [],
         deadline=deadline,
     )
@@ -68,7 +54,7 @@ def main(
     if look_every:
         print(json.dumps({"curve": curve.points}))
         return
-    test = load_views(config, folder, "test")
+    test = config.data.load(folder, "test")
     frames = np.unique(np.linspace(0, test.frames - 1, views).round().astype(int)).tolist()
     scores = evaluate(result.scene, test, frames=frames)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

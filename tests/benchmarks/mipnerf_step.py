@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from measure import matrix_rate, report, timed
 
 import scenegraph as sg
-from scenegraph import fitting
 
 
 # What XLA counts for the published code: the work to be done, whatever is computed here.
@@ -33,11 +32,9 @@ def main(runs: int = 10, out: pathlib.Path = pathlib.Path("docs/benchmarks/mipne
 
 
 def _case(width: int, runs: int) -> dict[str, Any]:
-    config = dataclasses.replace(
-        sg.preset("mipnerf"), width=width, view_width=width // 2, batch_size=RAYS
-    )
-    scene = fitting.make_scene(config, None, key=jax.random.key(0))
-    loss, optimizer = fitting.make_loss(config), fitting.make_optimizer(config)
+    config = sg.preset("mipnerf", width=width, view_width=width // 2, batch_size=RAYS)
+    scene = sg.runs.make_scene(config, None, key=jax.random.key(0))
+    loss, optimizer = config.training.make_loss(), config.training.make_optimizer()
     extra = sg.losses.LossTerms(jnp.zeros(2), jnp.zeros(2))
     state = sg.start_state(scene, optimizer, extra=extra, steps=1000, key=jax.random.key(1))
     advance = eqx.filter_jit(lambda s, b: sg.step(s, b, loss=loss, optimizer=optimizer))

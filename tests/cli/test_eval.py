@@ -14,13 +14,14 @@ import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.cli._pace import Pace
 from scenegraph.io import read_picture
-from scenegraph.runs import FitConfig, make_scene, open_run
+from scenegraph.runs import make_scene, open_run
 from support.blender_folder import write_ball
 from support.command_line import refused
 from support.helpers import assert_close
 
 
-CONFIG = FitConfig(width=8, depth=2, view_width=4, samples=(4, 4), bounds="none", near=2.0, far=6.0)
+SMALL = {"width": 8, "depth": 2, "view_width": 4, "samples": (4, 4)}
+CONFIG = sg.preset("tiny", bounds="none", near=2.0, far=6.0, **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_flip_of_eval_is_that_of_the_rendered_pictures(run, data, capsys):
 def test_eval_with_lpips(run, monkeypatch, capsys):
     """With a network that is not there, in place of one that may not be there."""
     monkeypatch.setattr(
-        sys.modules["scenegraph.fit._measures"],
+        sys.modules["scenegraph.runs._measures"],
         "load_lpips",
         lambda weights: lambda image, truth: float(jnp.mean(jnp.abs(image - truth))),
     )

@@ -61,7 +61,7 @@ def test_multiscale_from_pictures_to_film(multiscale, tmp_path):
     metrics = check_run(run, [(24, 24), (12, 12)] * 2)
     assert [scale["size"] for scale in metrics["scales"]] == [[24, 24], [12, 12]]
     assert metrics["per_image"][3]["name"] == "images_test/001_d1.png"
-    assert read_json(run / "config.json")["fit"]["near"] is None
+    assert read_json(run / "config.json")["fit"]["data"]["near"] is None
     # What was scored is what the saved scene shows at that size.
     views, scene = sg.load_data(multiscale, "test", straight_alpha=True), sg.load(run)
     image = sg.render(scene, views.camera(3))

@@ -16,7 +16,7 @@ from scenegraph.cli._paths import PATHS, turntable
 from scenegraph.images import as_bytes, published_suite, visualise
 from scenegraph.io import read_json, read_picture
 from scenegraph.rendering._film import Film
-from scenegraph.runs import load_views, open_run
+from scenegraph.runs import open_run
 from support.blender_folder import eyes, look_at, write_ball
 from support.command_line import refused
 from support.helpers import assert_close
@@ -41,7 +41,7 @@ def finished(data, tmp_path_factory) -> pathlib.Path:
     config = sg.preset("tiny")
     run.save_config(config, data=str(data), preset="tiny")
     sg.save(SCENE, run.folder / "scene.sg")
-    sg.save(turntable(load_views(config, data, "train")), run.folder / "cameras.sg")
+    sg.save(turntable(config.data.load(data)), run.folder / "cameras.sg")
     return run.folder
 
 

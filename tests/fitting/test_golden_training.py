@@ -1,6 +1,5 @@
 """The published training step, through `step` and the optimiser of the `mipnerf` preset."""
 
-import dataclasses
 import functools
 
 import equinox as eqx
@@ -13,7 +12,7 @@ import scenegraph as sg
 from scenegraph.data import Batch
 from scenegraph.fitting import LogLinear, mip_nerf_optimizer, RenderLoss, start_state
 from scenegraph.losses import mse_to_psnr, MultiLevelLoss
-from scenegraph.runs import make_loss, make_optimizer, make_scene, preset
+from scenegraph.runs import make_scene, preset
 from scenegraph.scene import count_parameters, mean_square_weight
 from support.golden_scene import (
     golden_leaves,
@@ -25,7 +24,7 @@ from support.golden_scene import (
 from support.helpers import assert_close, golden
 
 
-PUBLISHED = dataclasses.replace(preset("mipnerf"), jitter=False)
+PUBLISHED = preset("mipnerf", jitter=False)
 RATE = 5e-4
 one_step = eqx.filter_jit(sg.step)
 
@@ -49,7 +48,7 @@ def full_start():
     thing = made.root.children["field"]
     scene = sg.Scene(sg.Group(thing=thing), background=made.background, integrator=made.integrator)
     batch = Batch(golden_rays(data), data["pixels"], data["rays.lossmult"][:, 0])
-    return with_golden_weights(scene, golden_weights(data)), batch, make_loss(PUBLISHED)
+    return with_golden_weights(scene, golden_weights(data)), batch, PUBLISHED.training.make_loss()
 
 
 @functools.cache
@@ -185,10 +184,8 @@ def test_clipping_by_value_alone():
 def test_preset_at_its_full_size():
     data, start = golden("mipnerf_forward_full"), full_start()
     assert count_parameters(start[0]) == 612_740
-    constant = dataclasses.replace(
-        PUBLISHED, learning_rate=RATE, final_learning_rate=RATE, delay_steps=0
-    )
-    taken = take(start, make_optimizer(constant), steps=3)
+    constant = PUBLISHED.replace(learning_rate=RATE, final_learning_rate=RATE, delay_steps=0)
+    taken = take(start, constant.training.make_optimizer(), steps=3)
     assert_scalars(*taken[0], data, "train")
     assert_summaries(gradients(taken[0][0]), data, "train", 1e-3, 3e-3)
     assert_adam(taken, data)

@@ -1,36 +1,23 @@
 """From settings to the parts of a fit."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
+from scenegraph.rays import CylinderBeam
+from scenegraph.runs import Grid, make_scene, preset, PRESETS
+from scenegraph.samplers import Disparity
+from scenegraph.scene import named_leaves
 from support.blender_folder import write_ball
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff
-from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
-from scenegraph.rays import CylinderBeam
-from scenegraph.runs import (
-    find_box,
-    FitConfig,
-    load_views,
-    make_batches,
-    make_field,
-    make_integrator,
-    make_loss,
-    make_scene,
-    preset,
-    PRESETS,
-)
-from scenegraph.samplers import Disparity
-from scenegraph.scene import named_leaves
 
 
 KEY = jax.random.key(0)
-SMALL = FitConfig(width=8, depth=2, view_width=4, samples=(4, 4))
+SMALL = preset("tiny", width=8, depth=2, view_width=4, samples=(4, 4))
 GRID_LAYERS = ("trunk", "geometry", "head", "view", "rgb")
 
 
@@ -46,12 +33,15 @@ def test_unknown_preset_names_the_nearest():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_only_the_network_of_a_preset_is_trained(name):
-    config = dataclasses.replace(preset(name), width=8, depth=2, occupancy=4, capacity=2**10)
-    box = (np.zeros(3), np.ones(3)) if config.bounds == "found" else None
-    empty = np.zeros((4, 4, 4), bool) if config.field == "grid" else None
+    grid = isinstance(preset(name).method, Grid)
+    config = preset(
+        name, width=8, **({"occupancy": 4, "capacity": 2**10} if grid else {"depth": 2})
+    )
+    box = (np.zeros(3), np.ones(3)) if config.data.bounds == "found" else None
+    empty = np.zeros((4, 4, 4), bool) if grid else None
     leaves = named_leaves(make_scene(config, box, empty, key=KEY))
     free = {path for path, _, frozen in leaves if not frozen}
-    names = ("network",) if config.field == "mlp" else ("encoding", *GRID_LAYERS)
+    names = ("encoding", *GRID_LAYERS) if grid else ("network",)
     assert {path.split(".")[2] for path in free} == set(names)
     assert {path for path, _, _ in leaves if ".field." in path} == free
 
@@ -142,14 +132,14 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", GINS)
 def test_published_configurations(name):
-    expected, config = PUBLISHED | GINS[name], preset(name)
-    assert {key: getattr(config, key) for key in expected} == expected
+    expected, config = PUBLISHED | GINS[name], preset(name).flat()
+    assert {key: config[key] for key in expected} == expected
     assert {name for name in PRESETS if name.startswith("mipnerf")} == set(GINS)
 
 
 def test_found_box_becomes_the_unit_cube_of_the_field(folder):
-    views = load_views(SMALL, folder, "train")
-    box = find_box(SMALL, views)
+    views = SMALL.data.load(folder, "train")
+    box = SMALL.data.find_box(views)
     node = make_scene(SMALL, box, key=KEY).root.children["field"]
     inner, moved = sg.scene.thaw(node.child).bounds, sg.scene.thaw(node.transform)
     assert_close(jnp.max(jnp.abs(jnp.stack([inner.lower, inner.upper]))), 1.0, 1e-6)
@@ -158,8 +148,8 @@ def test_found_box_becomes_the_unit_cube_of_the_field(folder):
 
 
 def test_no_box_for_the_published_method(folder):
-    config = dataclasses.replace(SMALL, bounds="none")
-    assert find_box(config, load_views(config, folder, "train")) is None
+    config = SMALL.replace(bounds="none")
+    assert config.data.find_box(config.data.load(folder, "train")) is None
 
 
 @pytest.mark.parametrize(
@@ -167,13 +157,13 @@ def test_no_box_for_the_published_method(folder):
     [("white", "train", Solid), ("random", "train", Random), ("random", "test", Solid)],
 )
 def test_held_out_pictures_are_never_on_random_colours(folder, background, split, kind):
-    views = load_views(dataclasses.replace(SMALL, background=background), folder, split)
+    views = SMALL.replace(background=background).data.load(folder, split)
     assert type(views.backdrop) is kind
 
 
 def test_black_is_black_in_data_and_scene(folder):
-    config = dataclasses.replace(SMALL, background="black")
-    views = load_views(config, folder, "train")
+    config = SMALL.replace(background="black")
+    views = config.data.load(folder, "train")
     scene = make_scene(config, None, key=KEY)
     ray = views.camera(0).ray(jnp.array([0.5, 0.5]))
     assert views.image(0).rgb[0, 0].tolist() == [0.0, 0.0, 0.0]
@@ -190,15 +180,14 @@ def test_black_is_black_in_data_and_scene(folder):
     ],
 )
 def test_which_pixels_a_batch_has(folder, batching, boxed, kind):
-    config = dataclasses.replace(SMALL, batching=batching, batch_size=7)
-    views = load_views(config, folder, "train")
-    batches = make_batches(config, views, find_box(config, views) if boxed else None)
+    config = SMALL.replace(batching=batching, batch_size=7)
+    views = config.data.load(folder, "train")
+    batches = config.training.make_batches(views, config.data.find_box(views) if boxed else None)
     assert type(batches.choice) is kind and batches.size == 7
 
 
 def test_options_reach_field_integrator_and_loss():
-    config = dataclasses.replace(
-        SMALL,
+    config = SMALL.replace(
         use_view=False,
         density_activation="relu",
         density_noise=0.5,
@@ -212,9 +201,9 @@ def test_options_reach_field_integrator_and_loss():
         coarse_weight=0.3,
     )
     field, integrator, loss = (
-        make_field(config, key=KEY),
-        make_integrator(config),
-        make_loss(config),
+        config.method.make_field(key=KEY),
+        config.method.make_integrator(None),
+        config.training.make_loss(),
     )
     assert field.view_encoding is None and field.output.density_activation is jax.nn.relu
     assert (field.output.density_noise, field.output.rgb_padding) == (0.5, 0.0)
@@ -230,28 +219,28 @@ def test_options_reach_field_integrator_and_loss():
 @pytest.mark.parametrize("area_weights", [True, False])
 def test_weights_of_small_pictures_are_honoured_or_not(folder, tmp_path, area_weights):
     sg.data.convert_multiscale(folder, tmp_path / "data", 2)
-    config = dataclasses.replace(SMALL, area_weights=area_weights)
-    views = load_views(config, tmp_path / "data", "train")
+    config = SMALL.replace(area_weights=area_weights)
+    views = config.data.load(tmp_path / "data", "train")
     assert views.lossmult.tolist() == ([1.0, 4.0] if area_weights else [1.0, 1.0]) * 4
-    batch = make_batches(config, views, None).batch(0, 0)
+    batch = config.training.make_batches(views, None).batch(0, 0)
     assert set(np.unique(batch.lossmult)) == ({1.0, 4.0} if area_weights else {1.0})
 
 
 def test_format_is_told_by_the_files(folder, tmp_path):
-    config = dataclasses.replace(SMALL, near=1.0)
-    assert load_views(config, folder, "test").names == ("./test/r_0",)
+    config = SMALL.replace(near=1.0)
+    assert config.data.load(folder, "test").names == ("./test/r_0",)
     write_llff(tmp_path, facing_poses(9), np.zeros((9, 4, 6, 3), np.uint8))
-    facing = load_views(dataclasses.replace(SMALL, hold_every=3), tmp_path, "test")
+    facing = SMALL.replace(hold_every=3).data.load(tmp_path, "test")
     assert facing.frames == 3 and isinstance(facing.cameras, sg.cameras.NDCCamera)
-    plain = load_views(dataclasses.replace(SMALL, ndc=False), tmp_path, "test")
+    plain = SMALL.replace(ndc=False).data.load(tmp_path, "test")
     assert isinstance(plain.cameras, sg.PerspectiveCamera)
     (tmp_path / "metadata.json").write_text("{}")
     with pytest.raises(sg.io.FileError, match="metadata.json has no split 'test'"):
-        load_views(SMALL, tmp_path, "test")
+        SMALL.data.load(tmp_path, "test")
 
 
 def test_options_that_a_format_does_not_have(folder):
     with pytest.raises(ValueError, match="Blender data, for which there is no 'hold_every'"):
         sg.load_data(folder, hold_every=3)
     with pytest.raises(ValueError, match="`spherify` is for LLFF data"):
-        load_views(dataclasses.replace(SMALL, spherify=True), folder, "train")
+        SMALL.replace(spherify=True).data.load(folder, "train")

@@ -5,22 +5,25 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from support.helpers import assert_close
 from scenegraph.io import FileError, read_picture
-from scenegraph.runs import compare, evaluate, FitConfig, open_run, plot_log, read_log
+from scenegraph.runs import compare, evaluate, open_run, plot_log, preset, read_log
+from support.helpers import assert_close
 from support.toy_fits import cloud, cloud_views
 
 
 @pytest.fixture
 def run(tmp_path):
     run = open_run(tmp_path / "run")
-    run.save_config(FitConfig(samples=(3, 4, 5), near=None), data="here", preset="tiny")
+    run.save_config(preset("tiny", samples=(3, 4, 5)), data="here", preset="tiny")
     return run
 
 
 def test_settings_there_and_back(run):
     config, others = run.load_config()
-    assert config == FitConfig(samples=(3, 4, 5)) and others == {"data": "here", "preset": "tiny"}
+    assert config == preset("tiny", samples=(3, 4, 5)) and others == {
+        "data": "here",
+        "preset": "tiny",
+    }
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"fit": {"steps": 3}}', '{"fit": {"speed": 1}}'])

@@ -12,10 +12,10 @@ import optax
 import pytest
 
 import scenegraph as sg
-from support.helpers import assert_close
 from scenegraph.fitting import LogLinear, mip_nerf_optimizer, Progress, StepInfo
 from scenegraph.io import MissingExtra
 from scenegraph.runs import TensorBoard
+from support.helpers import assert_close
 from support.toy_fits import cloud, cloud_views, Line, Points, squared_error
 
 

@@ -1,0 +1,136 @@
+"""The settings of the data: from a folder to pictures with cameras, and the box they show."""
+
+import dataclasses
+import os
+import pathlib
+from typing import Any, Literal
+
+import jax.numpy as jnp
+
+from ..data import (
+    AbstractBackdrop,
+    find_bounds,
+    find_format,
+    find_splits,
+    llff_path,
+    load_data,
+    Random,
+    Solid,
+    Views,
+)
+from ._method import Corners
+
+
+# Held-out pictures on random colours are put on white.
+_COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
+_MEMORY_MAP = {"auto": None, "always": True, "never": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """The reading of pictures and cameras.
+
+    **Arguments:**
+
+    - `downscale`: the side, in pixels, of the blocks over which pictures are averaged.
+    - `background`: the colour behind pictures with opacity; random ones differ at each step.
+    - `memory_map`: the use of a file for the pixels instead of memory; auto if there are many.
+    - `straight_alpha`: if true, downscaling does not weight colours by their opacity.
+    - `area_weights`: if true, a pixel of a small picture counts for the pixels that it stands for.
+    - `hold_every`: the spacing of held-out pictures (LLFF and nerfstudio data).
+    - `ndc`: if true, the space before the cameras is bent into a cube (LLFF data).
+    - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
+    - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
+      exact (LLFF data).
+    - `bounds`: the space that the field fills: the box found from cameras and opacities, or none,
+      which is each ray's interval from near to far.
+    - `near`: the distance at which rays begin; by default close to the camera.
+    - `far`: the distance at which rays end; by default behind everything.
+    """
+
+    downscale: int = 1
+    background: Literal["white", "black", "random"] = "white"
+    memory_map: Literal["auto", "always", "never"] = "auto"
+    straight_alpha: bool = False
+    area_weights: bool = True
+    hold_every: int = 8
+    ndc: bool = True
+    spherify: bool = False
+    published_radii: bool = False
+    bounds: Literal["found", "none"] = "found"
+    near: float | None = None
+    far: float | None = None
+
+    @property
+    def background_color(self) -> tuple[float, float, float]:
+        """The red, green and blue behind the scene and behind held-out pictures."""
+        return _COLORS[self.background]
+
+    def load(self, folder: str | os.PathLike, split: str = "train") -> Views:
+        """Loads one split of a data set.
+
+        **Arguments:**
+
+        - `folder`: the data folder, of any format.
+        - `split`: the name of the split, such as `train` or `test`.
+
+        **Returns:**
+
+        The pictures with their cameras. Held-out pictures are never put on random colours.
+
+        **Errors:**
+
+        `FileError` for a bad folder; `ValueError` for a setting that the folder's format lacks.
+        """
+        random = self.background == "random" and split == "train"
+        backdrop: AbstractBackdrop = Random() if random else Solid(self.background_color)
+        views = load_data(
+            folder,
+            split,
+            **self._loader_options(folder),
+            downscale=self.downscale,
+            near=self.near,
+            far=self.far,
+            backdrop=backdrop,
+            straight_alpha=self.straight_alpha,
+            memory_map=_MEMORY_MAP[self.memory_map],
+        )
+        if self.area_weights:
+            return views
+        return dataclasses.replace(views, lossmult=jnp.ones(views.frames))
+
+    def find_box(self, views: Views) -> Corners | None:
+        """Finds the box that holds the scene.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+
+        **Returns:**
+
+        Two corners in world units; `None` if `bounds` is `none`.
+        """
+        return find_bounds(views) if self.bounds == "found" else None
+
+    def own_path(self, folder: str | os.PathLike) -> list | None:
+        """Returns the cameras of the film that goes with the data; only LLFF data have one."""
+        options = self._loader_options(folder)
+        if "spherify" not in options:
+            return None
+        del options["hold_every"]
+        limits = {"downscale": self.downscale, "near": self.near, "far": self.far}
+        return llff_path(folder, **limits, **options)
+
+    def _loader_options(self, folder: str | os.PathLike) -> dict[str, Any]:
+        """Returns the settings that only the loader of the folder's format has."""
+        form = find_format(folder)
+        for name in ("spherify", "ndc"):
+            if name not in form.options and getattr(self, name) != getattr(DataSettings, name):
+                raise ValueError(f"`{name}` is for LLFF data; {folder} is {form.name} data.")
+        return {name: getattr(self, name) for name in form.options}
+
+
+def held_out_split(folder: str | os.PathLike) -> str:
+    """Returns the split to evaluate on: `test` if there is one, else `val`, else `train`."""
+    splits = find_splits(pathlib.Path(folder))
+    return next((split for split in ("test", "val") if split in splits), "train")

@@ -1,0 +1,82 @@
+"""The fast method: features on a grid, sampled where an occupancy says that something may be."""
+
+import dataclasses
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import encodings
+from .._typing import RandomKey
+from ..data import find_empty, Views
+from ..fields import GridField
+from ..integrators import OccupancyMarch
+from ..scene import Occupancy, Transformed
+from ._method import AbstractMethod, build_field, Corners, in_box
+
+
+# Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
+# `render` takes more where that is too little.
+_BUDGET = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid(AbstractMethod):
+    """Features on a grid and two small networks, sampled only where something may be.
+
+    **Arguments:**
+
+    - `resolutions`: the number of cells along an axis, level by level.
+    - `features`: the number of features at each point of a level.
+    - `capacity`: the largest number of points of a level with features of their own; a power of 2.
+    - `occupancy`: the number of cells along an axis of the occupancy grid; 0 for none.
+    - `candidates`: the number of even steps along a ray, of which the occupied ones are sampled.
+    - `precision`: the number format of the networks' matrix products.
+    - `width`: the number of neurons in each network's hidden layer.
+    - `view_degree`: the number of bands of spherical harmonics of the direction.
+
+    **Source:** Müller et al. 2022, "Instant neural graphics primitives".
+    """
+
+    resolutions: tuple[int, ...] = (16, 32, 64, 128)
+    features: int = 4
+    capacity: int = 2**17
+    occupancy: int = 64
+    candidates: int = 128
+    precision: Literal["float32", "bfloat16"] = "float32"
+    width: int = 32
+    view_degree: int = 4
+
+    def make_field(self, *, key: RandomKey) -> GridField:
+        grid_key, weights_key = jax.random.split(key)
+        grid = encodings.Grid(self.resolutions, self.features, self.capacity, key=grid_key)
+        return GridField(
+            grid,
+            self.width,
+            view_degree=self.view_degree,
+            precision=self.precision,
+            key=weights_key,
+        )
+
+    def make_volume(
+        self, box: Corners | None, empty: np.ndarray | None, *, key: RandomKey
+    ) -> Transformed:
+        if box is None:
+            raise ValueError(
+                "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
+            )
+        known = None
+        if empty is not None:
+            known = Occupancy.everywhere(empty.shape[0]).without(jnp.asarray(empty))
+        return in_box(build_field(self, key), box, known)
+
+    def make_integrator(self, box: Corners | None) -> OccupancyMarch:
+        diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
+        steps = max(1, self.candidates)  # The integrator refuses less.
+        return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
+
+    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
+        return (
+            None if box is None or self.occupancy < 1 else find_empty(views, *box, self.occupancy)
+        )

@@ -1,0 +1,104 @@
+"""A method: the field that is fitted, the volume that holds it, and how rays are sampled."""
+
+import abc
+from typing import TypeAlias
+
+import equinox as eqx
+import numpy as np
+
+from .._typing import RandomKey
+from ..data import Views
+from ..fields import AbstractField
+from ..integrators import AbstractMediaIntegrator
+from ..scene import Occupancy, Transformed, Volume
+from ..shapes import Box
+from ..transforms import Similarity
+
+
+# Two corners, in world units.
+Corners: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+class AbstractMethod(abc.ABC):
+    """The settings of a method of fitting a radiance field; it builds the method's parts.
+
+    A method is a frozen dataclass whose fields are its settings.
+    """
+
+    @abc.abstractmethod
+    def make_field(self, *, key: RandomKey) -> AbstractField:
+        """Makes the radiance field.
+
+        **Arguments:**
+
+        - `key`: the random key of the weights. Keyword only argument.
+
+        **Returns:**
+
+        The field; in a box, it fills the cube from -1 to 1.
+        """
+
+    @abc.abstractmethod
+    def make_volume(
+        self, box: Corners | None, empty: np.ndarray | None, *, key: RandomKey
+    ) -> Volume | Transformed:
+        """Makes the node of the scene that holds the field.
+
+        **Arguments:**
+
+        - `box`: the corners of the box that holds the scene, in world units; `None` for all of
+          each ray's interval from near to far.
+        - `empty`: the cells from `find_empty`, or `None`.
+        - `key`: the random key of the weights. Keyword only argument.
+
+        **Returns:**
+
+        The volume; in a box, moved there from the cube from -1 to 1.
+
+        **Errors:**
+
+        `ValueError` for a method that needs a box and gets none.
+        """
+
+    @abc.abstractmethod
+    def make_integrator(self, box: Corners | None) -> AbstractMediaIntegrator:
+        """Makes the integrator.
+
+        **Arguments:**
+
+        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+
+        **Returns:**
+
+        The integrator.
+        """
+
+    @abc.abstractmethod
+    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
+        """Finds the cells of the box that the pictures show to be empty.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+
+        **Returns:**
+
+        A boolean for each cell, a cube of them; `None` for a method that skips no empty space.
+        """
+
+
+@eqx.filter_jit
+def build_field(method: AbstractMethod, key: RandomKey) -> AbstractField:
+    """Makes a field in one compiled program, instead of one for each layer."""
+    return method.make_field(key=key)
+
+
+def in_box(field: AbstractField, box: Corners, occupancy: Occupancy | None = None) -> Transformed:
+    """Puts a field into a box of the world, whose longest side is mapped to that from -1 to 1."""
+    lower, upper = box
+    half, centre = (upper - lower) / 2, (upper + lower) / 2
+    scale = float(half.max())
+    bounds = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
+    volume = Volume(field, bounds=bounds, occupancy=occupancy)
+    return Transformed(volume, Similarity(translation=centre.astype(np.float32), scale=scale))

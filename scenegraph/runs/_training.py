@@ -1,0 +1,110 @@
+"""The settings of the optimisation: batches, loss, optimiser and its schedule."""
+
+import dataclasses
+from typing import Literal
+
+import optax
+
+from ..data import AbstractPixelChoice, AllImages, pixels_through, RayBatches, SingleImage, Views
+from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
+from ..losses import MultiLevelLoss
+from ._method import Corners
+
+
+# A list of more pixels would take more memory than it is worth: a gigabyte.
+_LISTED = 2**28
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """The optimisation: batches of rays, loss, Adam and its learning rate.
+
+    **Arguments:**
+
+    - `batch_size`: the number of rays in a step.
+    - `batching`: the pictures from which the rays of one step are drawn.
+    - `learning_rate`: the learning rate at the start.
+    - `final_learning_rate`: the learning rate at the end; it falls exponentially.
+    - `delay_steps`: the number of steps of a soft start; 0 for none.
+    - `delay_multiplier`: the factor of the learning rate at the beginning of the soft start.
+    - `adam_b2`: the decay of Adam's mean of squared gradients.
+    - `adam_epsilon`: the number added to the root of that mean.
+    - `max_gradient_value`: the limit of each entry of the gradient; 0 for none.
+    - `max_gradient_norm`: the limit of the length of the gradient after that; 0 for none.
+    - `weight_decay`: the factor of the mean square of all network weights in the loss.
+    - `coarse_weight`: the factor of the loss of every level but the last.
+    - `sum_channels`: if true, squared errors are summed over channels, as published; otherwise
+      averaged.
+    - `jitter`: if true, sample positions are random while training.
+    """
+
+    batch_size: int = 512
+    batching: Literal["all_images", "single_image"] = "all_images"
+    learning_rate: float = 1e-2
+    final_learning_rate: float = 2e-4
+    delay_steps: int = 100
+    delay_multiplier: float = 0.1
+    adam_b2: float = 0.999
+    adam_epsilon: float = 1e-8
+    max_gradient_value: float = 0.0
+    max_gradient_norm: float = 0.0
+    weight_decay: float = 0.0
+    coarse_weight: float = 0.1
+    sum_channels: bool = False
+    jitter: bool = True
+
+    def make_batches(self, views: Views, box: Corners | None = None) -> RayBatches:
+        """Makes the random batches of a fit.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+        - `box`: the corners of the box that holds the scene, in world units. Batches from all
+          pictures then have only pixels whose rays meet it, unless there are very many.
+
+        **Returns:**
+
+        The batches.
+        """
+        choice: AbstractPixelChoice = AllImages()
+        if self.batching == "single_image":
+            choice = SingleImage()
+        elif box is not None and views.pixels.shape[0] <= _LISTED:
+            choice = pixels_through(views, *box)
+        return RayBatches(views, self.batch_size, choice)
+
+    def make_loss(self) -> RenderLoss:
+        """Makes the loss that a step minimises.
+
+        **Returns:**
+
+        The loss.
+        """
+        loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
+        return RenderLoss(loss, weight_decay=self.weight_decay, jitter=self.jitter)
+
+    def make_schedule(self) -> LogLinear:
+        """Makes the learning rate of every step.
+
+        **Returns:**
+
+        The schedule.
+        """
+        return LogLinear(
+            self.learning_rate, self.final_learning_rate, self.delay_steps, self.delay_multiplier
+        )
+
+    def make_optimizer(self) -> optax.GradientTransformationExtraArgs:
+        """Makes Adam with clipping and the scheduled learning rate.
+
+        **Returns:**
+
+        The optax transformation.
+        """
+        return mip_nerf_optimizer(
+            self.make_schedule(),
+            max_value=self.max_gradient_value,
+            max_norm=self.max_gradient_norm,
+            b2=self.adam_b2,
+            epsilon=self.adam_epsilon,
+        )

@@ -1,0 +1,92 @@
+"""Settings: flat names, the methods' own lists, and what `config.json` holds."""
+
+import json
+import pathlib
+
+import pytest
+
+from scenegraph.io import FileError
+from scenegraph.runs import (
+    DataSettings,
+    FitConfig,
+    Grid,
+    METHODS,
+    MipNerf,
+    open_run,
+    OutputSettings,
+    PARTS,
+    preset,
+    PRESETS,
+    setting_names,
+    TrainingSettings,
+)
+
+
+FLAT = pathlib.Path(__file__).with_name("flat_config.json")  # written by the version before
+
+
+def test_names_are_found_in_the_right_part():
+    changed = preset("fast", width=64, batch_size=128, near=1.0, keep=7, seed=3)
+    assert changed.method == Grid(width=64) and changed.seed == 3
+    assert (changed.data.near, changed.training.batch_size, changed.output.keep) == (1.0, 128, 7)
+    assert changed.replace(width=32, batch_size=2048, near=None, keep=3, seed=0) == preset("fast")
+
+
+def test_a_method_can_change_together_with_its_settings():
+    config = preset("tiny").replace(method=Grid(), candidates=16, batch_size=8)
+    assert config.method == Grid(candidates=16) and config.training.batch_size == 8
+
+
+def test_names_are_unique():
+    kinds = (FitConfig, DataSettings, TrainingSettings, OutputSettings)
+    shared = [name for kind in kinds for name in setting_names(kind)]
+    for method in METHODS.values():
+        names = [*shared, *setting_names(method)]
+        assert len(set(names)) == len(names)
+
+
+def test_setting_of_another_method_is_refused_with_the_list():
+    with pytest.raises(
+        ValueError, match="`candidates` is not a setting of MipNerf, which has width, .*; Grid has"
+    ):
+        preset("tiny", candidates=3)
+    with pytest.raises(ValueError, match="`depth` is not a setting of Grid, which has res.* MipNe"):
+        preset("fast").replace(depth=3, width=8)
+
+
+def test_unknown_setting_names_the_nearest():
+    with pytest.raises(ValueError, match="no setting `batch_sise`; did you mean `batch_size`"):
+        preset("tiny", batch_sise=3)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_there_and_back(name, tmp_path):
+    run = open_run(tmp_path / "run")
+    run.save_config(preset(name))
+    assert run.load_config() == (preset(name), {})
+    saved = json.loads((run.folder / "config.json").read_text())["fit"]
+    assert set(saved) == {"field", *PARTS, "steps", "seed"}
+
+
+@pytest.mark.parametrize("field", METHODS)
+def test_flat_settings_of_the_version_before(tmp_path, field):
+    """Settings of the other method, and `rounds`, are dropped."""
+    record = json.loads(FLAT.read_text())
+    record["fit"]["field"] = field
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    config, others = open_run(tmp_path).load_config()
+    assert others == {"data": "data", "preset": "fast"}
+    grid = Grid(occupancy=32, width=16)
+    assert config.method == (grid if field == "grid" else MipNerf(width=16))
+    assert config.data == DataSettings(downscale=2, near=1.5)
+    assert config.training == preset("fast", batch_size=512, batching="single_image").training
+    assert config.output == OutputSettings(250, 0, 30) and (config.steps, config.seed) == (60, 0)
+
+
+def test_settings_of_a_wrong_type_are_refused(tmp_path):
+    run = open_run(tmp_path)
+    run.save_config(preset("fast"))
+    text = (tmp_path / "config.json").read_text()
+    (tmp_path / "config.json").write_text(text.replace('"width": 32', '"width": "wide"'))
+    with pytest.raises(FileError, match="does not hold the settings of a fit"):
+        run.load_config()
