@@ -42,7 +42,7 @@ class Placed(AbstractModule):
 
         A hit with a leading axis over pieces; normals are turned to the eye.
         """
-        pieces = self.surface.shape.pieces(_into(self.frames, ray))
+        pieces = self.surface.shape.parts(_into(self.frames, ray))
         return jax.vmap(self._outwards, (None, 0))(ray, pieces)
 
     def _outwards(self, ray: Ray, hit: Hit) -> Hit:
