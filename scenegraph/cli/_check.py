@@ -49,7 +49,7 @@ class Check:
                 where=self.where or None,
                 pixels=self.pixels,
                 tolerance=self.tolerance,
-                tell=_Teller(bar).tell,
+                progress=_Teller(bar).tell,
             )
         print(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]

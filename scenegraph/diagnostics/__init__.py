@@ -1,9 +1,12 @@
-"""Gradient checks, sample scenes and the self-made data set."""
+"""Gradient checks, sample scenes, and a small data set made from one of them."""
 
 from ._dataset import make_dataset as make_dataset
-from ._gradients import check_gradients as check_gradients, GradientCheck as GradientCheck
+from ._gradients import (
+    check_gradients as check_gradients,
+    gradient_table as gradient_table,
+    GradientCheck as GradientCheck,
+)
 from ._scenes import gallery_scene as gallery_scene, toy_scene as toy_scene
 
 # Internal: for other packages of the library, and for none of its users.
 from ._dataset import straight_rgba
-from ._gradients import gradient_table

@@ -32,12 +32,13 @@ def make_dataset(
 
     **Arguments:**
 
-    - `folder`: where to; it is made.
-    - `scene`: what to render; by default `toy_scene()`. Keyword only, as is all that follows.
-    - `size`: of the square pictures, in pixels.
-    - `train`, `val`, `test`: how many views each split has.
-    - `distance`: of the cameras from the origin.
-    - `seed`: of the cameras' places.
+    - `folder`: the folder to make.
+    - `scene`: the scene; by default `toy_scene()`. This and the following are keyword only
+      arguments.
+    - `size`: height and width of the pictures, in pixels.
+    - `train`, `val`, `test`: number of views of each split.
+    - `distance`: the distance of the cameras from the origin, in world units.
+    - `seed`: the seed of the cameras' positions.
 
     **Returns:**
 
@@ -48,7 +49,7 @@ def make_dataset(
     generator = np.random.default_rng(seed)
     for split, count in {"train": train, "val": val, "test": test}.items():
         (folder / split).mkdir(parents=True, exist_ok=True)
-        cameras = [_camera(_eye(generator, distance), size, distance) for _ in range(count)]
+        cameras = [_random_camera(generator, size, distance) for _ in range(count)]
         frames = [
             _write_view(folder, f"./{split}/r_{index}", scene, camera)
             for index, camera in enumerate(cameras)
@@ -59,29 +60,19 @@ def make_dataset(
     return folder
 
 
-def _eye(generator: np.random.Generator, distance: float) -> list[float]:
-    """A place above the horizon, evenly spread over the half sphere."""
+def _random_camera(generator: np.random.Generator, size: int, distance: float) -> PerspectiveCamera:
     azimuth = generator.uniform(0, 2 * math.pi)
+    # Even in height is even over the sphere (Archimedes).
     height = generator.uniform(0.05, 0.95)
     level = math.sqrt(1 - height**2)
-    return [
+    eye = [
         distance * level * math.cos(azimuth),
         distance * level * math.sin(azimuth),
         distance * height,
     ]
-
-
-def _camera(eye: list[float], size: int, distance: float) -> PerspectiveCamera:
-    return PerspectiveCamera.look_at(
-        eye,
-        [0.0, 0.0, 0.0],
-        [0.0, 0.0, 1.0],
-        _FOV_X,
-        size,
-        size,
-        near=0.4 * distance,
-        far=1.6 * distance,
-    )
+    near, far = 0.4 * distance, 1.6 * distance
+    target, up = [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]
+    return PerspectiveCamera.look_at(eye, target, up, _FOV_X, size, size, near=near, far=far)
 
 
 def _write_view(folder: pathlib.Path, name: str, scene: Scene, camera: PerspectiveCamera) -> dict:
@@ -93,21 +84,11 @@ def _write_view(folder: pathlib.Path, name: str, scene: Scene, camera: Perspecti
 
 
 def straight_rgba(image: Image, scene: Scene, camera: AbstractCamera) -> np.ndarray:
-    """The bytes of an RGBA file: the background taken away, colours divided by opacity.
-
-    **Arguments:**
-
-    - `image`: rendered, with opacity.
-    - `scene`: whose background is behind it; the same in all directions.
-    - `camera`: that saw it.
-
-    **Returns:**
-
-    A uint8 array `height width 4`.
-    """
+    """Converts a picture in front of an even background to bytes `height width 4`."""
     middle = jnp.asarray([camera.width / 2, camera.height / 2])
     behind = np.asarray(scene.background(camera.ray(middle)))
     alpha = np.ones(image.rgb.shape[:2]) if image.alpha is None else np.asarray(image.alpha)
+    # rgb = alpha * straight + (1 - alpha) * background
     front = np.asarray(image.rgb) - (1 - alpha[..., None]) * behind
     rgb = front / np.maximum(alpha[..., None], 1e-6)
     rgba = np.concatenate([rgb, alpha[..., None]], axis=-1)

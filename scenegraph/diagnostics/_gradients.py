@@ -23,15 +23,15 @@ _NOISE = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class GradientCheck:
-    """What was found for one leaf.
+    """The result of the check of one leaf.
 
     **Arguments:**
 
-    - `path`: of the leaf.
-    - `automatic`, `difference`: the slope along a random direction of the leaf, by automatic
-      differentiation and by the finite difference that comes nearest. At a kink, the slope
-      between those of both sides that comes nearest.
-    - `error`: their distance, relative to the larger one.
+    - `path`: the path of the leaf.
+    - `automatic`, `difference`: the derivative along a random direction of the leaf, by automatic
+      differentiation and by the nearest finite difference. At a kink, the latter is the nearest
+      number between the derivatives of both sides.
+    - `error`: the difference of the two, relative to the larger one.
     - `verdict`: `right`, `zero` (both are), `wrong` or `not finite`.
     """
 
@@ -50,62 +50,62 @@ def check_gradients(
     where: Sequence[str] | Callable | None = None,
     pixels: int = 256,
     tolerance: float = 1e-4,
-    tell: Callable[[int, int], object] = lambda done, count: None,
+    progress: Callable[[int, int], object] = lambda done, count: None,
 ) -> list[GradientCheck]:
     """Compares the gradient of every leaf with finite differences, in double precision.
 
-    What is differentiated is a random mixture of all colours of all levels. Sample positions are
-    held where the integrator stops gradients. Every leaf is moved along one random direction, by
-    steps of several sizes, of which the best counts. At a kink, where the slopes of both sides
-    differ, everything between them is right.
+    The differentiated function is a random mixture of all colours of all levels. Sample positions
+    are fixed where the integrator stops gradients. Every leaf is moved along one random direction,
+    by steps of several sizes, of which the best counts. At a kink, where the derivatives of both
+    sides differ, everything between them is right.
 
     **Arguments:**
 
-    - `scene`: what is looked at.
+    - `scene`: the scene.
     - `camera`: a camera, or the path of one in the scene, whose leaves are then checked too.
-    - `integrator`: how it is rendered; by default as the scene says.
-    - `where`: paths, or a function as for `select`; by default every leaf that is not frozen.
-      Keyword only, as is all that follows.
-    - `pixels`: how many, spread evenly over the picture.
-    - `tolerance`: largest relative error of what is called right.
-    - `tell`: is told how many leaves are done, and how many there are: first when nothing is yet
-      compiled, which takes longest.
+    - `integrator`: the integrator; by default the scene's own.
+    - `where`: paths, or a function as for `select`; by default every leaf that is not frozen. This
+      and the following are keyword only arguments.
+    - `pixels`: number of pixels, spread evenly over the picture.
+    - `tolerance`: the largest relative error of a gradient that counts as right.
+    - `progress`: a function that is called with the number of leaves done and of all leaves; for
+      the first time before anything is compiled, which takes longest.
 
     **Returns:**
 
-    One record a leaf.
+    One record per leaf.
 
     **Errors:**
 
     `ValueError` for a path that matches nothing, or at which there is no camera.
     """
-    chosen = _chosen(scene, where)
+    selected = _selected(scene, where)
     with jax.enable_x64(True):
         scene, camera, integrator = _double((scene, camera, integrator))
-        numbered = _numbered(scene, chosen)
-        tell(0, len(numbered))
-        slope, held = _objectives(scene, camera, integrator, pixels)
-        value, slopes = slope(scene)
-        noise, slopes = (abs(float(value)) + 1.0) * _NOISE, jax.tree.leaves(slopes)
+        numbered = _numbered(scene, selected)
+        progress(0, len(numbered))
+        value_and_grad, fixed_value = _objectives(scene, camera, integrator, pixels)
+        value, gradients = value_and_grad(scene)
+        noise, gradients = (abs(float(value)) + 1.0) * _NOISE, jax.tree.leaves(gradients)
         checks, rng = [], np.random.default_rng(0)
         for index, path in numbered:
-            line = _Line.through(held, scene, index, rng)
-            automatic = float(np.sum(np.asarray(slopes[index]) * line.way))
+            line = _Line.through(fixed_value, scene, index, rng)
+            automatic = float(np.sum(np.asarray(gradients[index]) * line.direction))
             checks.append(_judge(path, automatic, line, noise, tolerance))
-            tell(len(checks), len(numbered))
+            progress(len(checks), len(numbered))
     return checks
 
 
 def gradient_table(checks: Sequence[GradientCheck]) -> str:
-    """The records as a table.
+    """Writes the results of a check as a table.
 
     **Arguments:**
 
-    - `checks`: from `check_gradients`.
+    - `checks`: the records that `check_gradients` returns.
 
     **Returns:**
 
-    Several lines of text.
+    A text of one line per record, and a heading.
     """
     width = max([len("leaf"), *(len(check.path) for check in checks)])
     lines = [f"{'leaf':{width}}  {'automatic':>12}  {'difference':>12}  {'error':>8}  verdict"]
@@ -115,7 +115,7 @@ def gradient_table(checks: Sequence[GradientCheck]) -> str:
     return "\n".join(lines)
 
 
-def _chosen(scene: Scene, where: Sequence[str] | Callable | None) -> PyTree:
+def _selected(scene: Scene, where: Sequence[str] | Callable | None) -> PyTree:
     if where is None:
         return trainable_leaves(scene)
     if callable(where):
@@ -130,8 +130,9 @@ def _double(tree: PyTree) -> PyTree:
     return jax.tree.map(convert, tree)
 
 
-def _numbered(scene: Scene, chosen: PyTree) -> list[tuple[int, str]]:
-    marks = jax.tree.leaves(chosen)
+def _numbered(scene: Scene, selected: PyTree) -> list[tuple[int, str]]:
+    """Returns indices and paths of the selected leaves."""
+    marks = jax.tree.leaves(selected)
     paths = [path for path, _, _ in named_leaves(scene)]
     arrays = [index for index, leaf in enumerate(jax.tree.leaves(scene)) if eqx.is_array(leaf)]
     return [(i, path) for i, path in zip(arrays, paths, strict=True) if marks[i]]
@@ -140,27 +141,27 @@ def _numbered(scene: Scene, chosen: PyTree) -> list[tuple[int, str]]:
 def _objectives(
     scene: Scene, camera: AbstractCamera | str, integrator: AbstractIntegrator | None, pixels: int
 ) -> tuple[Callable, Callable]:
-    """Value and gradient of a mixture of all colours; and its value with samples held."""
+    """Returns value and gradient of a mixture of colours, and its value with fixed samples."""
     integrator = choose_integrator(scene, integrator)
-    centres = _spread(find_camera(scene, camera), pixels)
+    centres = _spread_pixels(find_camera(scene, camera), pixels)
 
     def rays(scene: Scene) -> Ray:
         return jax.vmap(find_camera(scene, camera).ray)(centres)
 
-    held = integrator.with_fixed_samples(flatten(scene), rays(scene))
+    fixed = integrator.with_fixed_samples(flatten(scene), rays(scene))
 
     def mixture(scene: Scene, integrator: AbstractIntegrator) -> Scalar:
         levels = render_rays(scene, rays(scene), integrator)
         colors = jnp.stack([level.rgb for level in levels])
         return jnp.sum(jnp.asarray(np.random.default_rng(1).normal(size=colors.shape)) * colors)
 
-    slope = eqx.filter_jit(eqx.filter_value_and_grad(mixture))
-    plain = eqx.filter_jit(mixture)
-    return lambda scene: slope(scene, integrator), lambda scene: plain(scene, held)
+    value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(mixture))
+    value = eqx.filter_jit(mixture)
+    return lambda scene: value_and_grad(scene, integrator), lambda scene: value(scene, fixed)
 
 
-def _spread(camera: AbstractCamera, pixels: int) -> Array:
-    """Centres of pixels, evenly over the whole picture."""
+def _spread_pixels(camera: AbstractCamera, pixels: int) -> Array:
+    """Returns centres of pixels, evenly over the whole picture."""
     count = camera.width * camera.height
     numbers = np.unique(np.linspace(0, count - 1, min(pixels, count)).round().astype(int))
     rows, columns = np.divmod(numbers, camera.width)
@@ -171,26 +172,26 @@ class _Line(NamedTuple):
     """A function of the scene, along a random direction of one leaf."""
 
     value: Callable[[float], float]
-    way: np.ndarray
+    direction: np.ndarray
 
     @staticmethod
     def through(value: Callable, scene: Scene, index: int, rng: np.random.Generator) -> "_Line":
         leaves, treedef = jax.tree.flatten(scene)
-        way = rng.normal(size=leaves[index].shape)
+        direction = rng.normal(size=leaves[index].shape)
 
         def moved(step: float) -> float:
-            changed = [*leaves[:index], leaves[index] + step * way, *leaves[index + 1 :]]
+            changed = [*leaves[:index], leaves[index] + step * direction, *leaves[index + 1 :]]
             return float(value(jax.tree.unflatten(treedef, changed)))
 
-        return _Line(moved, way)
+        return _Line(moved, direction)
 
     def nearest_difference(self, automatic: float) -> float:
-        """Of the central differences, the one that comes nearest."""
+        # (f(h) - f(-h)) / (2 h), for the best of several h
         central = [(self.value(step) - self.value(-step)) / (2 * step) for step in _STEPS]
         return min(central, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
 
     def nearest_at_kink(self, automatic: float) -> float:
-        """Of all slopes between those of both sides, the one that comes nearest."""
+        # Any number between (f(0) - f(-h)) / h and (f(h) - f(0)) / h is a subgradient.
         step, here = _STEPS[-1], self.value(0.0)
         before, after = here - self.value(-step), self.value(step) - here
         low, high = sorted([before / step, after / step])

@@ -22,13 +22,13 @@ from ..transforms import Affine, Similarity
 
 
 def toy_scene() -> Scene:
-    """A small scene of analytic fields: coloured clouds over a slab of fog, all inside +-1.
+    """Makes a small scene of analytic fields: coloured clouds over a slab of fog, all inside +-1.
 
-    Nested groups, a similarity, an unequal scaling and overlapping media.
+    It has nested groups, a similarity, an unequal scaling and overlapping media.
 
     **Returns:**
 
-    The scene, on white.
+    The scene, on a white background.
     """
     slab = Volume(ConstantFog(14.0, [0.85, 0.8, 0.7]), Box([-0.7, -0.7, -0.62], [0.7, 0.7, -0.5]))
     clouds = Group(
@@ -51,9 +51,9 @@ def toy_scene() -> Scene:
 
 
 def gallery_scene() -> Scene:
-    """One of everything: all shapes, shaders and lights, transforms, and a cloud among them.
+    """Makes a scene of all shapes, shaders and lights, with transforms, and a cloud among them.
 
-    Look at it from about `(0, -7, 4)`.
+    A good place for the camera is `(0, -7, 4)`.
 
     **Returns:**
 
@@ -71,7 +71,7 @@ def gallery_scene() -> Scene:
 
 
 def _shapes() -> Group:
-    # No two faces are in one plane: either might be the one in front, and the picture would jump
+    # No two faces are in one plane: either could be the one in front, and the picture would jump
     # when one is moved.
     turned = Similarity(translation=[1.9, 0.9, 0.6], rotation=[0.8, 0.5, 0.1, 0.3], scale=0.8)
     stretched = Affine([[0.4, 0.1, 0.0], [0.0, 0.3, 0.1], [0.0, 0.0, 0.5]], [2.0, -0.7, 0.5])

@@ -1,4 +1,4 @@
-"""Radiance fields: density and colour everywhere, asked for a Gaussian at a time."""
+"""Radiance fields: density and colour of space, averaged over one Gaussian at a time."""
 
 from ._analytic import ConstantFog as ConstantFog, GaussianBlob as GaussianBlob
 from ._base import (

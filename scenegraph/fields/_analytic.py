@@ -9,7 +9,7 @@ from ._base import AbstractField
 
 
 class ConstantFog(AbstractField):
-    """The same density and colour everywhere.
+    """A field of constant density and colour.
 
     **Arguments:**
 
@@ -37,12 +37,12 @@ class ConstantFog(AbstractField):
 class GaussianBlob(AbstractField):
     """A round cloud whose density falls off as a Gaussian.
 
-    The density is averaged over the sample in closed form: a convolution of two Gaussians.
+    The density is averaged over the sample in closed form, as a convolution of two Gaussians.
 
     **Arguments:**
 
-    - `center`: of the cloud.
-    - `radius`: its standard deviation; positive.
+    - `center`: the centre.
+    - `radius`: the standard deviation of the density; positive.
     - `extinction`: the density at the centre, per unit length; at least zero.
     - `rgb`: the colour.
     """
@@ -63,10 +63,11 @@ class GaussianBlob(AbstractField):
         return Medium(self.density(gaussian), self.rgb)
 
     def density(self, gaussian: AbstractGaussian) -> Scalar:
+        # The mean of exp(-|x - c|^2 / (2 r^2)) over a Gaussian with mean m and covariance C, with
+        # S = C / r^2 + 1: exp(-(m - c)^T S^-1 (m - c) / (2 r^2)) / sqrt(det S).
         offset = gaussian.mean - self.center
         spread = gaussian.covariance() / self.radius**2 + jnp.eye(3, dtype=offset.dtype)
-        distance_squared = jnp.sum(offset * rotate(inverse_matrix(spread), offset))
-        volume = jnp.sum(spread[0] * jnp.cross(spread[1], spread[2]))
-        return (
-            self.extinction * jnp.exp(-0.5 * distance_squared / self.radius**2) / safe_sqrt(volume)
-        )
+        squared = jnp.sum(offset * rotate(inverse_matrix(spread), offset))
+        determinant = jnp.sum(spread[0] * jnp.cross(spread[1], spread[2]))
+        falloff = jnp.exp(-0.5 * squared / self.radius**2)
+        return self.extinction * falloff / safe_sqrt(determinant)

@@ -6,45 +6,68 @@ from ..rays import AbstractGaussian, Medium
 
 
 class AbstractField(AbstractModule):
-    """Density and colour everywhere in a node's own frame."""
+    """Density and colour everywhere in a node's own frame.
+
+    A sample is a Gaussian; the field returns its mean over the sample as well as it can, or its
+    value at `gaussian.mean`.
+
+    Example: fog that thins out upwards.
+
+    ```python
+    class Haze(sg.fields.AbstractField):
+        height: jax.Array = eqx.field(converter=jnp.asarray)
+        rgb: jax.Array = eqx.field(converter=jnp.asarray)
+
+        def __call__(self, gaussian, view, *, key=None):
+            return sg.rays.Medium(self.density(gaussian), self.rgb)
+
+        def density(self, gaussian):
+            # The mean of exp(-z / h) over a Gaussian: exp(-mean / h + variance / (2 h^2)).
+            z, variance = gaussian.mean[2], gaussian.variance()[2]
+            return jnp.exp(-z / self.height + variance / (2 * self.height**2))
+
+
+    haze = sg.Volume(Haze(0.5, [0.8, 0.8, 0.9]))
+    ```
+    """
 
     @abc.abstractmethod
     def __call__(
         self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
     ) -> Medium:
-        """The medium that one sample sees.
+        """Evaluates the field at one sample.
 
         **Arguments:**
 
-        - `gaussian`: where the sample looks.
+        - `gaussian`: the sample, in the field's frame.
         - `view`: the direction of the ray.
-        - `key`: of any noise; `None` for none. Keyword only argument.
+        - `key`: random key of any noise; `None` for none. Keyword only argument.
 
         **Returns:**
 
-        Density (per unit length of the field's frame) and colour.
+        Density (per unit length of the field's frame, at least zero) and colour.
         """
 
     @abc.abstractmethod
     def density(self, gaussian: AbstractGaussian) -> Scalar:
-        """The density alone, without noise.
+        """Evaluates the density alone, without noise.
 
         **Arguments:**
 
-        - `gaussian`: where the sample looks.
+        - `gaussian`: the sample, in the field's frame.
 
         **Returns:**
 
-        Per unit length of the field's frame.
+        The density, per unit length of the field's frame; at least zero.
         """
 
 
 class AbstractConditionedField(AbstractField):
-    """A field that works out part of its answer once a ray, for all samples of that ray."""
+    """A field that computes what depends on the direction alone once per ray."""
 
     @abc.abstractmethod
     def condition(self, view: Vector) -> PyTree:
-        """What depends on the view alone.
+        """Computes the part that depends on the direction alone.
 
         **Arguments:**
 
@@ -52,24 +75,24 @@ class AbstractConditionedField(AbstractField):
 
         **Returns:**
 
-        Arrays that `medium` takes.
+        A tree of arrays, which `medium` takes.
         """
 
     @abc.abstractmethod
     def medium(
         self, gaussian: AbstractGaussian, condition: PyTree, *, key: RandomKey | None = None
     ) -> Medium:
-        """The medium that one sample sees.
+        """Evaluates the field at one sample.
 
         **Arguments:**
 
-        - `gaussian`: where the sample looks.
-        - `condition`: what `condition` returned for the ray.
-        - `key`: of any noise; `None` for none. Keyword only argument.
+        - `gaussian`: the sample, in the field's frame.
+        - `condition`: the result of `condition` for the ray.
+        - `key`: random key of any noise; `None` for none. Keyword only argument.
 
         **Returns:**
 
-        Density and colour.
+        Density (per unit length of the field's frame, at least zero) and colour.
         """
 
     def __call__(

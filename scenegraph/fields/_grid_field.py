@@ -11,26 +11,26 @@ from ._base import AbstractConditionedField
 from ._network import Dense, dense_layers
 
 
-# Beyond these the exponential is too thin to be seen, or as good as solid.
+# Bounds of the exponent of the density: below it is invisible, above as good as solid.
 _THIN, _SOLID = -15.0, 12.0
 
 
 class GridField(AbstractConditionedField):
-    """Density and colour from features in space and two small networks: fast to fit.
+    """Density and colour from a grid of features and two small networks: fast to fit.
 
-    The first network reads the features and gives density and a few numbers more; the second reads
-    these, and spherical harmonics of the direction, and gives the colour.
+    The first network maps the features to density and a few further numbers; the second maps these,
+    and spherical harmonics of the direction, to the colour.
 
     **Arguments:**
 
-    - `encoding`: of the sample, such as `Grid`.
-    - `width`: of both networks' hidden layer.
-    - `geometry`: how many numbers go from the first network to the second.
-    - `view_degree`: bands of the direction's spherical harmonics.
-    - `density_bias`: density is `exp(raw + bias)`.
+    - `encoding`: the encoding of the sample, such as `Grid`.
+    - `width`: the width of both networks' hidden layer.
+    - `geometry`: number of outputs of the first network that the second one reads.
+    - `view_degree`: number of bands of the direction's spherical harmonics.
+    - `density_bias`: the constant in the density `exp(raw + bias)`.
     - `precision`: `float32`, or `bfloat16` for the matrix products alone: the weights that are
-      fitted stay as they are.
-    - `key`: for the weights. Keyword only argument.
+      fitted stay `float32`.
+    - `key`: random key of the weights. Keyword only argument.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", section 5.4.
     """
@@ -93,4 +93,5 @@ class GridField(AbstractConditionedField):
         return jnp.matmul(weight, rounded, preferred_element_type=x.dtype) + layer.bias
 
     def _density(self, raw: Scalar) -> Scalar:
+        # sigma = exp(raw + bias)
         return jnp.exp(jnp.clip(raw + self.density_bias, _THIN, _SOLID))

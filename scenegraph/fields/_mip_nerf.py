@@ -16,17 +16,18 @@ class MipNerfMLP(AbstractRadianceMLP):
 
     **Arguments:**
 
-    - `width`, `depth`: of the trunk.
-    - `skip`: after how many layers the encoding enters again.
-    - `view_width`, `view_depth`: of the colour head.
-    - `encoding`: of the sample; `Positional(0, 16, identity=False, wrap=True)` switches
-      integration off.
-    - `view_degree`: of the direction's positional encoding.
-    - `use_view`: whether colour depends on the direction.
-    - `density_activation`, `density_bias`: density is `activation(raw + bias)`.
+    - `width`, `depth`: the width and the number of layers of the trunk.
+    - `skip`: number of layers after which the encoding enters again.
+    - `view_width`, `view_depth`: the width and the number of layers of the colour head.
+    - `encoding`: the encoding of the sample; `Positional(0, 16, identity=False, wrap=True)`
+      switches integration off.
+    - `view_degree`: number of octaves of the direction's positional encoding.
+    - `use_view`: if true, colour depends on the direction.
+    - `density_activation`, `density_bias`: function and constant in `activation(raw + bias)`, the
+      density.
     - `density_noise`: standard deviation of noise added to the raw density when a key is given.
-    - `rgb_padding`: colours reach this far beyond 0 and 1.
-    - `key`: for the weights. Keyword only argument.
+    - `rgb_padding`: the distance by which colours can exceed 0 and 1.
+    - `key`: random key of the weights. Keyword only argument.
 
     **Source:** Barron et al. 2021, section 3, and the published code.
     """
@@ -55,14 +56,6 @@ class MipNerfMLP(AbstractRadianceMLP):
     ):
         self.encoding = encoding
         self.view_encoding = Positional(0, view_degree) if use_view else None
-        self.network = RadianceNetwork(
-            encoding.size,
-            self.view_encoding.size if self.view_encoding else 0,
-            width,
-            depth,
-            skip=skip,
-            view_width=view_width,
-            view_depth=view_depth,
-            key=key,
-        )
+        inputs = encoding.size, self.view_encoding.size if self.view_encoding else 0
+        self.network = RadianceNetwork(*inputs, width, depth, skip, view_width, view_depth, key=key)
         self.output = RadianceOutput(density_activation, density_bias, density_noise, rgb_padding)

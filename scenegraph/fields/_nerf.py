@@ -14,10 +14,10 @@ class NerfMLP(AbstractRadianceMLP):
 
     **Arguments:**
 
-    - `width`, `depth`, `skip`, `view_width`, `view_depth`, `view_degree`: as in `MipNerfMLP`.
-    - `degree`: of the position's encoding; the position itself comes first.
-    - `density_activation`, `density_bias`, `density_noise`: as in `MipNerfMLP`.
-    - `key`: for the weights. Keyword only argument.
+    - `width`, `depth`, `skip`, `view_width`, `view_depth`, `view_degree`: sizes as in `MipNerfMLP`.
+    - `degree`: number of octaves of the position's encoding, which begins with the position itself.
+    - `density_activation`, `density_bias`, `density_noise`: the same as in `MipNerfMLP`.
+    - `key`: random key of the weights. Keyword only argument.
 
     **Source:** Mildenhall et al. 2020, section 5.
     """
@@ -44,14 +44,6 @@ class NerfMLP(AbstractRadianceMLP):
     ):
         self.encoding = Positional(0, degree)
         self.view_encoding = Positional(0, view_degree)
-        self.network = RadianceNetwork(
-            self.encoding.size,
-            self.view_encoding.size,
-            width,
-            depth,
-            skip=skip,
-            view_width=view_width,
-            view_depth=view_depth,
-            key=key,
-        )
+        inputs = self.encoding.size, self.view_encoding.size
+        self.network = RadianceNetwork(*inputs, width, depth, skip, view_width, view_depth, key=key)
         self.output = RadianceOutput(density_activation, density_bias, density_noise, 0.0)

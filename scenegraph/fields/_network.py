@@ -9,13 +9,7 @@ from ..numerics import AbstractModule, as_float_leaf
 
 
 class Dense(AbstractModule):
-    """A fully connected layer, `weight @ x + bias`. Its leaves are what weight decay is over.
-
-    **Arguments:**
-
-    - `weight`: `outputs inputs`.
-    - `bias`: one number an output.
-    """
+    """A fully connected layer, `weight @ x + bias`; weight decay applies to these leaves."""
 
     weight: Float[Array, "outputs inputs"] = eqx.field(converter=as_float_leaf)
     bias: Float[Array, " outputs"] = eqx.field(converter=as_float_leaf)
@@ -26,17 +20,7 @@ class Dense(AbstractModule):
 
 @functools.partial(jax.jit, static_argnums=0)
 def dense_layers(sizes: tuple[tuple[int, int], ...], *, key: RandomKey) -> list[Dense]:
-    """New layers: Glorot-uniform weights and biases of zero.
-
-    **Arguments:**
-
-    - `sizes`: `(inputs, outputs)` of each layer; static.
-    - `key`: for the weights. Keyword only argument.
-
-    **Returns:**
-
-    The layers.
-    """
+    """Makes layers of sizes `(inputs, outputs)`: Glorot-uniform weights and biases of zero."""
     # One draw for all: to compile one for every shape takes a second.
     count = sum(inputs * outputs for inputs, outputs in sizes)
     numbers = jax.random.uniform(key, (count,), minval=-1.0)
@@ -49,21 +33,11 @@ def dense_layers(sizes: tuple[tuple[int, int], ...], *, key: RandomKey) -> list[
 
 
 class RadianceNetwork(AbstractModule):
-    """The network of NeRF and mip-NeRF: a trunk for density, a small head for colour.
+    """The network of NeRF (Mildenhall et al. 2020, figure 7) as in the published mip-NeRF code.
 
-    The features enter the trunk again after every `skip`-th layer (not after the first). With
-    view features the colour head reads `[bottleneck, view features]`; what the view contributes
-    to its first layer is worked out once a ray (`condition`).
-
-    **Arguments:**
-
-    - `features`, `view_features`: sizes of the inputs; no view features, no view dependence.
-    - `width`, `depth`: of the trunk.
-    - `skip`: after how many layers the features enter again.
-    - `view_width`, `view_depth`: of the colour head.
-    - `key`: for the weights. Keyword only argument.
-
-    **Source:** NeRF (Mildenhall et al. 2020), figure 7, as in the published mip-NeRF code.
+    A trunk gives the density, a small head the colour. The features enter the trunk again after
+    every `skip`-th layer (not after the first). With view features the head reads
+    `[bottleneck, view features]`; `condition` computes their part of its first layer once a ray.
     """
 
     trunk: tuple[Dense, ...]
@@ -79,18 +53,19 @@ class RadianceNetwork(AbstractModule):
         view_features: int,
         width: int,
         depth: int,
-        *,
         skip: int,
         view_width: int,
         view_depth: int,
+        *,
         key: RandomKey,
     ):
-        trunk_sizes, width_out = _trunk_sizes(features, width, depth, skip)
-        head_sizes = _head_sizes(width + view_features, view_width, view_depth)
-        sizes = [(n, width) for n in trunk_sizes] + [(width_out, 1)]
+        # Widths of the trunk's outputs, with the features where they enter again.
+        joined = [width + features * _rejoins(index, skip) for index in range(depth)]
+        sizes = [(inputs, width) for inputs in [features, *joined[:-1]]] + [(joined[-1], 1)]
         if view_features:
-            sizes += [(width_out, width)] + [(n, view_width) for n in head_sizes]
-        sizes += [(view_width if view_features else width_out, 3)]
+            head = [width + view_features] + [view_width] * (view_depth - 1)
+            sizes += [(joined[-1], width)] + [(inputs, view_width) for inputs in head]
+        sizes += [(view_width if view_features else joined[-1], 3)]
         layers = dense_layers(tuple(sizes), key=key)
         self.trunk, self.density = tuple(layers[:depth]), layers[depth]
         self.bottleneck = layers[depth + 1] if view_features else None
@@ -98,16 +73,7 @@ class RadianceNetwork(AbstractModule):
         self.skip = skip
 
     def hidden(self, features: Float[Array, " features"]) -> Float[Array, " hidden"]:
-        """What the trunk makes of a sample.
-
-        **Arguments:**
-
-        - `features`: the encoded sample.
-
-        **Returns:**
-
-        The numbers that density and colour are read from.
-        """
+        """Runs the trunk on an encoded sample."""
         x = features
         for index, layer in enumerate(self.trunk):
             x = jax.nn.relu(layer(x))
@@ -116,35 +82,17 @@ class RadianceNetwork(AbstractModule):
         return x
 
     def condition(self, view_features: Float[Array, " view_features"]) -> Float[Array, " head"]:
-        """What the view contributes to the first layer of the colour head.
-
-        **Arguments:**
-
-        - `view_features`: the encoded direction of the ray.
-
-        **Returns:**
-
-        A vector to add there, the layer's bias included; empty without view dependence.
-        """
+        """Computes the part of the head's first layer that depends on the encoded direction."""
         if self.bottleneck is None:
             return view_features[:0]
+        # W [bottleneck, view] + b = W_1 bottleneck + (W_2 view + b); this is the second summand.
         first = self.head[0]
         return first.weight[:, self.bottleneck.bias.shape[0] :] @ view_features + first.bias
 
     def color(
         self, hidden: Float[Array, " hidden"], condition: Float[Array, " head"]
     ) -> Float[Array, "3"]:
-        """The raw colour, before its activation.
-
-        **Arguments:**
-
-        - `hidden`: from `hidden`.
-        - `condition`: from `condition`.
-
-        **Returns:**
-
-        Three numbers.
-        """
+        """Computes the raw colour, before its activation."""
         if self.bottleneck is None:
             return self.rgb(hidden)
         first, *others = self.head
@@ -157,13 +105,3 @@ class RadianceNetwork(AbstractModule):
 
 def _rejoins(index: int, skip: int) -> bool:
     return index > 0 and index % skip == 0
-
-
-def _trunk_sizes(features: int, width: int, depth: int, skip: int) -> tuple[list[int], int]:
-    """What each layer of the trunk reads, and what those after it read."""
-    joined = [width + features * _rejoins(index, skip) for index in range(depth)]
-    return [features, *joined[:-1]], joined[-1]
-
-
-def _head_sizes(first: int, width: int, depth: int) -> list[int]:
-    return [first] + [width] * (depth - 1)

@@ -9,7 +9,7 @@ from ._output import RadianceOutput
 
 
 class AbstractRadianceMLP(AbstractConditionedField):
-    """A field that is one network over an encoding: what NeRF and mip-NeRF share."""
+    """A field of one network over an encoding, such as those of NeRF and mip-NeRF."""
 
     network: AbstractVar[RadianceNetwork]
     encoding: AbstractVar[AbstractEncoding]

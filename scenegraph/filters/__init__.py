@@ -1,4 +1,4 @@
-"""Filters: picture to picture."""
+"""Filters: differentiable functions from picture to picture."""
 
 from ._base import AbstractFilter as AbstractFilter
 from ._blur import Blur as Blur
@@ -9,6 +9,3 @@ from ._invert import Invert as Invert
 from ._picture import Picture as Picture
 from ._tone_map import ToneMap as ToneMap
 from ._vignette import Vignette as Vignette
-
-# Internal: for other packages of the library, and for none of its users.
-from ._light import change_light

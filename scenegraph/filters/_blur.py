@@ -2,24 +2,24 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar
+from .._typing import Array, Float
 from ..images import Image
 from ..numerics import as_float_leaf
 from ._base import AbstractFilter
 
 
 class Blur(AbstractFilter):
-    """A Gaussian blur of colours and opacity; at the edges it averages what there is.
+    """A Gaussian blur of colours and opacity, whose kernel is renormalised at the borders.
 
     **Arguments:**
 
-    - `sigma`: standard deviation, in pixels; a leaf like any other. Zero does nothing.
+    - `sigma`: standard deviation, in pixels; a leaf like any other. Zero leaves the picture as is.
     """
 
     sigma: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=1.0)
 
     def __call__(self, image: Image) -> Image:
-        rows, columns = (_weights(self.sigma, n) for n in (image.height, image.width))
+        rows, columns = self._weights(image.height), self._weights(image.width)
 
         def blur(plane: Float[Array, "height width"]) -> Float[Array, "height width"]:
             return rows @ plane @ columns.T
@@ -30,10 +30,9 @@ class Blur(AbstractFilter):
             return blurred
         return eqx.tree_at(lambda i: i.alpha, blurred, blur(image.alpha))
 
-
-def _weights(sigma: Scalar, count: int) -> Float[Array, "count count"]:
-    """Of every pixel of a line in every other one; each row adds up to one."""
-    places = jnp.arange(count, dtype=sigma.dtype)
-    squares = (places[:, None] - places) ** 2
-    precision = 0.5 / jnp.maximum(sigma**2, 1e-6)
-    return jax.nn.softmax(-precision * squares, axis=1)
+    def _weights(self, count: int) -> Float[Array, "count count"]:
+        # exp(-(i - j)^2 / (2 sigma^2)), normalised in each row: a softmax.
+        pixels = jnp.arange(count, dtype=self.sigma.dtype)
+        squares = (pixels[:, None] - pixels) ** 2
+        precision = 0.5 / jnp.maximum(self.sigma**2, 1e-6)
+        return jax.nn.softmax(-precision * squares, axis=1)

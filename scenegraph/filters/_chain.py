@@ -7,7 +7,7 @@ class Chain(AbstractFilter):
 
     **Arguments:**
 
-    - `filters`: in order.
+    - `filters`: the filters, in the order of their application.
     """
 
     filters: tuple[AbstractFilter, ...]

@@ -8,11 +8,11 @@ from ._light import change_light
 
 
 class Exposure(AbstractFilter):
-    """More or less light, as if a camera's shutter were open longer.
+    """A change of exposure, as by a longer shutter time.
 
     **Arguments:**
 
-    - `stops`: the light is multiplied by `2**stops`.
+    - `stops`: the exponent; linear light is multiplied by `2**stops`.
     """
 
     stops: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=0.0)

@@ -8,11 +8,11 @@ from ._base import AbstractFilter
 
 
 class Gamma(AbstractFilter):
-    """Every number of the picture to a power; black and what lies below stay as they are.
+    """A power of every number of the picture; numbers of zero and below stay as they are.
 
     **Arguments:**
 
-    - `exponent`: positive; above one darkens the middle.
+    - `exponent`: the power, positive; above one it darkens middle tones.
     """
 
     exponent: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=1.0)

@@ -9,16 +9,6 @@ from ..images import Image
 def change_light(
     image: Image, change: Callable[[Float[Array, "height width 3"]], Float[Array, "height width 3"]]
 ) -> Image:
-    """Changes a picture's linear light, whatever numbers it holds.
-
-    **Arguments:**
-
-    - `image`: in any colour space.
-    - `change`: from light to light.
-
-    **Returns:**
-
-    The picture in the same space.
-    """
+    """Applies a function to a picture's linear light, in whichever colour space it is."""
     light = change(image.space.to_linear(image.rgb))
     return eqx.tree_at(lambda i: i.rgb, image, image.space.from_linear(light))

@@ -5,19 +5,19 @@ from ._chain import Chain
 
 
 class Picture(AbstractModule):
-    """A picture whose pixels are leaves, shown through filters: both can be optimised.
+    """A picture whose pixels are leaves, with a filter: both can be optimised.
 
     **Arguments:**
 
-    - `image`: the source.
-    - `filter`: what it is shown through; nothing by default.
+    - `image`: the picture before the filter.
+    - `filter`: the filter; by default none.
 
-    Example: the negative whose positive is known.
+    Example: the gradient by the pixels of a negative whose positive is known.
 
     ```python
     target = jnp.full((4, 6, 3), 0.25)
     picture = sg.Picture(sg.Image(jnp.zeros((4, 6, 3))), sg.Invert())
-    slope = eqx.filter_grad(lambda p: jnp.mean((p().rgb - target) ** 2))(picture)
+    gradient = eqx.filter_grad(lambda p: jnp.mean((p().rgb - target) ** 2))(picture)
     ```
     """
 
@@ -25,10 +25,10 @@ class Picture(AbstractModule):
     filter: AbstractFilter = Chain(())
 
     def __call__(self) -> Image:
-        """Shows the picture.
+        """Applies the filter.
 
         **Returns:**
 
-        The source after the filter.
+        The filtered picture.
         """
         return self.filter(self.image)

@@ -8,11 +8,11 @@ from ._light import change_light
 
 
 class ToneMap(AbstractFilter):
-    """Fits bright light into a picture: dark tones stay, `white` and no more becomes one.
+    """Compression of bright light: dark tones stay, and light of `white` becomes one.
 
     **Arguments:**
 
-    - `white`: the light that becomes one, channel by channel; positive.
+    - `white`: the linear light that becomes one, channel by channel; positive.
 
     **Source:** Reinhard et al. 2002, "Photographic Tone Reproduction", equation 4.
     """
@@ -20,4 +20,5 @@ class ToneMap(AbstractFilter):
     white: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=4.0)
 
     def __call__(self, image: Image) -> Image:
+        # Equation 4: L (1 + L / white^2) / (1 + L).
         return change_light(image, lambda x: x * (1 + x / self.white**2) / (1 + x))

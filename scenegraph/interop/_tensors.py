@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""Tensors to arrays and back, by DLPack where both live on one device and by numpy elsewhere."""
+"""Tensors to arrays and back, by DLPack where both are on one device and by numpy elsewhere."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,13 +16,22 @@ _PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 
 
 def to_array(value: Any) -> Any:
-    """A tensor as an array; anything else stays.
+    """Converts a tensor to an array, and returns anything else as it is.
 
-    The array shares the tensor's memory where it can: it must be gone before torch writes there.
+    The array shares the tensor's memory if possible: it must be gone before torch writes there.
     """
     if not isinstance(value, torch.Tensor):
         return value
-    _require_supported(value.dtype)
+    if value.dtype.is_complex:
+        raise TypeError(
+            f"complex tensors are not supported, as JAX and torch define complex gradients "
+            f"differently; got {value.dtype}."
+        )
+    if value.dtype == torch.float64 and jnp.result_type(float) != jnp.float64:
+        raise TypeError(
+            "got a float64 tensor, but JAX works in float32: call `.float()` on it, or first "
+            '`jax.config.update("jax_enable_x64", True)`.'
+        )
     tensor = value.detach().contiguous()
     if _is_at(tensor.device, next(iter(jnp.zeros(()).devices()))):
         return jnp.from_dlpack(tensor)
@@ -30,7 +39,7 @@ def to_array(value: Any) -> Any:
 
 
 def to_tensor(array: Array, device: torch.device) -> torch.Tensor:
-    """An array that nobody else uses as a tensor, which takes over its memory where it can."""
+    """Converts an array that is used nowhere else; the tensor takes its memory if possible."""
     array = jax.block_until_ready(array)
     if _is_at(device, array.device):
         return torch.from_dlpack(array)
@@ -38,7 +47,7 @@ def to_tensor(array: Array, device: torch.device) -> torch.Tensor:
 
 
 def common_device(values: Iterable[Any]) -> torch.device:
-    """Where the tensors among some values are; the processor if there are none."""
+    """Returns the device of the tensors among some values; the CPU if there are none."""
     devices = {x.device for x in values if isinstance(x, torch.Tensor)}
     if len(devices) > 1:
         names = ", ".join(sorted(map(str, devices)))
@@ -47,16 +56,6 @@ def common_device(values: Iterable[Any]) -> torch.device:
 
 
 def _is_at(device: torch.device, other: Any) -> bool:
-    """Whether torch's device is JAX's."""
+    """Compares a device of torch with one of JAX."""
     platform = _PLATFORMS.get(device.type)
     return (platform, device.index or 0) == (other.platform, other.local_hardware_id)
-
-
-def _require_supported(dtype: torch.dtype) -> None:
-    if dtype.is_complex:
-        raise TypeError(f"a {dtype} tensor: JAX and torch differ in what a complex gradient is.")
-    if dtype == torch.float64 and jnp.result_type(float) != jnp.float64:
-        raise TypeError(
-            "a float64 tensor, but JAX works in float32: call `.float()` on it, or first "
-            '`jax.config.update("jax_enable_x64", True)`.'
-        )

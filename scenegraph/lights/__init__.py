@@ -1,4 +1,4 @@
-"""Lights: where light comes from, and how much of it arrives at a point."""
+"""Lights, and the light that they send to a point."""
 
 from ._ambient import AmbientLight as AmbientLight
 from ._base import AbstractLight as AbstractLight, LightSample as LightSample

@@ -9,11 +9,11 @@ from ._base import AbstractLight, LightSample, rays_along
 
 
 class AmbientLight(AbstractLight):
-    """Light that comes evenly from everywhere, and casts no shadow.
+    """Light that arrives evenly from all directions, and casts no shadow.
 
     **Arguments:**
 
-    - `radiance`: a white surface that scatters evenly shows just this colour.
+    - `radiance`: the radiance from every direction, which a white diffuse surface shows.
     """
 
     radiance: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
@@ -22,6 +22,7 @@ class AmbientLight(AbstractLight):
         require_finite(self, "radiance")
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
+        # No rays: the leading axis has length 0.
         none = jax.tree.map(lambda x: x[:0], rays_along(jnp.zeros_like(point), point, d_point, 1.0))
         return LightSample(none, jnp.zeros((0, 3), point.dtype), self.radiance)
 

@@ -9,19 +9,19 @@ from ..rays import Ray
 from ..transforms import AbstractTransform
 
 
-# Where shadow rays begin, as a part of the way to the light.
+# The start of shadow rays, in `t`: a ray to a light at a position is there at `t = 1`.
 _NEAR = 1e-4
 
 
 class LightSample(AbstractModule):
-    """The light that one light sends to a point, were nothing in its way.
+    """The light that one light sends to a point, without shadows.
 
     **Arguments:**
 
-    - `rays`: from the point to the light, as wide as the pixel's footprint; what stops them
-      between `near` and `far` casts a shadow.
+    - `rays`: shadow rays from the point to the light, as wide as the pixel's footprint; surfaces
+      between `near` and `far` cast a shadow.
     - `irradiance`: power per area on a surface that faces the light.
-    - `ambient`: radiance that comes evenly from all sides.
+    - `ambient`: radiance that arrives evenly from all directions.
     """
 
     rays: Ray
@@ -30,25 +30,48 @@ class LightSample(AbstractModule):
 
 
 class AbstractLight(AbstractModule):
-    """Something that shines on surfaces. It is a node: transforms above it move it."""
+    """A source of light on surfaces. It is a node of the scene: transforms above it move it.
+
+    Example: a lamp whose light falls off linearly instead of with the square of the distance.
+
+    ```python
+    class SoftLamp(sg.lights.AbstractLight):
+        position: jax.Array = eqx.field(converter=jnp.asarray)
+        power: jax.Array = eqx.field(converter=jnp.asarray)
+
+        def sample(self, point, d_point):
+            way = self.position - point
+            # From the point (t = 0) to the lamp (t = 1), where the cone has narrowed to a point.
+            rays = sg.rays.Ray(point, way, way, d_point, -d_point, 1e-4, 1.0)
+            rays = jax.tree.map(lambda x: x[None], rays)
+            irradiance = self.power / jnp.linalg.norm(way)
+            return sg.lights.LightSample(rays, irradiance[None], jnp.zeros(3))
+
+        def moved(self, transform):
+            return SoftLamp(transform.point(self.position), self.power)
+
+
+    lamp = SoftLamp([0.0, 0.0, 4.0], [9.0, 9.0, 8.0])
+    ```
+    """
 
     @abc.abstractmethod
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
-        """What arrives at a point.
+        """Computes the light that arrives at a point.
 
         **Arguments:**
 
-        - `point`: on a surface, in the light's frame.
-        - `d_point`: the sides of the parallelogram that a pixel covers there.
+        - `point`: a point on a surface, in the light's frame.
+        - `d_point`: the sides of the parallelogram that a pixel covers there, in rows.
 
         **Returns:**
 
-        Rays to the light and the light along them.
+        Shadow rays and the light along them, with a leading axis over any fixed number of rays.
         """
 
     @abc.abstractmethod
     def moved(self, transform: AbstractTransform) -> "AbstractLight":
-        """The same light in the frame around a transform.
+        """Transforms the light.
 
         **Arguments:**
 
@@ -56,22 +79,13 @@ class AbstractLight(AbstractModule):
 
         **Returns:**
 
-        The light in the parent's frame. Its power stays: distances count in the parent's units.
+        The light in the parent's frame, with its power unchanged: distances are in the parent's
+        units.
         """
 
 
 def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ray:
-    """The shadow ray to a light that is somewhere: its width ends at the light.
-
-    **Arguments:**
-
-    - `position`: of the light.
-    - `point`, `d_point`: where the pixel meets the surface.
-
-    **Returns:**
-
-    Rays with a leading axis of one; `t` is 0 at the point and 1 at the light.
-    """
+    """Makes the shadow ray, with a leading axis, to a position (`t = 1`), where its width ends."""
     return _one_ray(point, position - point, d_point, -d_point, 1.0)
 
 
@@ -83,19 +97,7 @@ def rays_along(
     *,
     spread: float = 0.0,
 ) -> Ray:
-    """The shadow ray to a light that is infinitely far away.
-
-    **Arguments:**
-
-    - `direction`: to the light, of length one.
-    - `point`, `d_point`: where the pixel meets the surface.
-    - `far`: how far away things still cast shadows.
-    - `spread`: how wide the light looks from the point, in radians. Keyword only argument.
-
-    **Returns:**
-
-    Rays with a leading axis of one; `t` is the distance from the point.
-    """
+    """Makes the shadow ray, with a leading axis, along a unit vector; it widens by `spread`."""
     aside = spread * jnp.stack(tangents(direction))
     return _one_ray(point, direction, d_point, aside, far)
 

@@ -12,9 +12,9 @@ class DirectionalLight(AbstractLight):
 
     **Arguments:**
 
-    - `direction`: in which it shines (away from the light), of any length but zero.
-    - `irradiance`: power per area on a surface that faces it.
-    - `reach`: how far away things still cast shadows; static.
+    - `direction`: the direction of the light's travel, of any length but zero.
+    - `irradiance`: power per area on a surface that faces the light.
+    - `reach`: the largest distance of surfaces that cast shadows, in world units; static.
     """
 
     direction: Vector = eqx.field(converter=as_float_leaf)

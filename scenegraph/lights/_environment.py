@@ -23,8 +23,8 @@ class EnvironmentLight(AbstractLight):
     - `texels`: radiance; rows from straight up to straight down, columns from azimuth -pi to pi
       (`Backdrop` shows the same panorama with a texture of size `(2 pi, pi)` and corner
       `(-pi, -pi / 2)`).
-    - `samples`: how many directions; static.
-    - `frames`: transforms that turn the panorama, the outermost first.
+    - `samples`: number of directions; static.
+    - `frames`: transforms that rotate the panorama, the outermost first.
     """
 
     texels: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
@@ -39,19 +39,20 @@ class EnvironmentLight(AbstractLight):
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         height, width, _ = self.texels.shape
         directions, owners, angles = _cells(height, width, self.samples)
+        # Irradiance of a direction: the sum of radiance times solid angle over its texels.
         powers = angles[:, None] * self.texels.reshape(-1, 3)
         irradiance = jax.ops.segment_sum(powers, owners, self.samples)
-        width = float(np.sqrt(4 * np.pi / self.samples))
+        # A square of the mean solid angle 4 pi / n.
+        spread = float(np.sqrt(4 * np.pi / self.samples))
 
-        def look(direction: Vector) -> Ray:
+        def ray(direction: Vector) -> Ray:
             for frame in reversed(self.frames):
                 direction = frame.direction(direction)
-            return rays_along(safe_normalise(direction), point, d_point, 1e4, spread=width)
+            return rays_along(safe_normalise(direction), point, d_point, 1e4, spread=spread)
 
-        rays = jax.vmap(look)(jnp.asarray(directions, point.dtype))
-        return LightSample(
-            jax.tree.map(lambda x: x[:, 0], rays), irradiance, jnp.zeros(3, irradiance.dtype)
-        )
+        rays = jax.vmap(ray)(jnp.asarray(directions, point.dtype))
+        rays = jax.tree.map(lambda x: x[:, 0], rays)
+        return LightSample(rays, irradiance, jnp.zeros(3, irradiance.dtype))
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         return EnvironmentLight(self.texels, self.samples, (transform, *self.frames))
@@ -59,10 +60,12 @@ class EnvironmentLight(AbstractLight):
 
 @functools.lru_cache(maxsize=8)
 def _cells(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Even directions; which of them each texel is nearest to; and the texels' solid angles."""
+    """Returns even directions, the nearest one of each texel, and the texels' solid angles."""
+    # A Fibonacci lattice: heights in equal steps, each turned by the golden angle.
     up = 1 - 2 * (np.arange(samples) + 0.5) / samples
     around = np.pi * (1 + 5**0.5) * np.arange(samples)
     directions = _on_sphere(around, np.arcsin(up))
+    # The solid angle of a texel: (sin(upper edge) - sin(lower edge)) * 2 pi / width.
     edges = np.pi / 2 - np.pi * np.arange(height + 1) / height
     bands = (np.sin(edges[:-1]) - np.sin(edges[1:])) * 2 * np.pi / width
     elevations = (edges[:-1] + edges[1:]) / 2

@@ -8,12 +8,12 @@ from ._base import AbstractLight, LightSample, rays_to
 
 
 class PointLight(AbstractLight):
-    """A lamp too small to be seen, which shines evenly in all directions.
+    """A lamp too small to be visible, with equal intensity in all directions.
 
     **Arguments:**
 
-    - `position`: where it is.
-    - `intensity`: power per solid angle; divided by the squared distance it is what arrives.
+    - `position`: the position.
+    - `intensity`: power per solid angle; the irradiance is this over the squared distance.
     """
 
     position: Vector = eqx.field(converter=as_float_leaf)
@@ -25,6 +25,7 @@ class PointLight(AbstractLight):
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = self.position - point
         squared = dot(away, away)
+        # The inverse-square law: irradiance = intensity / distance^2.
         irradiance = self.intensity * safe_divide(jnp.ones_like(squared), squared)
         rays = rays_to(self.position, point, d_point)
         return LightSample(rays, irradiance[None], jnp.zeros_like(irradiance))

@@ -1,3 +1,5 @@
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -16,15 +18,15 @@ from ._base import AbstractLight, LightSample, rays_to
 
 
 class SpotLight(AbstractLight):
-    """A lamp that shines in a cone, with a soft edge.
+    """A lamp that emits into a cone, with a soft edge.
 
     **Arguments:**
 
-    - `position`: where it is.
-    - `direction`: of the cone's axis, away from the lamp; of any length but zero.
+    - `position`: the position.
+    - `direction`: the cone's axis, away from the lamp; of any length but zero.
     - `intensity`: power per solid angle on the axis.
-    - `angle`: between the axis and the end of the light, in radians.
-    - `softness`: the outer part of the cone, as a fraction of it, over which light fades.
+    - `angle`: the cone's half angle, between axis and edge, in radians.
+    - `softness`: the fraction of the half angle over which the light fades at the edge.
     """
 
     position: Vector = eqx.field(converter=as_float_leaf)
@@ -41,22 +43,19 @@ class SpotLight(AbstractLight):
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = point - self.position
         squared = dot(away, away)
+        # The inverse-square law: irradiance = intensity * fade / distance^2.
         falloff = safe_divide(self._fade(safe_normalise(away)), squared)
         rays = rays_to(self.position, point, d_point)
         return LightSample(rays, (self.intensity * falloff)[None], jnp.zeros_like(self.intensity))
 
     def _fade(self, outward: Vector) -> Scalar:
-        """From 1 at the inner edge of the soft part to 0 at the outer, smoothly, in the cosine."""
+        """Returns 1 inside of the soft edge and 0 outside; in between `3 x^2 - 2 x^3`."""
         cosine = dot(outward, safe_normalise(self.direction))
         outer, inner = jnp.cos(self.angle), jnp.cos(self.angle * (1 - self.softness))
+        # x is linear in the cosine, from 0 at the outer to 1 at the inner angle of the soft edge.
         share = jnp.clip(safe_divide(cosine - outer, inner - outer), 0, 1)
         return share**2 * (3 - 2 * share)
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
-        return SpotLight(
-            transform.point(self.position),
-            transform.direction(self.direction),
-            self.intensity,
-            self.angle,
-            self.softness,
-        )
+        position, direction = transform.point(self.position), transform.direction(self.direction)
+        return dataclasses.replace(self, position=position, direction=direction)

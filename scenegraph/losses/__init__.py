@@ -1,4 +1,4 @@
-"""Losses and metrics."""
+"""Losses of rendered rays, and metrics of pictures."""
 
 from ._base import (
     AbstractLoss as AbstractLoss,

@@ -12,15 +12,15 @@ from ._metrics import mse_to_psnr
 
 
 class LossTerms(AbstractModule):
-    """What a loss says beside its value. Gradients do not flow through it.
+    """The terms of a loss and other statistics of a batch, through which no gradients flow.
 
     **Arguments:**
 
     - `losses`: the term of every level, coarse to fine, before weighting.
-    - `mse`: of every level on this batch: the mean squared error over rays and channels.
-    - `left_out`: how many rays did not count, because they meet more surfaces than they can see, or
-      because there was no room for their samples.
-    - `asked`: how many samples a ray asked for, on average, where rays share their room.
+    - `mse`: mean squared error of every level over the batch's rays and channels.
+    - `left_out`: number of rays that did not count, because their surfaces or samples exceeded the
+      budget.
+    - `asked`: mean number of samples that a ray requested from a shared budget; 0 without one.
     """
 
     losses: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
@@ -30,63 +30,96 @@ class LossTerms(AbstractModule):
 
     @property
     def psnr(self) -> Float[Array, "*steps levels"]:
-        """Of every level on this batch, in decibels."""
+        """The PSNR of every level on this batch, in decibels."""
         return mse_to_psnr(self.mse)
 
 
 class AbstractLoss(AbstractModule):
-    """Compares what rays saw with what they should have seen."""
+    """A loss of the rendered values of a batch of rays.
+
+    A loss that is a mean over rays is better written as an `AbstractRayLoss`. This class is for
+    losses that see all rays, or the scene, at once.
+
+    Example: a regulariser, added to another loss.
+
+    ```python
+    class DarkAlbedo(sg.losses.AbstractLoss):
+        inner: sg.losses.AbstractLoss
+        strength: float = 1e-3
+
+        def __call__(self, levels, batch, scene):
+            value, terms = self.inner(levels, batch, scene)
+            leaves = sg.scene.named_leaves(scene)
+            penalty = sum(jnp.sum(x**2) for path, x, _ in leaves if path.endswith("color_a"))
+            return value + self.strength * penalty, terms
+
+
+    loss = DarkAlbedo(sg.losses.MultiLevelLoss())
+    ```
+    """
 
     @abc.abstractmethod
     def __call__(
         self, levels: Sequence[Radiance], batch: PyTree, scene: PyTree
     ) -> tuple[Scalar, LossTerms]:
-        """The loss of one batch.
+        """Computes the loss of one batch.
 
         **Arguments:**
 
-        - `levels`: radiance of the rays, coarse to fine.
-        - `batch`: with `rgb` (`rays 3`) and `lossmult` (`rays`).
-        - `scene`: for regularisers.
+        - `levels`: rendered values of the rays (`rays ...`) at every level, coarse to fine.
+        - `batch`: a record with fields `rgb` (`rays 3`), the true colours, and `lossmult` (`rays`),
+          the rays' weights.
+        - `scene`: the scene, for regularisers.
 
         **Returns:**
 
-        The value to minimise, and its terms.
+        `(value, terms)`: the scalar to minimise, and its terms.
         """
 
 
 class AbstractRayLoss(AbstractLoss):
-    """A loss in which every ray speaks for itself: a mean over rays, weighted by `lossmult`.
+    """A loss that is a mean over rays, weighted by `lossmult`.
 
     A batch can then be rendered and differentiated a few rays at a time, which is faster and
     takes less memory; `RenderLoss` does that.
+
+    Example: the absolute error of the last level.
+
+    ```python
+    class AbsoluteError(sg.losses.AbstractRayLoss):
+        def ray(self, levels, target):
+            return jnp.stack([jnp.mean(jnp.abs(level.rgb - target)) for level in levels])
+
+        def level_weights(self, count):
+            return [0.0] * (count - 1) + [1.0]
+    ```
     """
 
     @abc.abstractmethod
     def ray(self, levels: Sequence[Radiance], target: Color) -> Float[Array, " levels"]:
-        """The error of one ray.
+        """Computes the error of one ray.
 
         **Arguments:**
 
-        - `levels`: its radiance, coarse to fine.
-        - `target`: the colour it should have seen.
+        - `levels`: rendered values of the ray at every level, coarse to fine.
+        - `target`: the true colour.
 
         **Returns:**
 
-        One number a level.
+        One error per level.
         """
 
     @abc.abstractmethod
     def level_weights(self, count: int) -> Sequence[float]:
-        """How much each level counts.
+        """Returns the levels' weights in the loss.
 
         **Arguments:**
 
-        - `count`: how many levels there are.
+        - `count`: number of levels.
 
         **Returns:**
 
-        One number a level.
+        One weight per level, coarse to fine.
         """
 
     def __call__(
@@ -94,19 +127,17 @@ class AbstractRayLoss(AbstractLoss):
     ) -> tuple[Scalar, LossTerms]:
         del scene
         errors = jax.vmap(self.ray)(levels, batch.rgb)
-        complete = _complete(levels[-1])
+        last = levels[-1]
+        # Rays that exceeded the budget miss surfaces or samples: they are left out as a whole.
+        complete = jnp.ones_like(last.alpha)
+        if last.overflow is not None:
+            complete = complete * (last.overflow == 0)
+        # Per level, sum(lossmult * error) / sum(lossmult) over complete rays.
         counted = complete * batch.lossmult
         sums = counted @ errors, jnp.sum(counted)
         losses = jax.vmap(safe_divide, (0, None))(*sums)
         value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
         mse = complete @ jnp.mean(squares, axis=2).T / jnp.maximum(jnp.sum(complete), 1)
-        last = levels[-1]
         asked = jnp.zeros(()) if last.asked is None else jnp.mean(last.asked, dtype=losses.dtype)
         return value, LossTerms(losses, mse, jnp.sum(1 - complete), asked)
-
-
-def _complete(level: Radiance) -> Float[Array, " rays"]:
-    """One for rays that see all there is to see; zero for those that are to be left out."""
-    everywhere = jnp.ones_like(level.alpha)
-    return everywhere if level.overflow is None else everywhere * (level.overflow == 0)

@@ -10,23 +10,25 @@ from ..io import import_extra
 PIXELS_PER_DEGREE = 3840 * math.pi / 180
 
 
-def flip_map(
+def flip(
     image: Float[Array, "height width 3"],
     target: Float[Array, "height width 3"],
     *,
     pixels_per_degree: float = PIXELS_PER_DEGREE,
-) -> Float[np.ndarray, "height width"]:
-    """How different two pictures look at every pixel, to one who flips between them on a screen.
+) -> float:
+    """Computes FLIP: the visible difference of two pictures that alternate on a screen.
+
+    Another package computes it, so it has no gradient.
 
     **Arguments:**
 
-    - `image`, `target`: sRGB numbers of one shape, clipped here to between 0 and 1.
-    - `pixels_per_degree`: of the eye's field of view; by default those of a screen of 3840 pixels
-      over 0.7 m, seen from 0.7 m. Keyword only argument.
+    - `image`, `target`: pictures of one shape, as sRGB numbers, clipped here to between 0 and 1.
+    - `pixels_per_degree`: pixels per degree of the eye's field of view; by default those of a
+      screen of 3840 pixels over 0.7 m, seen from 0.7 m. Keyword only argument.
 
     **Returns:**
 
-    Between 0, no difference, and 1; not a number where a picture is not one.
+    The mean over pixels, from 0 (no difference) to 1; not a number where a picture is not one.
 
     **Errors:**
 
@@ -35,35 +37,21 @@ def flip_map(
     **Source:** FLIP for pictures of low dynamic range (Andersson et al. 2020), as computed by its
     authors' package `flip-evaluator`.
     """
+    return float(np.mean(flip_map(image, target, pixels_per_degree=pixels_per_degree), dtype=float))
+
+
+def flip_map(
+    image: Float[Array, "height width 3"],
+    target: Float[Array, "height width 3"],
+    *,
+    pixels_per_degree: float = PIXELS_PER_DEGREE,
+) -> Float[np.ndarray, "height width"]:
+    """Computes FLIP of every pixel."""
     evaluator = import_extra("flip_evaluator", "metrics", "FLIP")
     pictures = [np.asarray(x, np.float32) for x in (target, image)]
     shown = [np.ascontiguousarray(np.clip(x, 0, 1)) for x in pictures]
     parameters = {"ppd": float(pixels_per_degree)}
     errors, _, _ = evaluator.evaluate(*shown, "LDR", True, False, True, parameters)
+    # The evaluator turns pixels that are not numbers into some number.
     known = np.all(np.isfinite(pictures), axis=(0, 3))
     return np.where(known, errors[..., 0], np.nan).astype(np.float32)
-
-
-def flip(
-    image: Float[Array, "height width 3"],
-    target: Float[Array, "height width 3"],
-    *,
-    pixels_per_degree: float = PIXELS_PER_DEGREE,
-) -> float:
-    """How different two pictures look, on average over pixels.
-
-    It is computed by another package, so it has no gradient.
-
-    **Arguments:**
-
-    - all: as in `flip_map`.
-
-    **Returns:**
-
-    The mean of `flip_map`.
-
-    **Errors:**
-
-    `MissingExtra` without the extra `metrics`.
-    """
-    return float(np.mean(flip_map(image, target, pixels_per_degree=pixels_per_degree), dtype=float))

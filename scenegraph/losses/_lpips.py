@@ -13,20 +13,20 @@ from ..io import FileError, import_extra
 
 
 WEIGHTS_VARIABLE = "SCENEGRAPH_LPIPS_WEIGHTS"
-# What torchvision calls the weights of VGG16 when it keeps them.
+# Torchvision's name of the file with the weights of VGG16.
 _FILE = "vgg16-397923af.pth"
-# Four times halved, this is one pixel.
+# The network halves a picture four times; this leaves one pixel.
 _SMALLEST = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Lpips:
-    """LPIPS: how far apart two pictures are in the features of a network trained on photographs.
+    """LPIPS: the distance of two pictures in the features of a network trained on photographs.
 
     **Arguments:**
 
-    - `network`: from `load_lpips`.
-    - `device`: where PyTorch computes.
+    - `network`: the network that `load_lpips` loads.
+    - `device`: the PyTorch device of the network.
 
     **Source:** Zhang et al. 2018, version 0.1 over VGG16, as computed by the authors' package
     `lpips`.
@@ -38,16 +38,16 @@ class Lpips:
     def __call__(
         self, image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]
     ) -> float:
-        """The distance of two pictures.
+        """Computes the distance of two pictures.
 
         **Arguments:**
 
-        - `image`, `target`: of one shape, at least 16 pixels either way; 0 is black, 1 is white,
-          and nothing is clipped.
+        - `image`, `target`: pictures of one shape, at least 16 pixels in height and width; 0 is
+          black, 1 is white, and nothing is clipped.
 
         **Returns:**
 
-        A number from 0, which equal pictures reach; it has no gradient.
+        A number of at least 0, its value for equal pictures; it has no gradient.
 
         **Errors:**
 
@@ -64,12 +64,12 @@ class Lpips:
 
 
 def load_lpips(weights: str | os.PathLike | None = None) -> Lpips:
-    """Makes LPIPS ready, if what it needs is there; nothing is ever downloaded.
+    """Loads LPIPS from a file of weights; nothing is ever downloaded.
 
     **Arguments:**
 
-    - `weights`: torchvision's file of VGG16; by default the one that the environment variable
-      `SCENEGRAPH_LPIPS_WEIGHTS` names, or `vgg16-397923af.pth` where PyTorch keeps such files.
+    - `weights`: the path of torchvision's file of VGG16; by default the environment variable
+      `SCENEGRAPH_LPIPS_WEIGHTS`, or `vgg16-397923af.pth` in PyTorch's own folder of such files.
 
     **Returns:**
 
@@ -77,45 +77,42 @@ def load_lpips(weights: str | os.PathLike | None = None) -> Lpips:
 
     **Errors:**
 
-    `MissingExtra` without the extra `lpips`; `FileError` if the file is not there, or holds
+    `MissingExtra` without the extra `lpips`; `FileError` if there is no such file, or if it holds
     something else.
     """
     package = import_extra("lpips", "lpips", "LPIPS")
     torch = import_extra("torch", "lpips", "LPIPS")
-    path = _place(torch, weights)
-    # About how `lpips` calls torchvision, and about files that are refused anyway.
+    path = _weights_file(torch, weights)
+    # Warnings about the use of torchvision by `lpips`, and about files that are refused anyway.
     with warnings.catch_warnings(action="ignore"):
-        known = _read(torch, path)
+        known = _load(torch, path)
         network = package.LPIPS(net="vgg", pnet_rand=True, verbose=False)
     names = network.net.state_dict()
     try:
-        network.net.load_state_dict({name: known[_original(name)] for name in names})
+        # `slice2.5.weight` is torchvision's `features.5.weight`.
+        original = {name: "features." + name.split(".", 1)[1] for name in names}
+        network.net.load_state_dict({name: known[original[name]] for name in names})
     except (KeyError, TypeError, RuntimeError) as error:
         raise FileError(f"{path} does not hold the weights of torchvision's VGG16.") from error
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return Lpips(network.to(device), device)
 
 
-def _place(torch: types.ModuleType, weights: str | os.PathLike | None) -> pathlib.Path:
+def _weights_file(torch: types.ModuleType, weights: str | os.PathLike | None) -> pathlib.Path:
     given = weights or os.environ.get(WEIGHTS_VARIABLE)
     path = pathlib.Path(given or pathlib.Path(torch.hub.get_dir()) / "checkpoints" / _FILE)
     if not path.is_file():
         raise FileError(
             f"LPIPS needs the weights of VGG16, which are never downloaded, and there is no file "
-            f"{path}. Name torchvision's {_FILE} by {WEIGHTS_VARIABLE}."
+            f"{path}. Set {WEIGHTS_VARIABLE} to the path of torchvision's {_FILE}."
         )
     return path
 
 
-def _read(torch: types.ModuleType, path: pathlib.Path) -> Any:
-    """What a file holds, if that is arrays alone: nothing that it says is executed."""
+def _load(torch: types.ModuleType, path: pathlib.Path) -> Any:
+    """Loads a file that holds nothing but arrays; code in it is not executed."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         reason = (str(error) or "it is empty").splitlines()[0]
         raise FileError(f"{path} does not hold the weights of a network ({reason}).") from error
-
-
-def _original(key: str) -> str:
-    """What torchvision calls a weight that `lpips` calls `slice2.5.weight`: by its number alone."""
-    return "features." + key.split(".", 1)[1]

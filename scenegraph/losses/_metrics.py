@@ -4,25 +4,25 @@ from .._typing import Array, Float, Scalar
 
 
 def mse_to_psnr(mse: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Peak signal-to-noise ratio of a mean squared error, for values between 0 and 1.
+    """Converts a mean squared error of values between 0 and 1 to a PSNR.
 
     **Arguments:**
 
-    - `mse`: positive.
+    - `mse`: mean squared errors; positive.
 
     **Returns:**
 
-    Decibels, `-10 log10(mse)`.
+    `-10 log10(mse)`, in decibels.
     """
     return -10 / jnp.log(10.0) * jnp.log(mse)
 
 
 def psnr_to_mse(psnr: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """The mean squared error that has a given PSNR.
+    """Converts a PSNR to a mean squared error of values between 0 and 1.
 
     **Arguments:**
 
-    - `psnr`: decibels.
+    - `psnr`: peak signal-to-noise ratios, in decibels.
 
     **Returns:**
 
@@ -32,26 +32,25 @@ def psnr_to_mse(psnr: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
 
 def psnr(image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]) -> Scalar:
-    """Peak signal-to-noise ratio of two pictures; values are not clipped.
+    """Computes the peak signal-to-noise ratio of two pictures, without clipping.
 
     **Arguments:**
 
-    - `image`, `target`: colours between 0 and 1, of one shape.
+    - `image`, `target`: pictures of one shape, with values between 0 and 1.
 
     **Returns:**
 
-    Decibels; infinite for equal pictures.
+    The ratio in decibels; infinite for equal pictures.
     """
     return mse_to_psnr(jnp.mean((image - target) ** 2))
 
 
 def average_error(psnr: Scalar, ssim: Scalar, lpips: Scalar) -> Scalar:
-    """The paper's "average": the geometric mean of three errors.
+    """Computes the "average" of mip-NeRF's tables: the geometric mean of three errors.
 
     **Arguments:**
 
-    - `psnr`: decibels.
-    - `ssim`, `lpips`: as they are.
+    - `psnr`, `ssim`, `lpips`: the three metrics, PSNR in decibels.
 
     **Returns:**
 

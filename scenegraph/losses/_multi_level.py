@@ -9,15 +9,15 @@ from ._base import AbstractRayLoss
 
 
 class MultiLevelLoss(AbstractRayLoss):
-    """mip-NeRF's loss: squared error of the last level, plus a little of all the others.
+    """mip-NeRF's loss: the squared error of the last level, plus a small part of the others'.
 
     Each level's error is weighted by the rays' `lossmult` and divided by its sum.
 
     **Arguments:**
 
-    - `coarse_weight`: of every level but the last.
-    - `sum_channels`: add the three channels up, as the published code does, instead of taking
-      their mean; the value is then three times as large.
+    - `coarse_weight`: the weight of every level but the last.
+    - `sum_channels`: if true, the three channels are added, as in the published code, instead of
+      averaged; the value is then three times as large.
 
     **Source:** mip-NeRF (Barron et al. 2021), equation 16.
     """
@@ -26,6 +26,7 @@ class MultiLevelLoss(AbstractRayLoss):
     sum_channels: bool = eqx.field(static=True, default=False)
 
     def ray(self, levels: Sequence[Radiance], target: Color) -> Float[Array, " levels"]:
+        # Equation 16, per ray: |C_coarse - C|^2 and |C_fine - C|^2.
         squares = jnp.stack([level.rgb - target for level in levels]) ** 2
         return jnp.sum(squares, axis=1) / (1 if self.sum_channels else 3)
 

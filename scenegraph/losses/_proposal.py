@@ -10,14 +10,14 @@ from ._base import AbstractRayLoss
 
 
 class ProposalLoss(AbstractRayLoss):
-    """The mean squared error of the last level; the levels before must only not miss anything.
+    """The squared error of the last level, and a bound on the weights of the proposals before it.
 
-    A level that proposes where to look has no colour of its own. Wherever the last level sees
-    something, there must have been as much weight in the intervals that touch the place.
+    A proposal level has no colour of its own. Wherever the last level has weight, the proposal's
+    intervals that overlap it must have at least as much.
 
     **Arguments:**
 
-    - `weight`: of the proposals' losses.
+    - `weight`: the weight of the proposals' losses.
 
     **Source:** mip-NeRF 360 (Barron et al. 2022), equation 13.
     """
@@ -40,22 +40,13 @@ def missed_weight(
     seen_edges: Float[Array, " seen"],
     seen_weights: Float[Array, " seen-1"],
 ) -> Float[Array, ""]:
-    """How much of what a histogram sees another one, which should cover it, has missed.
-
-    **Arguments:**
-
-    - `edges`, `weights`: of the one that should cover.
-    - `seen_edges`, `seen_weights`: of the other.
-
-    **Returns:**
-
-    The sum of `max(0, seen - cover) ** 2 / seen`, where `cover` adds up the weights of all
-    intervals that touch the place; zero if nothing is missed.
-    """
+    """Computes the weight of a histogram that another one, its proposal, does not cover."""
+    # Equation 13: sum_i max(0, w_i - bound_i)^2 / w_i, where bound_i adds up the weights of the
+    # proposal's intervals that overlap interval i (equation 12): a difference of cumulative sums.
     before = jnp.concatenate([jnp.zeros(1, weights.dtype), jnp.cumsum(weights)])
     first = jnp.searchsorted(edges, seen_edges[:-1], side="right") - 1
     last = jnp.searchsorted(edges, seen_edges[1:], side="left")
     most = weights.shape[0]
-    cover = before[jnp.clip(last, 0, most)] - before[jnp.clip(first, 0, most)]
-    short = jnp.maximum(seen_weights - cover, 0)
+    bound = before[jnp.clip(last, 0, most)] - before[jnp.clip(first, 0, most)]
+    short = jnp.maximum(seen_weights - bound, 0)
     return jnp.sum(short**2 / (seen_weights + 1e-7))

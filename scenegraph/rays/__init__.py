@@ -1,15 +1,15 @@
-"""The records that travel: rays as cones, their sections as Gaussians, media and radiance."""
+"""Records of ray casting: rays as cones, their sections as Gaussians, hits, media and radiance."""
 
-from ._by_pixel import by_pixel as by_pixel, push as push
 from ._gaussian import (
     AbstractGaussian as AbstractGaussian,
     FullGaussian as FullGaussian,
     Gaussian as Gaussian,
 )
 from ._hit import Hit as Hit
-from ._irradiance import no_light as no_light, Irradiance as Irradiance
+from ._irradiance import Irradiance as Irradiance
 from ._layers import Layers as Layers
-from ._ray import Ray as Ray, transform_ray as transform_ray, widen as widen
+from ._pixel_jvp import pixel_jvp as pixel_jvp
+from ._ray import Ray as Ray
 from ._records import Medium as Medium, Radiance as Radiance, Section as Section, Span as Span
 from ._sections import (
     AbstractBeam as AbstractBeam,
@@ -19,4 +19,7 @@ from ._sections import (
 
 # Internal: for other packages of the library, and for none of its users.
 from ._gaussian import transform_gaussian
+from ._irradiance import no_light
+from ._pixel_jvp import batched_jvp
+from ._ray import transform_ray, widen
 from ._records import overlap, transform_section

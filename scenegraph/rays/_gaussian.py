@@ -10,37 +10,37 @@ from ..transforms import AbstractTransform
 
 
 class AbstractGaussian(AbstractModule):
-    """The part of space that one sample stands for: a mean, a spread, and the ray's direction."""
+    """A Gaussian that stands for the region of space of one sample, and the ray's direction."""
 
     mean: AbstractVar[Vector]
     direction: AbstractVar[Vector]
 
     @abc.abstractmethod
     def variance(self) -> Vector:
-        """The diagonal of the covariance.
+        """Returns the diagonal of the covariance matrix.
 
         **Returns:**
 
-        One variance an axis, in units squared.
+        Three variances, in units squared.
         """
 
     @abc.abstractmethod
     def covariance(self) -> Matrix3:
-        """The covariance matrix.
+        """Returns the covariance matrix.
 
         **Returns:**
 
-        3x3, in units squared.
+        A 3x3 matrix, in units squared.
         """
 
 
 class Gaussian(AbstractGaussian):
-    """A Gaussian that is round about the ray; similarity transforms keep it so.
+    """A Gaussian with rotational symmetry about the ray, which similarity transforms preserve.
 
     **Arguments:**
 
     - `mean`: the centre.
-    - `direction`: of the ray, not normalised.
+    - `direction`: the ray's direction, not normalised.
     - `along`: variance of `t` along the ray.
     - `across`: variance across the ray, in units squared.
 
@@ -52,27 +52,29 @@ class Gaussian(AbstractGaussian):
     along: Scalar = eqx.field(converter=as_float_leaf)
     across: Scalar = eqx.field(converter=as_float_leaf)
 
-    def _across_share(self) -> Vector:
-        squares = self.direction**2
-        return squares / jnp.maximum(1e-10, jnp.sum(squares))
-
     def variance(self) -> Vector:
-        return self.along * self.direction**2 + self.across * (1 - self._across_share())
+        # The diagonal of equation 8: along d^2 + across (1 - d^2 / |d|^2), elementwise.
+        squares = self.direction**2
+        return self.along * squares + self.across * (1 - squares / self._squared_length())
 
     def covariance(self) -> Matrix3:
+        # Equation 8: along d d^T + across (1 - d d^T / |d|^2).
         outer = jnp.outer(self.direction, self.direction)
-        unit = outer / jnp.maximum(1e-10, jnp.sum(self.direction**2))
+        unit = outer / self._squared_length()
         return self.along * outer + self.across * (jnp.eye(3, dtype=outer.dtype) - unit)
+
+    def _squared_length(self) -> Scalar:
+        return jnp.maximum(1e-10, jnp.sum(self.direction**2))
 
 
 class FullGaussian(AbstractGaussian):
-    """A Gaussian with any covariance: what a cone becomes under a general affine map.
+    """A Gaussian with any covariance, into which a general affine map turns a `Gaussian`.
 
     **Arguments:**
 
     - `mean`: the centre.
-    - `direction`: of the ray, not normalised.
-    - `spread`: the covariance matrix.
+    - `direction`: the ray's direction, not normalised.
+    - `spread`: the covariance matrix, in units squared.
     """
 
     mean: Vector = eqx.field(converter=as_float_leaf)
@@ -89,21 +91,12 @@ class FullGaussian(AbstractGaussian):
 def transform_gaussian(
     transform: AbstractTransform, gaussian: AbstractGaussian
 ) -> AbstractGaussian:
-    """The same Gaussian in the transform's parent frame.
-
-    **Arguments:**
-
-    - `transform`: parent from child.
-    - `gaussian`: in the child's frame.
-
-    **Returns:**
-
-    A `Gaussian` if the transform is a similarity and a `Gaussian` came in, else a `FullGaussian`.
-    """
+    """Transforms a Gaussian: mean `M m + b`, covariance `M C M^T`; a similarity keeps its form."""
     mean = transform.point(gaussian.mean)
     direction = transform.direction(gaussian.direction)
     matrix = transform.linear()
     if isinstance(gaussian, Gaussian) and transform.is_similarity:
+        # For M = s R with a rotation R, the squared Frobenius norm of M is 3 s^2.
         scale_squared: Float[Array, ""] = jnp.sum(matrix**2) / 3
         return Gaussian(mean, direction, gaussian.along, gaussian.across * scale_squared)
     spread = jnp.einsum("ij,jk,lk->il", matrix, gaussian.covariance(), matrix, precision="highest")

@@ -6,19 +6,19 @@ from ..numerics import AbstractModule, as_float_leaf
 
 
 class Hit(AbstractModule):
-    """Where a cone meets a surface, and which part of the surface the pixel covers.
+    """The intersection of a cone with a surface, and the part of the pixel that it covers.
 
     **Arguments:**
 
-    - `t`: along the ray.
-    - `point`, `normal`: on the surface; the normal has length one.
+    - `t`: the ray parameter of the intersection.
+    - `point`, `normal`: the intersection and the surface's unit normal there.
     - `uv`: surface coordinates.
-    - `duv`: their derivatives by the pixel's x (first row) and y (second row).
-    - `coverage`: the part of the pixel that the surface covers.
-    - `d_point`: the point's derivatives by the pixel's x (first row) and y (second row): the sides
+    - `duv`: derivatives of `uv` by the pixel's x (first row) and y (second row).
+    - `coverage`: the part of the pixel that the surface covers, between 0 and 1.
+    - `d_point`: derivatives of the point by the pixel's x (first row) and y (second row): the sides
       of the parallelogram that the pixel covers on the surface.
     - `place`, `d_place`: the point and its derivatives in the shape's own frame, which solid
-      patterns use; by default those above.
+      patterns use; by default `point` and `d_point`.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)

@@ -11,9 +11,9 @@ class Irradiance(AbstractModule):
 
     **Arguments:**
 
-    - `direction`: from the point to each light, of length one.
+    - `direction`: unit vectors from the point to the lights.
     - `irradiance`: power per area that each light sends through a surface that faces it.
-    - `ambient`: radiance that comes evenly from all sides.
+    - `ambient`: radiance that arrives evenly from all directions.
     """
 
     direction: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
@@ -22,15 +22,6 @@ class Irradiance(AbstractModule):
 
 
 def no_light(dtype: DTypeLike = float) -> Irradiance:
-    """No light at all.
-
-    **Arguments:**
-
-    - `dtype`: of the numbers.
-
-    **Returns:**
-
-    An illumination without lights.
-    """
+    """Returns the irradiance of a point without lights."""
     none = jnp.zeros((0, 3), dtype)
     return Irradiance(none, none, jnp.zeros(3, dtype))

@@ -5,15 +5,15 @@ from ..numerics import AbstractModule, as_float_leaf
 
 
 class Layers(AbstractModule):
-    """What rays see of surfaces: thin layers, sorted from near to far.
+    """The surfaces along rays as thin layers, sorted from near to far.
 
     **Arguments:**
 
-    - `t`: along the ray.
-    - `alpha`: opacity: the part of the light from behind that each layer stops.
+    - `t`: ray parameters of the layers.
+    - `alpha`: opacities: the part of the light from behind that each layer blocks.
     - `rgb`: colours, not multiplied by opacity.
-    - `overflow`: how many surfaces more a ray would have seen, had there been room for them.
-    - `normal`: of length one, in the world, turned to the eye; `None` where nobody asked.
+    - `overflow`: number of further surfaces that a ray would have shown, beyond its layers.
+    - `normal`: unit normals in the world frame, turned to the eye; `None` unless requested.
     """
 
     t: Float[Array, "*rays layers"] = eqx.field(converter=as_float_leaf)

@@ -8,11 +8,11 @@ from ._gaussian import AbstractGaussian, transform_gaussian
 
 
 class Span(AbstractModule):
-    """A stretch of a ray; empty where `far <= near`.
+    """An interval of a ray; empty where `far <= near`.
 
     **Arguments:**
 
-    - `near`, `far`: its ends, in `t`.
+    - `near`, `far`: the ends of the interval, in `t`.
     """
 
     near: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -24,8 +24,8 @@ class Section(AbstractModule):
 
     **Arguments:**
 
-    - `gaussian`: where the sample looks.
-    - `t0`, `t1`: the ends of its interval.
+    - `gaussian`: the Gaussian with the moments of that part of the cone.
+    - `t0`, `t1`: the ends of the interval.
     """
 
     gaussian: AbstractGaussian
@@ -34,14 +34,14 @@ class Section(AbstractModule):
 
 
 class Medium(AbstractModule):
-    """What fills space at a sample.
+    """The participating medium at a sample.
 
     **Arguments:**
 
-    - `density`: extinction per unit length, in the frame in which it was asked; at least zero.
-    - `rgb`: the colour it shines with.
-    - `normal`: where the density falls off fastest, of length one, in the world; zero where it does
-      not change. `None` where nobody asked (see `Detailed`).
+    - `density`: extinction per unit length of the frame of the query; at least zero.
+    - `rgb`: the emitted colour.
+    - `normal`: unit vector along the steepest decrease of the density, in the world frame; zero
+      where the density is constant. `None` unless requested.
     """
 
     density: Float[Array, "*samples"] = eqx.field(converter=as_float_leaf)
@@ -50,20 +50,20 @@ class Medium(AbstractModule):
 
 
 class Radiance(AbstractModule):
-    """What rays saw, at one level of sampling.
+    """The rendered values of rays at one level of sampling.
 
     **Arguments:**
 
-    - `rgb`: colour, the background behind it included once `render_rays` has added it.
+    - `rgb`: colour; `render_rays` adds the background.
     - `alpha`: opacity, between 0 and 1.
     - `depth`: weighted mean of `t`.
-    - `weights`: each interval's share in the colour.
-    - `edges`: the intervals' bin edges, in `t`.
-    - `overflow`: how many surfaces, or samples, of a ray found no room; `None` where all have room.
-    - `asked`: how many samples of a ray were worth asking; `None` where all were asked.
-    - `normal`: the mean direction in which what the ray sees is turned, of length one, in the
-      world; zero where nothing is. `None` where nobody asked, as is what follows.
-    - `median_depth`: the `t` at which half of the opacity has been met.
+    - `weights`: the contribution of each interval to the colour.
+    - `edges`: bin edges of the intervals, in `t`.
+    - `overflow`: number of surfaces or samples of a ray that exceeded the budget; `None` if nothing
+      can exceed it.
+    - `asked`: number of samples of a ray that were requested from the budget; `None` without one.
+    - `normal`: mean unit normal in the world frame; zero where nothing is. `None` unless requested.
+    - `median_depth`: the `t` at which half of the opacity is reached; `None` unless requested.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -78,35 +78,16 @@ class Radiance(AbstractModule):
 
 
 def transform_section(transform: AbstractTransform, section: Section) -> Section:
-    """The same sample in the transform's parent frame.
-
-    **Arguments:**
-
-    - `transform`: parent from child.
-    - `section`: one sample, in the child's frame.
-
-    **Returns:**
-
-    The sample with its Gaussian moved; `t` keeps its meaning.
-    """
+    """Transforms one sample's Gaussian to the parent's frame; `t` keeps its meaning."""
     return Section(transform_gaussian(transform, section.gaussian), section.t0, section.t1)
 
 
 def overlap(section: Section, span: Span) -> Scalar:
-    """Which part of a sample's interval lies in a span.
-
-    **Arguments:**
-
-    - `section`: one sample.
-    - `span`: a stretch of the same ray.
-
-    **Returns:**
-
-    A fraction between 0 and 1; 1 for an interval of no length inside the span.
-    """
+    """Returns the part of one sample's interval that lies in a span, between 0 and 1."""
     covered = jnp.clip(span.far, section.t0, section.t1) - jnp.clip(
         span.near, section.t0, section.t1
     )
     length = section.t1 - section.t0
+    # An interval of no length inside the span counts as covered.
     share = jnp.where(length > 0, covered / jnp.where(length > 0, length, 1), 1.0)
     return jnp.where(span.far > span.near, jnp.clip(share, 0, 1), 0.0)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
 from ..numerics import AbstractModule, safe_normalise
-from ..rays import by_pixel, Hit, no_light, Ray
+from ..rays import Hit, no_light, pixel_jvp, Ray
 from ..shaders import AbstractShader, as_shader
 from ..shapes import azimuth, elevation
 
@@ -38,7 +38,7 @@ class Backdrop(AbstractBackground):
     shader: AbstractShader
 
     def __call__(self, ray: Ray) -> Color:
-        (outward, uv), (d_outward, duv) = by_pixel(_look, ray)
+        (outward, uv), (d_outward, duv) = pixel_jvp(_look, ray)
         full = jnp.ones_like(ray.far)
         hit = Hit(ray.far, outward, -outward, uv, duv.T, full, d_point=d_outward.T)
         return self.shader(hit, ray.view, no_light(uv.dtype))

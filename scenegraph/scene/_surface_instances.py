@@ -32,7 +32,7 @@ def into(instance: Instance, ray: Ray) -> Ray:
 
 def intersect(instance: Instance, ray: Ray) -> Hit:
     """Returns the hits on the parts of a surface, in the world, with normals turned to the eye."""
-    hits = instance.node.shape.pieces(into(instance, ray))
+    hits = instance.node.shape.parts(into(instance, ray))
     return jax.vmap(lambda hit: _in_world(instance, ray, hit))(hits)
 
 

@@ -1,4 +1,4 @@
-"""What surfaces and backgrounds look like."""
+"""Shaders: the colours of surfaces and backgrounds, from patterns, textures and light."""
 
 from ._base import AbstractShader as AbstractShader
 from ._checker import Checker as Checker

@@ -7,25 +7,42 @@ from ..rays import Hit, Irradiance
 
 
 class AbstractShader(AbstractModule):
-    """What a surface looks like where a ray meets it.
+    """The colour of a surface at a hit.
 
-    One that is black without light says so by a class attribute `needs_light = True`, and one that
-    is a pattern has a field with its coordinates: surfaces without `uv` then refuse it.
+    A shader that is black without light sets the class attribute `needs_light` to true. A pattern
+    has a field of type `AbstractCoordinates`; surfaces without `uv` then refuse `OnSurface()`.
+    Averages over the pixel use the footprint: `hit.duv`, `hit.d_point` or `hit.d_place`.
+
+    Example: a ramp along `u` between two colours, lit like `Lambert`.
+
+    ```python
+    class Ramp(sg.shaders.AbstractShader):
+        left: jax.Array = eqx.field(converter=jnp.asarray)
+        right: jax.Array = eqx.field(converter=jnp.asarray)
+        needs_light: ClassVar[bool] = True
+
+        def __call__(self, hit, view, lights):
+            albedo = self.left + hit.uv[0] * (self.right - self.left)
+            return albedo * (sg.shaders.incident(hit, lights) / jnp.pi + lights.ambient)
+
+
+    floor = sg.Surface(sg.Plane(), Ramp([0.9, 0.1, 0.1], [0.1, 0.1, 0.9]))
+    ```
     """
 
     needs_light: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
-        """The colour that leaves the surface towards the eye.
+        """Computes the colour that leaves the surface towards the eye.
 
         **Arguments:**
 
-        - `hit`: where the ray meets the surface; its normal is turned to the eye.
+        - `hit`: the intersection of a ray with the surface; its normal is turned to the eye.
         - `view`: the direction of the ray.
-        - `lights`: what shines on the surface there.
+        - `lights`: the light that arrives there, shadows included.
 
         **Returns:**
 
-        The colour.
+        Red, green and blue: radiance in a lit scene.
         """

@@ -7,11 +7,11 @@ from ._base import AbstractShader
 
 
 class Constant(AbstractShader):
-    """One colour everywhere, whatever the light.
+    """One colour everywhere, independent of light.
 
     **Arguments:**
 
-    - `color`: red, green, blue.
+    - `color`: red, green and blue.
     """
 
     color: Color = eqx.field(converter=as_float_leaf)

@@ -6,15 +6,6 @@ from ._constant import Constant
 
 
 def as_shader(value: Any) -> Any:
-    """A shader from what a user writes.
-
-    **Arguments:**
-
-    - `value`: a shader, or a colour (three numbers).
-
-    **Returns:**
-
-    The shader.
-    """
+    """Converts a colour (three numbers) to a `Constant`; shaders stay as they are."""
     shader = value.value if is_frozen(value) else value
     return value if isinstance(shader, AbstractShader) else Constant(value)

@@ -10,21 +10,21 @@ from ..rays import Hit
 
 
 class AbstractCoordinates(AbstractModule):
-    """Which coordinates of a hit a pattern is a function of."""
+    """The coordinates of a hit that a pattern is a function of; `dimensions` is their number."""
 
     dimensions: AbstractClassVar[int]
 
     @abc.abstractmethod
     def __call__(self, hit: Hit) -> tuple[Float[Array, " n"], Float[Array, "n 2"]]:
-        """Coordinates, and how they change from pixel to pixel.
+        """Returns the coordinates of a hit, and their derivatives by the pixel's coordinates.
 
         **Arguments:**
 
-        - `hit`: on a surface.
+        - `hit`: one hit.
 
         **Returns:**
 
-        `(place, slopes)`: a row of slopes for every coordinate, by the pixel's x and y.
+        `(position, derivatives)`: the derivatives by the pixel's x and y, a row per coordinate.
         """
 
 
@@ -38,7 +38,7 @@ class OnSurface(AbstractCoordinates):
 
 
 class InSpace(AbstractCoordinates):
-    """Places in the shape's frame: the pattern is solid, and the surface cuts through it."""
+    """Positions in the shape's frame: a solid pattern, which the surface cuts."""
 
     dimensions: ClassVar[int] = 3
 
@@ -46,15 +46,6 @@ class InSpace(AbstractCoordinates):
         return hit.place, hit.d_place.T
 
 
-def footprint_area(slopes: Float[Array, "n 2"]) -> Scalar:
-    """How much of a pattern a pixel covers, by the sides of its parallelogram.
-
-    **Arguments:**
-
-    - `slopes`: of the coordinates by the pixel's x and y.
-
-    **Returns:**
-
-    The mean square of both sides: smooth, and the area where they are equal and at right angles.
-    """
-    return jnp.sum(slopes**2) / 2
+def footprint_area(derivatives: Float[Array, "n 2"]) -> Scalar:
+    """Returns the mean square of the footprint's sides: smooth, and the area of a square."""
+    return jnp.sum(derivatives**2) / 2

@@ -9,21 +9,20 @@ from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
 
 
-# A pixel whose sides are less unequal than this is taken as one whose sides are, because the mean
-# divides by the shorter one.
+# The least ratio of the shorter to the longer side of a pixel: the mean divides by the shorter one.
 _NARROWEST = 1e-3
 
 
 class Gradient(AbstractShader):
     """A ramp from one colour to another, averaged over the pixel in closed form.
 
-    Before `start` and beyond `end` the colours stay. The mean is exact for every footprint.
+    Before `start` and beyond `end` the colours are constant. The mean is exact for every footprint.
 
     **Arguments:**
 
-    - `start`, `end`: places, in the coordinates, where the ramp begins and ends.
-    - `color_a`, `color_b`: at `start`, and at `end`.
-    - `coordinates`: `OnSurface()`, where places have two numbers, or `InSpace()`, with three.
+    - `start`, `end`: the positions, in the coordinates, at which the ramp begins and ends.
+    - `color_a`, `color_b`: the colours at `start` and at `end`.
+    - `coordinates`: `OnSurface()`, with positions of two numbers, or `InSpace()`, with three.
     """
 
     start: Float[Array, " n"] = eqx.field(converter=as_float_leaf, default=(0.0, 0.0))
@@ -37,34 +36,32 @@ class Gradient(AbstractShader):
         wanted = self.coordinates.dimensions
         if self.start.shape != (wanted,):
             raise ValueError(
-                f"`Gradient.start` must have the {wanted} numbers of "
+                f"`Gradient.start` must have {wanted} numbers, like the coordinates "
                 f"{type(self.coordinates).__name__}; got {self.start.shape[0]}."
             )
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
-        place, slopes = self.coordinates(hit)
+        position, derivatives = self.coordinates(hit)
+        # x = (p - start) . w / |w|^2 with w = end - start; a ramp of no length is `color_a`.
         way = self.end - self.start
-        # Per unit of the ramp; a ramp of no length at all is `color_a` everywhere.
         along = safe_divide(way, jnp.broadcast_to(dot(way, way), way.shape))
-        slope = jax.vmap(dot, (None, 1))(along, slopes)
-        share = _filtered_ramp(dot(along, place - self.start), slope)
+        x, gradient = (
+            dot(along, position - self.start),
+            jax.vmap(dot, (None, 1))(along, derivatives),
+        )
+        # The mean of clip(x, 0, 1) over the pixel is that of max(x, 0) - max(x - 1, 0).
+        share = _mean_positive_part(x, gradient) - _mean_positive_part(x - 1, gradient)
         return self.color_a + share * (self.color_b - self.color_a)
 
 
-def _filtered_ramp(x: Scalar, slope: Float[Array, "2"]) -> Scalar:
-    """The mean over a pixel of `clip(x, 0, 1)` for an `x` that is linear there."""
-    return _mean_positive_part(x, slope) - _mean_positive_part(x - 1, slope)
-
-
-def _mean_positive_part(x: Scalar, slope: Float[Array, "2"]) -> Scalar:
-    """The mean over a pixel of `max(x, 0)`.
-
-    The kernel is a trapezoid and even, so that the mean is `max(x, 0)` and something that depends
-    on the distance from zero alone: the trapezoid's second integral, all terms of which are
-    positive.
-    """
-    a, b = jnp.abs(slope[0]), jnp.abs(slope[1])
+def _mean_positive_part(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
+    """Returns the mean over a pixel of `max(x, 0)` for an `x` that is linear there."""
+    # The values of x over the pixel have a trapezoid as density, with foot a + b and top a - b for
+    # a >= b, the sizes of the derivatives. It is even, so that the mean is max(x, 0) plus its
+    # second integral at the distance from zero. With r = max((a + b) / 2 - |x|, 0), c = min(r, b):
+    # mean = max(x, 0) + (c^3 / (6 b) + r (r - c) / 2) / a.
+    a, b = jnp.abs(gradient[0]), jnp.abs(gradient[1])
     wide = jnp.maximum(jnp.maximum(a, b), jnp.finfo(x.dtype).tiny ** 0.25)
     narrow = jnp.maximum(jnp.minimum(a, b), _NARROWEST * wide)
     rest = jnp.maximum((wide + narrow) / 2 - jnp.abs(x), 0)

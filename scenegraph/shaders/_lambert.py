@@ -12,9 +12,7 @@ from ._convert import as_shader
 
 
 class Lambert(AbstractShader):
-    """A surface that scatters light evenly.
-
-    Albedo over pi, times irradiance, times the cosine of the angle of incidence.
+    """A diffuse surface: albedo / pi, times irradiance, times the cosine of incidence.
 
     **Arguments:**
 
@@ -26,34 +24,35 @@ class Lambert(AbstractShader):
     needs_light: ClassVar[bool] = True
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
+        # albedo / pi * sum of E_l max(n . l, 0); even radiance L from all sides integrates to pi L.
         return self.albedo(hit, view, lights) * (incident(hit, lights) / jnp.pi + lights.ambient)
 
 
 def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:
-    """Of the angles between the surface's normal and the lights; 0 for lights behind it.
+    """Computes the cosines of incidence, `max(n . l, 0)`.
 
     **Arguments:**
 
-    - `hit`: on the surface.
-    - `lights`: that shine on it.
+    - `hit`: the hit on the surface.
+    - `lights`: the light that arrives there.
 
     **Returns:**
 
-    One number a light.
+    One cosine per light; 0 for lights behind the surface.
     """
     return jnp.maximum(jax.vmap(dot, (0, None))(lights.direction, hit.normal), 0)
 
 
 def incident(hit: Hit, lights: Irradiance) -> Color:
-    """The power per area that the surface receives.
+    """Computes the power per area that the surface receives.
 
     **Arguments:**
 
-    - `hit`: on the surface.
-    - `lights`: that shine on it.
+    - `hit`: the hit on the surface.
+    - `lights`: the light that arrives there.
 
     **Returns:**
 
-    Irradiance, ambient light not included.
+    Irradiance in red, green and blue, without ambient light.
     """
     return jnp.sum(cosines(hit, lights)[:, None] * lights.irradiance, axis=0)

@@ -19,27 +19,27 @@ from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, footprint_area, InSpace
 
 
-# The lattices of the octaves are moved against each other, or all of them would be zero together.
+# The lattices of the octaves are shifted against each other, or all would be zero at one point.
 _SHIFT = 0.618034
-# Gradient noise hardly ever comes near its bounds: it is made stronger, and bent back within them.
+# Gradient noise rarely comes near its bounds: it is amplified, and bent back within them.
 _CONTRAST = 2.0
 # An odd number with bits all over, so that consecutive seeds differ in many of them.
 _STRIDE = np.uint32(0x9E3779B9)
 
 
 class Noise(AbstractShader):
-    """Clouds of two colours: gradient noise of several sizes.
+    """Clouds of two colours: gradient noise in several octaves.
 
-    Each octave has half the size and half the strength of the one before. An octave fades as
+    Each octave has half the cell size and half the amplitude of the one before. An octave fades as
     the pixel grows to the size of its cells, as the mean over the pixel would, and is gone at twice
-    that size, so that the pattern does not flicker far away.
+    that size, so that the pattern does not flicker in the distance.
 
     **Arguments:**
 
     - `scale`: the side of the largest cells, in units of the coordinates.
-    - `color_a`, `color_b`: mixed half and half on average, and never beyond either.
-    - `octaves`: how many sizes; static.
-    - `seed`: which noise; static.
+    - `color_a`, `color_b`: two colours, mixed half and half on average.
+    - `octaves`: number of octaves; static.
+    - `seed`: the seed of the pattern; static.
     - `coordinates`: `InSpace()`, or `OnSurface()`.
 
     **Source:** Perlin 2002, "Improving Noise", with hashed gradients of length one.
@@ -60,38 +60,43 @@ class Noise(AbstractShader):
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
-        place, slopes = self.coordinates(hit)
+        position, derivatives = self.coordinates(hit)
         number = jnp.arange(self.octaves)
-        finer = (2.0**number).astype(place.dtype)
+        finer = (2.0**number).astype(position.dtype)
 
         def octave(number: Int[Array, ""], finer: Scalar) -> Scalar:
             seed = _mix(_STRIDE * number.astype(jnp.uint32) + np.uint32(self.seed % 2**32))
-            wave = _perlin(finer * place / self.scale + _SHIFT * (number + 1), seed)
-            return wave * _fading(finer * slopes / self.scale)
+            wave = _perlin(finer * position / self.scale + _SHIFT * (number + 1), seed)
+            # Per octave: 1 - area / 2 for small footprints, like the mean of a wave with 0.55
+            # periods to a cell; and zero from an area of 4 cells on, smoothly.
+            area = footprint_area(finer * derivatives / self.scale)
+            return wave * jnp.maximum(1 - area / 4, 0) ** 2
 
         waves = jax.vmap(octave)(number, finer)
+        # The sum of waves / 2^i, by the root of the sum of their squared amplitudes.
         total = jnp.sum(waves / finer) / safe_norm(1 / finer)
         share = 0.5 + 0.5 * jnp.tanh(_CONTRAST * total)
         return self.color_b + share * (self.color_a - self.color_b)
 
 
 def _perlin(x: Float[Array, " n"], seed: Int[Array, ""]) -> Scalar:
-    """Between -1 and 1, and 0 at whole numbers: slopes at the corners of a cell, interpolated."""
+    """Returns gradient noise between -1 and 1, which is 0 at integer positions."""
     corners = np.array(list(itertools.product((0, 1), repeat=x.shape[0])))
     low = jnp.floor(x)
     rest = x - low
-    rising = _quintic(rest)
+    # The quintic 6 x^5 - 15 x^4 + 10 x^3 has zero first and second derivatives at 0 and at 1.
+    rising = rest**3 * (rest * (6 * rest - 15) + 10)
     weights = jnp.prod(jnp.where(corners == 1, rising, 1 - rising), axis=1)
     gradients = jax.vmap(lambda corner: _gradient(corner, seed, x.dtype))(
         low.astype(jnp.int32) + corners.astype(np.int32)
     )
-    # No corner is further than half the diagonal from the places where it counts most.
+    # No corner is further than half the diagonal from the positions where it counts most.
     largest = x.shape[0] ** 0.5 / 2
     return dot(weights, dot(gradients, rest - corners)) / largest
 
 
 def _gradient(corner: Int[Array, " n"], seed: Int[Array, ""], dtype) -> Float[Array, " n"]:
-    """A direction for a corner of the lattice, the same for every ray."""
+    """Hashes a corner of the lattice to a unit vector."""
     bits = seed
     for number in corner:
         bits = _mix(bits ^ number.astype(jnp.uint32))
@@ -100,20 +105,7 @@ def _gradient(corner: Int[Array, " n"], seed: Int[Array, ""], dtype) -> Float[Ar
 
 
 def _mix(bits: Int[Array, "*n"]) -> Int[Array, "*n"]:
-    """A hash of 32 bits (Wellons 2018, "Prospecting for Hash Functions")."""
+    """Hashes 32 bits (Wellons 2018, "Prospecting for Hash Functions")."""
     bits = (bits ^ (bits >> 16)) * np.uint32(0x7FEB352D)
     bits = (bits ^ (bits >> 15)) * np.uint32(0x846CA68B)
     return bits ^ (bits >> 16)
-
-
-def _fading(slopes: Float[Array, "n 2"]) -> Scalar:
-    """How much a pixel keeps of noise with cells of size one.
-
-    It begins like the mean of a wave of 0.55 to a cell, as `1 - area / 2`, and ends smoothly.
-    """
-    return jnp.maximum(1 - footprint_area(slopes) / 4, 0) ** 2
-
-
-def _quintic(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """From 0 to 1, with first and second derivatives zero at both."""
-    return x**3 * (x * (6 * x - 15) + 10)

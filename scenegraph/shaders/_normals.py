@@ -4,7 +4,7 @@ from ._base import AbstractShader
 
 
 class Normals(AbstractShader):
-    """The surface's normal as a colour, to look at shapes: `(normal + 1) / 2`, without light."""
+    """The surface's normal as a colour, `(normal + 1) / 2`, independent of light."""
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights

@@ -16,9 +16,9 @@ class Stripes(AbstractShader):
     **Arguments:**
 
     - `scale`: the width of a stripe, in units of the coordinates.
-    - `color_a`, `color_b`: of the stripe that begins at zero, and of its neighbours.
-    - `angle`: from the first coordinate towards the second, of the direction in which the colours
-      alternate; radians.
+    - `color_a`, `color_b`: the colours of the stripe that begins at zero, and of its neighbours.
+    - `angle`: the direction in which the colours alternate, in radians from the first coordinate
+      towards the second.
     - `coordinates`: `OnSurface()`, or `InSpace()`, where the stripes are slabs.
     """
 
@@ -34,10 +34,11 @@ class Stripes(AbstractShader):
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
-        place, slopes = self.coordinates(hit)
-        wave = filtered_square_wave(self._across(place), self._across(slopes))
+        position, derivatives = self.coordinates(hit)
+        # docs/surfaces.md, "Filtered patterns": the mean of a square wave in a linear argument.
+        wave = filtered_square_wave(self._across(position), self._across(derivatives))
         return (self.color_a + self.color_b) / 2 + wave * (self.color_a - self.color_b) / 2
 
     def _across(self, x: Float[Array, "n *rest"]) -> Float[Array, "*rest"]:
-        """How many stripes to the side."""
+        """Measures across the stripes, in units of their width."""
         return (jnp.cos(self.angle) * x[0] + jnp.sin(self.angle) * x[1]) / self.scale

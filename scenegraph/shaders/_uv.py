@@ -7,16 +7,16 @@ from ._coordinates import AbstractCoordinates, OnSurface
 
 
 class UV(AbstractShader):
-    """The fractional parts of the coordinates as red, green and blue, to look at them.
+    """The fractional parts of the coordinates as red, green and blue, for debugging.
 
     **Arguments:**
 
-    - `coordinates`: `OnSurface()`, without blue, or `InSpace()`.
+    - `coordinates`: `OnSurface()`, which leaves blue at zero, or `InSpace()`.
     """
 
     coordinates: AbstractCoordinates = OnSurface()
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
-        place, _ = self.coordinates(hit)
-        return jnp.zeros(3, place.dtype).at[: place.shape[0]].set(place - jnp.floor(place))
+        x, _ = self.coordinates(hit)
+        return jnp.zeros(3, x.dtype).at[: x.shape[0]].set(x - jnp.floor(x))

@@ -1,11 +1,11 @@
-"""Shapes: surfaces that answer for a cone with a place and a coverage."""
+"""Shapes: surfaces that compute their intersections with a cone, and the pixel's coverage."""
 
 from ._base import (
     AbstractShape as AbstractShape,
+    AbstractSmoothShape as AbstractSmoothShape,
     Crossing as Crossing,
-    first_ahead as first_ahead,
-    join_pieces as join_pieces,
-    smooth_piece as smooth_piece,
+    join_parts as join_parts,
+    smooth_part as smooth_part,
     within_reach as within_reach,
 )
 from ._box import Box as Box
@@ -20,4 +20,3 @@ from ._sphere import Sphere as Sphere
 
 # Internal: for other packages of the library, and for none of its users.
 from ._angles import azimuth, elevation
-from ._base import choose, round_crossings

@@ -6,23 +6,40 @@ import jax.numpy as jnp
 from equinox import AbstractClassVar
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import AbstractModule, filtered_sqrt, safe_divide, slab_coverage
-from ..rays import Hit, push, Ray
+from ..numerics import AbstractModule, dot, filtered_sqrt, safe_divide, slab_coverage
+from ..rays import batched_jvp, Hit, Ray
+
+
+class Crossing(AbstractModule):
+    """The ray parameter at which a ray crosses a smooth surface, and its derivatives.
+
+    **Arguments:**
+
+    - `t`: the ray parameter.
+    - `gradient`: derivatives of `t` by the pixel's x and y.
+    """
+
+    t: Float[Array, "*rays"]
+    gradient: Float[Array, "*rays 2"]
 
 
 class AbstractShape(AbstractModule):
-    """A surface in its own frame. It answers for a cone: where it is, and how much it covers.
+    """A surface in its own frame, which is intersected with one cone at a time.
 
-    A shape consists of one or more smooth pieces, such as the three faces of a box that the eye can
-    see. Inside the outline the pieces cover the pixel together, without overlap.
+    A shape consists of smooth parts, such as the three faces of a box that the eye can see. Inside
+    the outline the parts cover the pixel together, without overlap. A shape of one part is easier
+    to write as an `AbstractSmoothShape`.
+
+    A subclass declares two class attributes: `is_convex`, true if the surface cannot cast a shadow
+    on itself, and `has_uv`, true if `uv` are surface coordinates that patterns can use.
     """
 
     is_convex: AbstractClassVar[bool]
     has_uv: AbstractClassVar[bool]
 
     @abc.abstractmethod
-    def pieces(self, ray: Ray) -> Hit:
-        """Where a ray meets every smooth piece.
+    def parts(self, ray: Ray) -> Hit:
+        """Intersects a ray with every smooth part; see `smooth_part` and `join_parts`.
 
         **Arguments:**
 
@@ -30,25 +47,26 @@ class AbstractShape(AbstractModule):
 
         **Returns:**
 
-        A hit with a leading axis over pieces. One that the pixel does not touch has no coverage,
-        and finite numbers; one that it only touches is seen at the nearest point of its outline.
+        A hit with a leading axis over parts. A part outside the pixel has coverage 0 and finite
+        numbers; one that overlaps the pixel but not its middle is hit at the nearest point of its
+        outline.
         """
 
     @abc.abstractmethod
     def coverage(self, ray: Ray) -> Scalar:
-        """The part of a cone that the shape stops between the ray's `near` and `far`.
+        """Computes the part of a cone that the shape blocks between the ray's `near` and `far`.
 
         **Arguments:**
 
-        - `ray`: one ray, in the shape's frame: towards a pixel, or towards a light.
+        - `ray`: one ray in the shape's frame: a camera ray or a shadow ray.
 
         **Returns:**
 
-        Between 0 and 1.
+        A scalar between 0 and 1.
         """
 
     def intersect(self, ray: Ray) -> Hit:
-        """Where a ray meets the shape.
+        """Intersects a ray with the shape as a whole.
 
         **Arguments:**
 
@@ -56,162 +74,207 @@ class AbstractShape(AbstractModule):
 
         **Returns:**
 
-        The hit on the piece that covers most of the pixel, with the coverage of all of them.
+        The hit on the part that covers most of the pixel, with the coverage of all of them.
         """
-        pieces = self.pieces(ray)
-        most = jnp.argmax(pieces.coverage)
-        total = jnp.minimum(jnp.sum(pieces.coverage), 1)
-        hit = jax.tree.map(lambda x: x[most], pieces)
-        return Hit(
-            hit.t,
-            hit.point,
-            hit.normal,
-            hit.uv,
-            hit.duv,
-            total,
-            d_point=hit.d_point,
-            place=hit.place,
-            d_place=hit.d_place,
-        )
+        parts = self.parts(ray)
+        most = jnp.argmax(parts.coverage)
+        total = jnp.minimum(jnp.sum(parts.coverage), 1)
+        hit = jax.tree.map(lambda x: x[most], parts)
+        rest = {"d_point": hit.d_point, "place": hit.place, "d_place": hit.d_place}
+        return Hit(hit.t, hit.point, hit.normal, hit.uv, hit.duv, total, **rest)
 
 
-class Crossing(AbstractModule):
-    """Where a ray crosses a smooth surface, and how that changes from pixel to pixel.
+class AbstractSmoothShape(AbstractShape):
+    """A shape of one smooth part, given by three methods: `cross`, `normal_at` and `uv_at`.
 
-    **Arguments:**
+    Derivatives by the pixel come from `pixel_jvp`, and coverage from `scenegraph.numerics`:
+    `half_plane_coverage`, `slab_coverage`, `polygon_coverage` and `disk_coverage`.
 
-    - `t`: along the ray.
-    - `slope`: its derivatives by the pixel's x and y.
+    Example: a ring in the plane z = 0.
+
+    ```python
+    class Ring(sg.shapes.AbstractSmoothShape):
+        inner: jax.Array = eqx.field(converter=jnp.asarray)
+        outer: jax.Array = eqx.field(converter=jnp.asarray)
+        is_convex: ClassVar[bool] = True
+        has_uv: ClassVar[bool] = True
+
+        def cross(self, ray):
+            def meet(origin, direction):
+                t = sg.numerics.safe_divide(-origin[2], direction[2])
+                return t, (origin + t * direction)[:2]
+
+            (t, offset), (dt, d_offset) = sg.rays.pixel_jvp(meet, ray)
+            disk = lambda radius: sg.numerics.disk_coverage(offset, d_offset, radius)
+            crossing = sg.shapes.Crossing(t, dt)
+            covered = disk(self.outer) - disk(self.inner)
+            return crossing, covered * sg.shapes.within_reach(ray, crossing)
+
+        def normal_at(self, point):
+            return jnp.array([0.0, 0.0, 1.0])
+
+        def uv_at(self, point):
+            return point[:2]
+
+
+    ring = sg.Surface(Ring(0.5, 1.0), [0.8, 0.2, 0.1])
+    ```
     """
 
-    t: Float[Array, "*rays"]
-    slope: Float[Array, "*rays 2"]
+    @abc.abstractmethod
+    def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
+        """Intersects a ray with the surface.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the shape's frame.
+
+        **Returns:**
+
+        `(crossing, coverage)`: the crossing, for a ray that misses the one at the nearest point of
+        the outline; and the part of the pixel that the surface covers between the ray's `near` and
+        `far`, from 0 to 1. All numbers and derivatives are finite for every ray.
+        """
+
+    @abc.abstractmethod
+    def normal_at(self, point: Vector) -> Vector:
+        """Computes the surface's normal.
+
+        **Arguments:**
+
+        - `point`: a point of the surface, in the shape's frame.
+
+        **Returns:**
+
+        A unit vector, to either side.
+        """
+
+    @abc.abstractmethod
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
+        """Computes the surface coordinates of a point.
+
+        **Arguments:**
+
+        - `point`: a point of the surface, in the shape's frame.
+
+        **Returns:**
+
+        Two coordinates, differentiable by the point; any numbers if `has_uv` is false.
+        """
+
+    def coverage(self, ray: Ray) -> Scalar:
+        return self.cross(ray)[1]
+
+    def parts(self, ray: Ray) -> Hit:
+        crossing, covered = self.cross(ray)
+        return join_parts(smooth_part(ray, crossing, self.normal_at, self.uv_at, covered))
 
 
-def choose(condition: Bool[Array, ""], one: Crossing, other: Crossing) -> Crossing:
-    """One of two crossings.
-
-    **Arguments:**
-
-    - `condition`: whether it is the first.
-    - `one`, `other`: the crossings.
-
-    **Returns:**
-
-    The one chosen.
-    """
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
-
-
-def smooth_piece(
+def smooth_part(
     ray: Ray,
     crossing: Crossing,
     normal: Callable[[Vector], Vector],
     uv: Callable[[Vector], Float[Array, "2"]],
     coverage: Scalar,
 ) -> Hit:
-    """The hit on one smooth piece, with its footprint.
+    """Makes the hit on one smooth part, with its footprint.
 
     **Arguments:**
 
     - `ray`: one ray.
-    - `crossing`: of the ray and the piece.
-    - `normal`, `uv`: at a point of the piece.
-    - `coverage`: of the pixel by the piece.
+    - `crossing`: the crossing of the ray and the part.
+    - `normal`, `uv`: functions of a point that return the unit normal and the coordinates there.
+    - `coverage`: the part of the pixel that is covered, between 0 and 1.
 
     **Returns:**
 
     One hit.
     """
     t, point = crossing.t, ray.at(crossing.t)
-    d_point = ray.d_origin + t * ray.d_direction + crossing.slope[:, None] * ray.direction
-    place, duv = push(uv, (point,), (d_point.T,))
-    return Hit(t, point, normal(point), place, duv.T, coverage, d_point=d_point)
+    # p = o + t d, differentiated by the pixel: dp = do + t dd + dt d.
+    d_point = ray.d_origin + t * ray.d_direction + crossing.gradient[:, None] * ray.direction
+    coordinates, duv = batched_jvp(uv, (point,), (d_point.T,))
+    return Hit(t, point, normal(point), coordinates, duv.T, coverage, d_point=d_point)
 
 
-def join_pieces(*hits: Hit) -> Hit:
-    """Several hits as one with a leading axis.
+def join_parts(*hits: Hit) -> Hit:
+    """Stacks the hits on several parts.
 
     **Arguments:**
 
-    - `hits`: of one ray.
+    - `hits`: hits of one ray.
 
     **Returns:**
 
-    The pieces.
+    One hit with a leading axis over parts.
     """
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *hits)
 
 
 def within_reach(ray: Ray, crossing: Crossing) -> Scalar:
-    """The part of a pixel in which a surface lies between the ray's `near` and `far`.
+    """Computes the part of a pixel in which a surface lies between the ray's `near` and `far`.
 
-    It is worked out in `1 / t`, which is linear over the picture of a plane, and passes through
-    zero where the surface goes out of sight at the horizon.
+    It is computed in `1 / t`, which is linear over the picture of a plane, and passes through zero
+    where the surface goes out of sight at the horizon.
 
     **Arguments:**
 
     - `ray`: one ray.
-    - `crossing`: of the ray and the surface.
+    - `crossing`: the crossing of the ray and the surface.
 
     **Returns:**
 
-    Between 0 and 1.
+    A scalar between 0 and 1.
     """
     one = jnp.ones_like(ray.near)
+    # Two edges: 1/near - 1/t >= 0 and 1/t - 1/far >= 0, with d(1/t) = -dt / t^2.
     inverse = safe_divide(one, crossing.t)
-    slope = -(inverse**2) * crossing.slope
+    gradient = -(inverse**2) * crossing.gradient
     nearest = safe_divide(one, jnp.maximum(ray.near, 1e-12))
     margins = jnp.stack([nearest - inverse, inverse - safe_divide(one, ray.far)])
-    return slab_coverage(margins, jnp.stack([-slope, slope]))
+    return slab_coverage(margins, jnp.stack([-gradient, gradient]))
+
+
+# --- Internal: what round shapes share
+
+
+def choose(condition: Bool[Array, ""], one: Crossing, other: Crossing) -> Crossing:
+    """Returns the first crossing where the condition holds, else the second."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+
+
+def chord(
+    start: Float[Array, " n"], direction: Float[Array, " n"], radius: Scalar
+) -> tuple[Scalar, Float[Array, " n"], Scalar]:
+    """Intersects a line and a ball about the origin: middle of the chord (in `t`), offset of the
+    line from the origin there, and the square of half the chord (in `t`; negative for a miss)."""
+    # t_m = -(o . d) / |d|^2,  offset = o + t_m d,  half^2 = (r^2 - |offset|^2) / |d|^2
+    length = dot(direction, direction)
+    middle = -safe_divide(dot(start, direction), length)
+    offset = start + middle * direction
+    return middle, offset, safe_divide(radius**2 - dot(offset, offset), length)
 
 
 def round_crossings(
-    middle: Crossing, square: Scalar, square_slope: Float[Array, "2"]
+    middle: Crossing, square: Scalar, gradient: Float[Array, "2"]
 ) -> tuple[Crossing, Crossing]:
-    """Where a ray enters and leaves something round.
+    """Returns the crossings at both ends of a chord, from its middle and its squared half length.
 
-    **Arguments:**
-
-    - `middle`: of the chord.
-    - `square`, `square_slope`: of half the chord's length; negative where the ray misses.
-
-    **Returns:**
-
-    `(enter, leave)`, as means over the part of the pixel that does not miss, which keeps their
-    derivatives finite at the outline.
+    They are means over the part of the pixel that does not miss, which keeps their derivatives
+    finite at the outline.
     """
-    half, slope = filtered_sqrt(square, square_slope)
-    enter = Crossing(middle.t - half, middle.slope - slope)
-    return enter, Crossing(middle.t + half, middle.slope + slope)
+    # docs/surfaces.md, "Coverage": t = t_m -+ mean of sqrt(half^2) over the pixel.
+    half, d_half = filtered_sqrt(square, gradient)
+    enter = Crossing(middle.t - half, middle.gradient - d_half)
+    return enter, Crossing(middle.t + half, middle.gradient + d_half)
 
 
 def first_ahead(ray: Ray, enter: Crossing, leave: Crossing) -> Crossing:
-    """Of two crossings the first that is not too near.
-
-    **Arguments:**
-
-    - `ray`: one ray.
-    - `enter`, `leave`: in order.
-
-    **Returns:**
-
-    `enter`, or `leave` where the ray begins between both.
-    """
+    """Returns the first of two crossings beyond `near`: `leave` for a ray that starts inside."""
     return choose(enter.t > ray.near, enter, leave)
 
 
 def away_from_zero(x: Float[Array, "*n"], least: Scalar | float) -> Float[Array, "*n"]:
-    """A number whose size is at least `least`, with the derivative of the number itself.
-
-    **Arguments:**
-
-    - `x`: numbers of any shape.
-    - `least`: positive.
-
-    **Returns:**
-
-    `x`, or plus or minus `least`.
-    """
+    """Moves numbers to a size of at least `least`; the derivative stays that of the identity."""
     nudged = jnp.where(jnp.abs(x) < least, jnp.where(x < 0, -least, least), x)
     return x + jax.lax.stop_gradient(nudged - x)

@@ -6,15 +6,15 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
 from ..numerics import as_float_leaf, polygon_coverage, require_finite, require_order, safe_divide
-from ..rays import by_pixel, Hit, Ray, Span
-from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
+from ..rays import Hit, pixel_jvp, Ray, Span
+from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part, within_reach
 
 
 _LEAST = 1e-9
 
 
 class Box(AbstractShape):
-    """An axis-aligned box: a surface, or what bounds a volume.
+    """An axis-aligned box: a surface, or the bounds of a volume.
 
     On every face, `uv` is the other two coordinates, in their order.
 
@@ -34,7 +34,7 @@ class Box(AbstractShape):
         require_order(self, "lower", "upper")
 
     def span(self, ray: Ray) -> Span:
-        """The part of a ray inside the box, cut with the ray's own `near` and `far`.
+        """Clips a ray to the box, within the ray's own `near` and `far`.
 
         **Arguments:**
 
@@ -42,18 +42,16 @@ class Box(AbstractShape):
 
         **Returns:**
 
-        The span; one that is empty and lies at the ray's `near` if the ray misses.
+        The span; an empty one at the ray's `near` if the ray misses.
         """
+        # The slab test: on each axis the line lies between the planes for t in [enters, leaves].
         parallel = ray.direction == 0
         first = safe_divide(self.lower - ray.origin, ray.direction)
         second = safe_divide(self.upper - ray.origin, ray.direction)
         inside = (ray.origin > self.lower) & (ray.origin < self.upper)
-        enters = jnp.where(
-            parallel, jnp.where(inside, -jnp.inf, jnp.inf), jnp.minimum(first, second)
-        )
-        leaves = jnp.where(
-            parallel, jnp.where(inside, jnp.inf, -jnp.inf), jnp.maximum(first, second)
-        )
+        always = jnp.where(inside, -jnp.inf, jnp.inf)
+        enters = jnp.where(parallel, always, jnp.minimum(first, second))
+        leaves = jnp.where(parallel, -always, jnp.maximum(first, second))
         near = jnp.maximum(jnp.max(enters), ray.near)
         far = jnp.minimum(jnp.min(leaves), ray.far)
         hit = far > near
@@ -62,10 +60,10 @@ class Box(AbstractShape):
     def coverage(self, ray: Ray) -> Scalar:
         return jnp.minimum(jnp.sum(self._cross(ray)[1]), 1)
 
-    def pieces(self, ray: Ray) -> Hit:
-        """The three faces turned to the eye; from inside, the three turned away."""
+    def parts(self, ray: Ray) -> Hit:
+        # The three faces turned to the eye; from inside, the three turned away.
         faces, covered = self._cross(ray)
-        return join_pieces(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
+        return join_parts(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
         middle = (self.lower[axis] + self.upper[axis]) / 2
@@ -78,57 +76,46 @@ class Box(AbstractShape):
         def uv(point: Vector) -> Float[Array, "2"]:
             return jnp.stack([point[other] for other in others])
 
-        crossing = Crossing(faces.t[axis], faces.slope[axis])
-        return smooth_piece(ray, crossing, normal, uv, coverage)
+        crossing = Crossing(faces.t[axis], faces.gradient[axis])
+        return smooth_part(ray, crossing, normal, uv, coverage)
 
     def _cross(self, ray: Ray) -> tuple[Crossing, Vector]:
-        """Where the planes of the faces that can be seen are passed, and how much of the pixel each
-        face covers. It has four edges: to the other two, and to those turned the other way."""
-        inside = self._holds_start(ray)
+        """Crosses the planes of the three visible faces; returns each face's coverage as well."""
+        speed, near, _ = self._slabs(ray.origin, ray.direction)
+        inside = jnp.max(near / speed) <= ray.near
 
-        def look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
-            speed, near, far = self._ways(origin, direction)
-            edges = *_order(speed, jnp.where(inside, -far, near)), *_outline(speed, near, far)
-            return jnp.where(inside, far, near) / speed, jnp.stack(edges, axis=1)
+        def meet(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
+            speed, near, far = self._slabs(origin, direction)
+            return jnp.where(inside, far, near) / speed, _margins(speed, near, far, inside)
 
-        (t, margins), (slope, slopes) = by_pixel(look, ray)
-        faces = Crossing(t, slope)
-        return faces, jax.vmap(polygon_coverage)(margins, slopes) * self._reach(ray, faces)
+        (t, margins), (gradient, d_margins) = pixel_jvp(meet, ray)
+        seen = jnp.where(inside, jnp.argmin(t), jnp.argmax(t))
+        reach = within_reach(ray, Crossing(t[seen], gradient[seen]))
+        return Crossing(t, gradient), jax.vmap(polygon_coverage)(margins, d_margins) * reach
 
-    def _reach(self, ray: Ray, faces: Crossing) -> Scalar:
-        inside = self._holds_start(ray)
-        seen = jnp.where(inside, jnp.argmin(faces.t), jnp.argmax(faces.t))
-        return within_reach(ray, Crossing(faces.t[seen], faces.slope[seen]))
-
-    def _ways(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:
-        """Along each axis: a line's speed, and how far it is to the face turned to it and to the
-        other, both in the line's own sense."""
+    def _slabs(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:
+        """Returns a line's speed along each axis, and its ways to the nearer and the other face."""
         speed = away_from_zero(direction, _LEAST)
         sense = jnp.sign(speed)
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
         return jnp.abs(speed), jnp.minimum(below, above), jnp.maximum(below, above)
 
-    def _holds_start(self, ray: Ray) -> Bool[Array, ""]:
-        speed, near, _ = self._ways(ray.origin, ray.direction)
-        return jnp.max(near / speed) <= ray.near
 
+def _margins(
+    speed: Vector, near: Vector, far: Vector, inside: Bool[Array, ""]
+) -> Float[Array, "3 4"]:
+    """Returns for every face the margins of its four edges, positive inside."""
+    # A line enters slab i at n_i / v_i and leaves it at f_i / v_i. It hits face i if, for both
+    # other axes j, it enters slab i after slab j (from inside: leaves it before slab j),
+    #     n_i v_j - n_j v_i > 0    (from inside: f_j v_i - f_i v_j > 0),
+    # and before it leaves slab j,
+    #     f_j v_i - n_i v_j > 0.
+    # Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera.
+    way = jnp.where(inside, -far, near)
 
-def _outline(speed: Vector, near: Vector, far: Vector) -> tuple[Vector, Vector]:
-    """For every axis: how long after a line enters it does it leave the others.
+    def against(turn: int) -> tuple[Vector, Vector]:
+        v, other, f = (jnp.roll(x, turn) for x in (speed, way, far))
+        return way * v - other * speed, f * speed - near * v
 
-    Multiplied by the speeds, which makes it linear over the picture of a pinhole camera.
-    """
-
-    def against(turn: int) -> Vector:
-        return jnp.roll(far, turn) * speed - near * jnp.roll(speed, turn)
-
-    return against(-1), against(-2)
-
-
-def _order(speed: Vector, way: Vector) -> tuple[Vector, Vector]:
-    """For every axis: how much later than on both others a way is gone, times the speeds."""
-
-    def against(turn: int) -> Vector:
-        return way * jnp.roll(speed, turn) - jnp.roll(way, turn) * speed
-
-    return against(-1), against(-2)
+    (first, outline), (second, other_outline) = against(-1), against(-2)
+    return jnp.stack([first, second, outline, other_outline], axis=1)

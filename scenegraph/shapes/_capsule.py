@@ -14,29 +14,28 @@ from ..numerics import (
     safe_normalise,
     tangents,
 )
-from ..rays import by_pixel, Hit, Ray
+from ..rays import pixel_jvp, Ray
 from ._angles import azimuth
 from ._base import (
-    AbstractShape,
+    AbstractSmoothShape,
     choose,
+    chord,
     Crossing,
     first_ahead,
-    join_pieces,
     round_crossings,
-    smooth_piece,
     within_reach,
 )
 
 
-class Capsule(AbstractShape):
+class Capsule(AbstractSmoothShape):
     """All points within a distance of a line segment: a rod with round ends.
 
     `uv` is the angle about the segment, in radians, and the distance along it.
 
     **Arguments:**
 
-    - `start`, `end`: of the segment; they may coincide.
-    - `radius`: positive.
+    - `start`, `end`: the ends of the segment; they may coincide.
+    - `radius`: the radius; positive.
     """
 
     start: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, -0.5))
@@ -50,44 +49,37 @@ class Capsule(AbstractShape):
         require_positive(self, "radius")
         require_finite(self, "start", "end")
 
-    def coverage(self, ray: Ray) -> Scalar:
-        return self._cross(ray)[1]
-
-    def pieces(self, ray: Ray) -> Hit:
-        crossing, covered = self._cross(ray)
-        return join_pieces(smooth_piece(ray, crossing, self._normal, self._uv, covered))
-
-    def _cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        chords = [self._chord(ray, center, False) for center in (self.start, self.end)]
+    def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
+        balls = [self._chord(ray, center, False) for center in (self.start, self.end)]
         body = self._chord(ray, self.start, True)
-        enter, leave = (self._seen(ray, body[i], chords[0][i], chords[1][i]) for i in (0, 1))
+        enter, leave = (self._visible(ray, body[i], balls[0][i], balls[1][i]) for i in (0, 1))
         crossing = first_ahead(ray, enter, leave)
-        covered = disk_coverage(*by_pixel(self._least_offset, ray), self.radius)
+        covered = disk_coverage(*pixel_jvp(self._least_offset, ray), self.radius)
         return crossing, covered * within_reach(ray, crossing)
 
-    def _seen(self, ray: Ray, body: Crossing, first: Crossing, last: Crossing) -> Crossing:
-        """The side, or the ball at the end beyond which the endless cylinder is met."""
+    def _visible(self, ray: Ray, body: Crossing, first: Crossing, last: Crossing) -> Crossing:
+        """Returns the crossing of the side, or of the ball at the end beyond which it lies."""
         share = self._share(ray.at(body.t))
         ball = choose(share < 0.5, first, last)
         return choose((share >= 0) & (share <= 1), body, ball)
 
     def _chord(self, ray: Ray, center: Vector, across: bool) -> tuple[Crossing, Crossing]:
-        """Of a ball; or of the endless cylinder, if only what is across the axis counts."""
+        """Crosses a ball, or (`across`) the endless cylinder, which is a disk across the axis."""
 
-        def look(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
+        def meet(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
             start = origin - center
             if across:
                 start, direction = self._from_axis(start), self._from_axis(direction)
-            length = dot(direction, direction)
-            t = -safe_divide(dot(start, direction), length)
-            offset = start + t * direction
-            return t, safe_divide(self.radius**2 - dot(offset, offset), length)
+            middle, _, square = chord(start, direction, self.radius)
+            return middle, square
 
-        (t, square), (slope, square_slope) = by_pixel(look, ray)
-        return round_crossings(Crossing(t, slope), square, square_slope)
+        (t, square), (gradient, d_square) = pixel_jvp(meet, ray)
+        return round_crossings(Crossing(t, gradient), square, d_square)
 
     def _least_offset(self, origin: Vector, direction: Vector) -> Vector:
-        """From the segment to a line where they come closest."""
+        """Returns the vector from the segment to a line where they are nearest."""
+        # With a = end - start and b = origin - start, |b + t d - s a| is least at
+        # s = (|d|^2 (b . a) - (a . d) (b . d)) / (|a|^2 |d|^2 - (a . d)^2), clipped to [0, 1].
         axis, between = self.end - self.start, origin - self.start
         along, across = dot(axis, direction), dot(direction, direction)
         rest = dot(axis, axis) * across - along**2
@@ -96,7 +88,7 @@ class Capsule(AbstractShape):
         return start - safe_divide(dot(start, direction), across) * direction
 
     def _share(self, point: Vector) -> Scalar:
-        """How far along the segment the point lies: 0 at its start and 1 at its end."""
+        """Returns a point's place along the segment: 0 at its start and 1 at its end."""
         axis = self.end - self.start
         return safe_divide(dot(point - self.start, axis), dot(axis, axis))
 
@@ -104,11 +96,11 @@ class Capsule(AbstractShape):
         unit = safe_normalise(self.end - self.start)
         return vector - dot(vector, unit) * unit
 
-    def _normal(self, point: Vector) -> Vector:
+    def normal_at(self, point: Vector) -> Vector:
         nearest = jnp.clip(self._share(point), 0, 1) * (self.end - self.start)
         return safe_normalise(point - self.start - nearest)
 
-    def _uv(self, point: Vector) -> Float[Array, "2"]:
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
         axis = safe_normalise(self.end - self.start)
         u, v = tangents(axis)
         away = point - self.start

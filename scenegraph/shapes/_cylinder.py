@@ -7,21 +7,20 @@ from .._typing import Array, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
     disk_coverage,
-    dot,
     require_finite,
     require_positive,
-    safe_divide,
     safe_normalise,
 )
-from ..rays import by_pixel, Hit, push, Ray
+from ..rays import batched_jvp, Hit, pixel_jvp, Ray
 from ._angles import azimuth
 from ._base import (
     AbstractShape,
     choose,
+    chord,
     Crossing,
-    join_pieces,
+    join_parts,
     round_crossings,
-    smooth_piece,
+    smooth_part,
     within_reach,
 )
 from ._plane import level_distance
@@ -34,8 +33,8 @@ class Cylinder(AbstractShape):
 
     **Arguments:**
 
-    - `center`: its middle.
-    - `radius`, `height`: positive.
+    - `center`: the centre.
+    - `radius`, `height`: the radius and the length along z; positive.
     """
 
     center: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
@@ -52,38 +51,34 @@ class Cylinder(AbstractShape):
     def coverage(self, ray: Ray) -> Scalar:
         return self._cross(ray)[1]
 
-    def pieces(self, ray: Ray) -> Hit:
-        """The side, and the end turned to the eye, which nothing of the side hides."""
+    def parts(self, ray: Ray) -> Hit:
+        # The end that is turned to the eye is hidden by nothing of the side, which covers the rest.
         (side, end), covered = self._cross(ray)
         ended = jnp.minimum(self._end_coverage(ray, end), covered)
-        on_end = smooth_piece(ray, end, self._end_normal, self._end_uv, ended)
-        on_side = smooth_piece(ray, side, self._side_normal, self._side_uv, covered - ended)
-        return join_pieces(on_side, on_end)
+        on_end = smooth_part(ray, end, self._end_normal, self._end_uv, ended)
+        on_side = smooth_part(ray, side, self._side_normal, self._side_uv, covered - ended)
+        return join_parts(on_side, on_end)
 
     def _cross(self, ray: Ray) -> tuple[tuple[Crossing, Crossing], Scalar]:
-        """The outline is where the least distance from the axis between the ends is the radius."""
-        (t, square, ends, offset), slopes = by_pixel(self._look, ray)
-        enter, leave = round_crossings(Crossing(t, slopes[0]), square, slopes[1])
-        begin, finish = (Crossing(ends[i], slopes[2][i]) for i in (0, 1))
+        """Crosses side and end; on the outline, `least` (see `_meet`) is as long as the radius."""
+        (t, square, ends, least), derivatives = pixel_jvp(self._meet, ray)
+        enter, leave = round_crossings(Crossing(t, derivatives[0]), square, derivatives[1])
+        begin, finish = (Crossing(ends[i], derivatives[2][i]) for i in (0, 1))
         inside = jnp.maximum(enter.t, begin.t) <= ray.near
         side, end = choose(inside, leave, enter), choose(inside, finish, begin)
         later = side.t > end.t
         seen = choose(later ^ inside, side, end)
-        covered = disk_coverage(offset, slopes[3], self.radius)
-        side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.slope)
+        covered = disk_coverage(least, derivatives[3], self.radius)
+        side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.gradient)
         return (side, end), covered * within_reach(ray, seen)
 
-    def _look(
+    def _meet(
         self, origin: Vector, direction: Vector
     ) -> tuple[Scalar, Scalar, Float[Array, "2"], Float[Array, "2"]]:
-        """Of a line: where it is closest to the endless axis, the square of half its chord there,
-        where it passes the planes of both ends, and the offset from the axis that is least between
-        them."""
+        """Intersects a line: the chord's middle and squared half in the endless cylinder, the
+        planes of both ends, and the offset from the axis that is least between these."""
         start, level = (origin - self.center)[:2], direction[:2]
-        length = dot(level, level)
-        t = -safe_divide(dot(start, level), length)
-        offset = start + t * level
-        square = safe_divide(self.radius**2 - dot(offset, offset), length)
+        t, _, square = chord(start, level, self.radius)
         planes = [self.center[2] - self.height / 2, self.center[2] + self.height / 2]
         low, high = (level_distance(plane, origin, direction) for plane in planes)
         ends = jnp.stack([jnp.minimum(low, high), jnp.maximum(low, high)])
@@ -91,14 +86,14 @@ class Cylinder(AbstractShape):
         return t, square, ends, least
 
     def _end_coverage(self, ray: Ray, end: Crossing) -> Scalar:
-        """The part of the pixel that shows an end."""
+        """Returns the part of the pixel that shows an end."""
 
         def offset(t: Scalar, origin: Vector, direction: Vector) -> Float[Array, "2"]:
             return self._end_uv(origin + t * direction)
 
         values = (end.t, ray.origin, ray.direction)
-        slopes = (end.slope, ray.d_origin.T, ray.d_direction.T)
-        return disk_coverage(*push(offset, values, slopes), self.radius)
+        derivatives = (end.gradient, ray.d_origin.T, ray.d_direction.T)
+        return disk_coverage(*batched_jvp(offset, values, derivatives), self.radius)
 
     def _side_normal(self, point: Vector) -> Vector:
         away = point - self.center

@@ -8,15 +8,15 @@ from ..numerics import AbstractModule, as_float_leaf, safe_norm
 
 
 class SampledDistance(AbstractModule):
-    """A function of space given at the points of a grid, and smooth between them.
+    """A function of space given by samples on a grid, which quadratic B-splines interpolate.
 
-    It goes through the values; its slope is continuous, so that normals are.
+    Its gradient is continuous, so that normals are.
 
     **Arguments:**
 
-    - `values`: at the points; at least two along each axis.
-    - `lower`, `upper`: where the first and the last point are. Beyond them, the distance to the
-      box is added.
+    - `values`: the samples; at least two along each axis.
+    - `lower`, `upper`: the positions of the first and of the last sample. Outside this box, the
+      distance to the box is added.
     """
 
     values: Float[Array, "x y z"] = eqx.field(converter=as_float_leaf)
@@ -25,14 +25,17 @@ class SampledDistance(AbstractModule):
 
     def __check_init__(self):
         if min(self.values.shape) < 2:
-            raise ValueError(f"a grid needs two points along each axis; got {self.values.shape}.")
+            raise ValueError(
+                f"`SampledDistance.values` must have at least two samples along each axis; "
+                f"got shape {self.values.shape}."
+            )
 
     def __call__(self, point: Vector) -> Scalar:
-        """The function at a point.
+        """Interpolates the function at a point.
 
         **Arguments:**
 
-        - `point`: anywhere.
+        - `point`: any point.
 
         **Returns:**
 
@@ -40,21 +43,19 @@ class SampledDistance(AbstractModule):
         """
         last = jnp.asarray(self.values.shape) - 1
         inside = jnp.clip(point, self.lower, self.upper)
-        place = (inside - self.lower) / (self.upper - self.lower) * last
-        nearest = jnp.round(place).astype(int)
+        position = (inside - self.lower) / (self.upper - self.lower) * last
+        nearest = jnp.round(position).astype(int)
         window = jax.lax.dynamic_slice(_coefficients(self.values), nearest, (3, 3, 3))
-        for weights in _weights(place - nearest).T:
-            window = jnp.tensordot(weights, window, 1)
+        # The quadratic B-spline of the nearest sample and of its neighbours, axis by axis.
+        x = position - nearest
+        weights = jnp.stack([(0.5 - x) ** 2 / 2, 0.75 - x**2, (0.5 + x) ** 2 / 2])
+        for along in weights.T:
+            window = jnp.tensordot(along, window, 1)
         return window + safe_norm(point - inside)
 
 
-def _weights(offset: Vector) -> Float[Array, "3 axes"]:
-    """Of the nearest point and its neighbours: the quadratic B-spline."""
-    return jnp.stack([(0.5 - offset) ** 2 / 2, 0.75 - offset**2, (0.5 + offset) ** 2 / 2])
-
-
 def _coefficients(values: Array) -> Array:
-    """Of the splines that go through the values; one more on each side, in line with the last."""
+    """Computes the splines' coefficients, with one more on each side that extends it linearly."""
     for axis, count in enumerate(values.shape):
         matrix = jnp.asarray(_from_values(count), values.dtype)
         values = jnp.moveaxis(jnp.tensordot(matrix, values, (1, axis)), 0, axis)
@@ -62,7 +63,9 @@ def _coefficients(values: Array) -> Array:
 
 
 def _from_values(count: int) -> np.ndarray:
-    """The matrix from values along a line to coefficients."""
+    """Returns the matrix from samples along a line to coefficients."""
+    # Solves (c[i-1] + 6 c[i] + c[i+1]) / 8 = v[i]; a linear end, c[-1] = 2 c[0] - c[1], makes
+    # the first equation c[0] = v[0].
     smooth = 0.75 * np.eye(count) + 0.125 * (np.eye(count, k=1) + np.eye(count, k=-1))
     smooth[[0, -1]] = np.eye(count)[[0, -1]]
     inner = np.linalg.inv(smooth)

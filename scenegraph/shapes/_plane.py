@@ -13,24 +13,25 @@ from ..numerics import (
     safe_normalise,
     tangents,
 )
-from ..rays import by_pixel, Hit, Ray
-from ._base import AbstractShape, away_from_zero, Crossing, join_pieces, smooth_piece, within_reach
+from ..rays import pixel_jvp, Ray
+from ._base import AbstractSmoothShape, away_from_zero, Crossing, within_reach
 
 
-# A ray that is steeper than this to a plane's normal meets it beyond all that matters.
+# A ray whose cosine to a plane's normal is smaller than this hits the plane too far away to matter.
 _STEEPEST = 1e-6
 
-# Nor does one get anywhere that hardly has a direction, such as that to a lamp on the surface.
+# The same for a ray of hardly any length, such as a shadow ray to a light on the surface itself.
 _LEAST = 1e-9
 
 
-class Plane(AbstractShape):
+class Plane(AbstractSmoothShape):
     """An endless plane, by default z = 0; `uv` is in world units and along x and y there.
 
     **Arguments:**
 
-    - `point`: on the plane; `uv` is zero there.
-    - `normal`: of any length but zero."""
+    - `point`: a point on the plane, at which `uv` is zero.
+    - `normal`: the normal, of any length but zero.
+    """
 
     point: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
     normal: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 1.0))
@@ -42,24 +43,22 @@ class Plane(AbstractShape):
         require_finite(self, "point")
         require_nonzero(self, "normal")
 
-    def coverage(self, ray: Ray) -> Scalar:
-        return within_reach(ray, self._cross(ray))
+    def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
+        def meet(origin: Vector, direction: Vector) -> Scalar:
+            # n . (o + t d - p) = 0, so t = n . (p - o) / (n . d).
+            unit = safe_normalise(self.normal)
+            fall = dot(unit, direction)
+            height = dot(unit, self.point - origin)
+            return height / away_from_zero(fall, _least_fall(direction))
 
-    def pieces(self, ray: Ray) -> Hit:
-        unit, crossing = safe_normalise(self.normal), self._cross(ray)
-        covered = within_reach(ray, crossing)
-        return join_pieces(smooth_piece(ray, crossing, lambda _: unit, self._uv, covered))
+        crossing = Crossing(*pixel_jvp(meet, ray))
+        return crossing, within_reach(ray, crossing)
 
-    def _cross(self, ray: Ray) -> Crossing:
-        return Crossing(*by_pixel(self._distance, ray))
+    def normal_at(self, point: Vector) -> Vector:
+        del point
+        return safe_normalise(self.normal)
 
-    def _distance(self, origin: Vector, direction: Vector) -> Scalar:
-        unit = safe_normalise(self.normal)
-        fall = dot(unit, direction)
-        height = dot(unit, self.point - origin)
-        return height / away_from_zero(fall, _least_fall(direction))
-
-    def _uv(self, point: Vector) -> Float[Array, "2"]:
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
         u, v = tangents(safe_normalise(self.normal))
         away = point - self.point
         return jnp.stack([dot(u, away), dot(v, away)])
@@ -70,30 +69,11 @@ def _least_fall(direction: Vector) -> Scalar:
 
 
 def level_distance(height: Scalar, origin: Vector, direction: Vector) -> Scalar:
-    """Where a line meets a plane of constant z.
-
-    **Arguments:**
-
-    - `height`: the plane's z.
-    - `origin`, `direction`: of the line.
-
-    **Returns:**
-
-    A value of `t`; very far away for a line that is parallel to the plane.
-    """
+    """Intersects a line with the plane z = `height`; a parallel line meets it very far away."""
     fall = away_from_zero(direction[2], _least_fall(direction))
     return (height - origin[2]) / fall
 
 
 def upwards(point: Vector) -> Vector:
-    """The normal of a plane of constant z.
-
-    **Arguments:**
-
-    - `point`: anywhere.
-
-    **Returns:**
-
-    The direction z.
-    """
+    """Returns the direction z."""
     return jnp.asarray([0.0, 0.0, 1.0], point.dtype)

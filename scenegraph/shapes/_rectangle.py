@@ -5,18 +5,18 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, Vector
 from ..numerics import as_float_leaf, require_finite, require_positive, slab_coverage
-from ..rays import by_pixel, Hit, Ray
-from ._base import AbstractShape, Crossing, join_pieces, smooth_piece, within_reach
+from ..rays import pixel_jvp, Ray
+from ._base import AbstractSmoothShape, Crossing, within_reach
 from ._plane import level_distance, upwards
 
 
-class Rectangle(AbstractShape):
+class Rectangle(AbstractSmoothShape):
     """A rectangle in a plane of constant z; `uv` is in its units, from its centre.
 
     **Arguments:**
 
-    - `center`: its middle.
-    - `size`: along x and y; positive.
+    - `center`: the centre.
+    - `size`: the lengths along x and y; positive.
     """
 
     center: Vector = eqx.field(converter=as_float_leaf, default=(0.0, 0.0, 0.0))
@@ -29,21 +29,16 @@ class Rectangle(AbstractShape):
         require_positive(self, "size")
         require_finite(self, "center")
 
-    def coverage(self, ray: Ray) -> Scalar:
-        return self._cross(ray)[1]
-
-    def pieces(self, ray: Ray) -> Hit:
-        crossing, covered = self._cross(ray)
-        return join_pieces(smooth_piece(ray, crossing, upwards, self._uv, covered))
-
-    def _cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        (t, margins), (slope, slopes) = by_pixel(self._look, ray)
-        crossing, sides = Crossing(t, slope), [slab_coverage(margins[i], slopes[i]) for i in (0, 1)]
+    def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
+        (t, margins), (gradient, d_margins) = pixel_jvp(self._meet, ray)
+        sides = [slab_coverage(margins[i], d_margins[i]) for i in (0, 1)]
+        crossing = Crossing(t, gradient)
         return crossing, sides[0] * sides[1] * within_reach(ray, crossing)
 
-    def _look(self, origin: Vector, direction: Vector) -> tuple[Scalar, Float[Array, "2 2"]]:
-        """Where a line meets the plane, and how far inside of the four edges, times its steepness:
-        that is linear over the picture of a pinhole camera."""
+    def _meet(self, origin: Vector, direction: Vector) -> tuple[Scalar, Float[Array, "2 2"]]:
+        """Intersects a line with the plane; returns the margins to the four edges as well."""
+        # With the offset q from the centre at the plane, the margins are half - q and half + q,
+        # times |d_z|: that makes them linear over the picture of a pinhole camera.
         start, steepness = origin - self.center, jnp.abs(direction[2])
         ahead = -jnp.where(direction[2] < 0, -1.0, 1.0) * start[2]
         at = start[:2] * steepness + ahead * direction[:2]
@@ -51,5 +46,8 @@ class Rectangle(AbstractShape):
         t = level_distance(self.center[2], origin, direction)
         return t, jnp.stack([half + at, half - at], axis=1)
 
-    def _uv(self, point: Vector) -> Float[Array, "2"]:
+    def normal_at(self, point: Vector) -> Vector:
+        return upwards(point)
+
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
         return (point - self.center)[:2]

@@ -14,34 +14,34 @@ from ..numerics import (
     safe_normalise,
     safe_sqrt,
 )
-from ..rays import by_pixel, Hit, Ray, Span
-from ._base import AbstractShape, choose, Crossing, join_pieces, smooth_piece, within_reach
+from ..rays import pixel_jvp, Ray, Span
+from ._base import AbstractSmoothShape, choose, Crossing, within_reach
 from ._box import Box
 from ._grid import SampledDistance
 
 
-# Of the box's diagonal: how far a ray must have been from the surface before it can meet it, so
-# that a shadow ray does not meet the place where it begins.
+# A part of the box's diagonal: the distance that a ray must have had from the surface before it can
+# hit it, so that a shadow ray does not hit the point at which it starts.
 _CLEARANCE = 5e-3
-# A ray comes near the surface where its distance falls below this part of what it was.
+# A ray approaches the surface where its distance falls below this part of the largest one before.
 _FALL = 0.9
 _REFINEMENTS = 16
 _GOLDEN = 0.6180339887498949
 
 
-class SignedDistance(AbstractShape):
+class SignedDistance(AbstractSmoothShape):
     """The surface where a function of space is zero: negative inside, positive outside.
 
     Rays are traced by steps as long as the function's value, a fixed number of them. Gradients do
     not go through the steps: they follow from the function being zero at the hit, and least where
-    a ray comes closest. It has no `uv`. An outline of the shape in front of itself is not filtered.
+    a ray comes nearest. It has no `uv`. An outline of the shape in front of itself is not filtered.
 
     **Arguments:**
 
-    - `distance`: from a point to a scalar: a function or a Module, whose leaves can be optimised;
-      nowhere steeper than a distance, or rays can pass through.
-    - `bounds`: where the surface is looked for.
-    - `steps`: how many a ray takes; static.
+    - `distance`: a function of a point (`3`) that returns a scalar: a Python function, or a Module
+      whose leaves can be optimised. If it is steeper than a distance, rays can pass through.
+    - `bounds`: the box outside of which there is no surface.
+    - `steps`: number of steps of a ray; static.
 
     **Source:** Hart 1996, "Sphere tracing"; for the derivatives Niemeyer et al. 2020,
     "Differentiable Volumetric Rendering", equation 9.
@@ -73,14 +73,14 @@ class SignedDistance(AbstractShape):
     def from_grid(
         values: ArrayLike, lower: VectorLike, upper: VectorLike, *, steps: int = 64
     ) -> "SignedDistance":
-        """A surface given by samples, which are leaves.
+        """Makes a surface from samples on a grid, which are leaves.
 
         **Arguments:**
 
         - `values`: the function at the points of a grid, of shape `x y z`, the first and the last
           on the box's faces.
         - `lower`, `upper`: corners of the box.
-        - `steps`: as in `SignedDistance`. Keyword only argument.
+        - `steps`: number of steps of a ray. Keyword only argument.
 
         **Returns:**
 
@@ -89,101 +89,104 @@ class SignedDistance(AbstractShape):
         bounds = Box(lower, upper)
         return SignedDistance(SampledDistance(values, bounds.lower, bounds.upper), bounds, steps)
 
-    def coverage(self, ray: Ray) -> Scalar:
-        return self._cross(ray)[1]
-
-    def pieces(self, ray: Ray) -> Hit:
-        crossing, covered = self._cross(ray)
-        normal = lambda point: safe_normalise(jax.grad(self.distance)(point))
-        nothing = lambda point: jnp.zeros_like(point[:2])
-        return join_pieces(smooth_piece(ray, crossing, normal, nothing, covered))
-
-    def _cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
+    def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         span = self.bounds.span(ray)
-        hit, met, closest, seen = _hold(_search(*_hold((self, ray, span))))
-        spacing = _hold(span.far - span.near) / self.steps
+        hit, found, nearest, seen = _constant(_search(*_constant((self, ray, span))))
+        spacing = _constant(span.far - span.near) / self.steps
 
-        def nearby(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
+        def meet(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
             along = lambda t: self.distance(origin + t * direction)
-            middle = _where_least(along, closest, spacing)
-            (least, _), (_, bend) = _with_rate(_with_rate(along))(middle)
-            return _zero(along, hit, spacing), middle, least, bend
+            middle = _minimum(along, nearest, spacing)
+            (least, _), (_, bend) = _with_derivative(_with_derivative(along))(middle)
+            return _root(along, hit, spacing), middle, least, bend
 
-        (first, middle, least, bend), slopes = by_pixel(nearby, ray)
-        steep, outline = Crossing(first, slopes[0]), Crossing(middle, slopes[1])
-        grazing = _on_parabola(outline, least, slopes[2], bend)
-        near_outline = (-least < jnp.sum(jnp.abs(slopes[2]))) & (bend > 0)
+        (first, middle, least, bend), derivatives = pixel_jvp(meet, ray)
+        steep, outline = Crossing(first, derivatives[0]), Crossing(middle, derivatives[1])
+        grazing = _on_parabola(outline, least, derivatives[2], bend)
+        near_outline = (-least < jnp.sum(jnp.abs(derivatives[2]))) & (bend > 0)
+        # The parabola is used only where its own root (not the mean) is that of the function.
         chord = safe_sqrt(-2 * least * safe_divide(jnp.ones_like(bend), bend))
         agrees = jnp.abs(middle - chord - first) < 0.3 * (middle - grazing.t)
         away = choose(near_outline, grazing, outline)
-        crossing = choose(met & ~(near_outline & agrees), steep, away)
-        covered = jnp.where(seen, half_plane_coverage(-least, -slopes[2]), 0)
+        crossing = choose(found & ~(near_outline & agrees), steep, away)
+        # The outline is where the least value along the ray is zero.
+        covered = jnp.where(seen, half_plane_coverage(-least, -derivatives[2]), 0)
         return crossing, covered * within_reach(ray, crossing)
 
+    def normal_at(self, point: Vector) -> Vector:
+        return safe_normalise(jax.grad(self.distance)(point))
 
-def _with_rate(along: Callable[[Scalar], PyTree]) -> Callable[[Scalar], tuple[PyTree, PyTree]]:
-    """What functions of one number are, and their derivatives."""
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
+        return jnp.zeros_like(point[:2])
+
+
+def _with_derivative(
+    along: Callable[[Scalar], PyTree],
+) -> Callable[[Scalar], tuple[PyTree, PyTree]]:
     return lambda t: jax.jvp(along, (t,), (jnp.ones_like(t),))
 
 
-def _zero(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
-    """Where a function is zero, from a place nearby that has no derivatives.
+def _root(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
+    """Finds a function's root from a constant nearby, by Newton's method: `t - f(t) / f'(t)`.
 
-    Each of Newton's steps doubles the order to which the derivatives are those of the zero: two
-    make the first and the second ones right.
+    Each step doubles the order to which the derivatives are those of the root: two make the first
+    and the second ones right.
     """
     for _ in range(2):
-        step = safe_divide(*_with_rate(along)(t))
+        step = safe_divide(*_with_derivative(along)(t))
         t = t - jnp.where(jnp.abs(step) < reach, step, 0)
     return t
 
 
-def _where_least(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
-    """Where a function is least, unless it has a kink there."""
-    rate = lambda t: _with_rate(along)(t)[1]
-    bent = _hold(_with_rate(rate)(t)[1]) > 0
-    return jnp.where(bent, _zero(rate, t, reach), t)
+def _minimum(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
+    """Finds a function's minimum from a constant nearby; the constant itself at a kink."""
+    rate = lambda t: _with_derivative(along)(t)[1]
+    bent = _constant(_with_derivative(rate)(t)[1]) > 0
+    return jnp.where(bent, _root(rate, t, reach), t)
 
 
 def _on_parabola(
-    middle: Crossing, least: Scalar, slope: Float[Array, "2"], bend: Scalar
+    middle: Crossing, least: Scalar, gradient: Float[Array, "2"], bend: Scalar
 ) -> Crossing:
-    """The hit near the outline, where the function along the ray is a parabola."""
+    """Returns the crossing near the outline, where the function along the ray is a parabola."""
+    # f(t) = least + bend / 2 (t - middle)^2 is zero at t = middle - sqrt(-2 least / bend), and the
+    # root is replaced by its mean over the pixel (docs/surfaces.md, "Coverage").
     scale = 2 * safe_divide(jnp.ones_like(bend), bend)
-    half, half_slope = filtered_sqrt(-least * scale, -slope * scale)
-    return Crossing(middle.t - half, middle.slope - half_slope)
+    half, d_half = filtered_sqrt(-least * scale, -gradient * scale)
+    return Crossing(middle.t - half, middle.gradient - d_half)
 
 
 def _search(shape: SignedDistance, ray: Ray, span: Span) -> tuple[Array, Array, Array, Array]:
-    """Where a ray meets the surface and whether it does, where it is deepest inside (or closest),
-    and whether it comes near at all."""
+    """Returns the hit and whether there is one, the deepest (else the nearest) point of the ray,
+    and whether the ray approaches the surface at all."""
     clearance = _CLEARANCE * safe_norm(shape.bounds.upper - shape.bounds.lower)
 
     def value_at(t: Scalar) -> Scalar:
         return shape.distance(ray.at(t))
 
-    speed = safe_norm(ray.direction)
-    hit = _trace(value_at, span, speed, clearance, shape.steps)
+    hit = _sphere_trace(value_at, span, safe_norm(ray.direction), clearance, shape.steps)
     at_hit = value_at(hit)
-    met = jnp.abs(at_hit) < 0.1 * clearance
-    places = span.near + (span.far - span.near) * (jnp.arange(shape.steps) + 0.5) / shape.steps
-    values = jax.vmap(value_at)(places)
-    # A ray that just leaves the surface is near to it, or even inside, and does not come near it.
+    found = jnp.abs(at_hit) < 0.1 * clearance
+    samples = span.near + (span.far - span.near) * (jnp.arange(shape.steps) + 0.5) / shape.steps
+    values = jax.vmap(value_at)(samples)
+    # A ray that starts on the surface is near to it, or even inside, without approaching it.
     peaks = jax.lax.cummax(jnp.where(values > clearance, values, 0))
-    comes_near = ((peaks > 0) & (values < _FALL * peaks)) | (met & (places >= hit))
-    values = jnp.where(comes_near, values, jnp.inf)
-    closest = _refine(value_at, places[jnp.argmin(values)], (span.far - span.near) / shape.steps)
-    closest = jnp.where(met & (at_hit < value_at(closest)), hit, closest)
-    seen = (jnp.any(comes_near) | met) & (span.far > span.near)
-    return hit, met, closest, seen
+    approaches = ((peaks > 0) & (values < _FALL * peaks)) | (found & (samples >= hit))
+    values = jnp.where(approaches, values, jnp.inf)
+    start = samples[jnp.argmin(values)]
+    nearest = _golden_section(value_at, start, (span.far - span.near) / shape.steps)
+    nearest = jnp.where(found & (at_hit < value_at(nearest)), hit, nearest)
+    seen = (jnp.any(approaches) | found) & (span.far > span.near)
+    return hit, found, nearest, seen
 
 
-def _trace(
+def _sphere_trace(
     value_at: Callable[[Scalar], Scalar], span: Span, speed: Scalar, clearance: Scalar, steps: int
 ) -> Scalar:
-    """Goes on by the function's value; at first by as much as it takes to be clear of it."""
+    """Steps by the function's value; until the ray has been clear of the surface, by `clearance`
+    at least."""
 
-    def go_on(carry: tuple, _: None) -> tuple[tuple, None]:
+    def advance(carry: tuple, _: None) -> tuple[tuple, None]:
         t, clear = carry
         value = value_at(t)
         clear = clear | (value > clearance)
@@ -191,11 +194,11 @@ def _trace(
         return (jnp.clip(t + step / speed, span.near, span.far), clear), None
 
     start = span.near, jnp.zeros((), bool)
-    return jax.lax.scan(go_on, start, length=steps)[0][0]
+    return jax.lax.scan(advance, start, length=steps)[0][0]
 
 
-def _refine(value_at: Callable[[Scalar], Scalar], t: Scalar, spacing: Scalar) -> Scalar:
-    """The least value between two places, by golden sections."""
+def _golden_section(value_at: Callable[[Scalar], Scalar], t: Scalar, spacing: Scalar) -> Scalar:
+    """Finds the minimum between `t - spacing` and `t + spacing` by golden-section search."""
 
     def narrow(ends: tuple[Scalar, Scalar], _: None) -> tuple[tuple[Scalar, Scalar], None]:
         low, high = ends
@@ -207,5 +210,6 @@ def _refine(value_at: Callable[[Scalar], Scalar], t: Scalar, spacing: Scalar) ->
     return (ends[0] + ends[1]) / 2
 
 
-def _hold(tree: PyTree) -> PyTree:
+def _constant(tree: PyTree) -> PyTree:
+    """Stops the gradients of a tree."""
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

@@ -107,7 +107,7 @@ def test_how_far_it_is():
     told = []
     where = ["odd.field.right", "odd.field.wrong"]
     check_gradients(
-        odd_scene(), CAMERA, LEVELS, where=where, tell=lambda *so_far: told.append(so_far)
+        odd_scene(), CAMERA, LEVELS, where=where, progress=lambda *so_far: told.append(so_far)
     )
     assert told == [(0, 2), (1, 2), (2, 2)]
 

@@ -144,7 +144,7 @@ def test_gradients_to_texels_and_places(x64, width):
 def test_what_is_refused():
     with pytest.raises(ValueError, match="ImageTexture.size` must be positive"):
         sg.ImageTexture(TEXELS, [1.0, 0.0])
-    with pytest.raises(ValueError, match="ImageTexture.texels` has no texel"):
+    with pytest.raises(ValueError, match="ImageTexture.texels` must have at least one texel"):
         sg.ImageTexture(np.zeros((0, 4, 3)))
     with pytest.raises(TypeError, match="ImageTexture.texels"):
         sg.ImageTexture(TEXELS[..., :2])

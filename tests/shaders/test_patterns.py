@@ -154,7 +154,9 @@ def test_no_scale_but_a_positive_one(kind, scale):
 
 
 def test_ramps_refuse_places_of_other_coordinates():
-    with pytest.raises(ValueError, match="must have the 3 numbers of InSpace; got 2"):
+    with pytest.raises(
+        ValueError, match="must have 3 numbers, like the coordinates InSpace; got 2"
+    ):
         sg.Gradient(coordinates=InSpace())
     with pytest.raises(ValueError, match="Gradient.end` must be finite"):
         sg.Gradient(end=[np.nan, 1.0])

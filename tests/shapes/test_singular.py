@@ -78,7 +78,7 @@ def rays():
 @functools.partial(jax.value_and_grad, argnums=(0, 1), has_aux=True)
 def ask(shape, ray):
     """All numbers that a shape answers with, added with weights; and they themselves."""
-    hits, covered = shape.pieces(ray), shape.coverage(ray)
+    hits, covered = shape.parts(ray), shape.coverage(ray)
     numbers = jnp.concatenate([x.ravel() for x in [*jax.tree.leaves(hits), covered]])
     return jnp.sum(numbers * jnp.linspace(0.5, 1.5, numbers.size)), (hits, covered)
 
