@@ -17,7 +17,7 @@ from ..data import (
     AbstractPixelChoice,
     AllImages,
     find_bounds,
-    find_empty,
+    find_empty_cells,
     find_format,
     load_data,
     pixels_through,
@@ -138,7 +138,7 @@ def find_hull(
     """
     if box is None or config.field != "grid" or config.occupancy < 1:
         return None
-    return find_empty(views, *box, config.occupancy)
+    return find_empty_cells(views, *box, config.occupancy)
 
 
 def make_batches(

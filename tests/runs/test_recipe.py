@@ -11,7 +11,7 @@ import scenegraph as sg
 from support.blender_folder import write_ball
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff
-from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
+from scenegraph.data import AllImages, IgnoreAlpha, PixelList, Random, SingleImage, Solid
 from scenegraph.rays import CylinderBeam
 from scenegraph.runs import (
     find_box,
@@ -184,7 +184,7 @@ def test_black_is_black_in_data_and_scene(folder):
 @pytest.mark.parametrize(
     "batching, boxed, kind",
     [
-        ("all_images", True, Listed),
+        ("all_images", True, PixelList),
         ("all_images", False, AllImages),
         ("single_image", True, SingleImage),
     ],
