@@ -16,7 +16,7 @@ from ..cameras import (
     pose_matrix,
     spiral,
 )
-from ..data import look_centre, Views
+from ..data import focus_point, Views
 from ..runs import Run
 from ..scene import load
 from ._eval import remembered_data
@@ -42,7 +42,7 @@ def turntable(views: Views) -> dict[str, Any]:
     lines = [_world(c).line(jnp.asarray([c.width, c.height]) / 2) for c in cameras]
     positions, directions = (np.stack(part).astype(np.float64) for part in zip(*lines, strict=True))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    target = look_centre(positions, directions)
+    target = focus_point(positions, directions)
     order = np.argsort(positions[:, 2] - target[2])
     camera = cameras[order[len(order) // 2]]
     up = [0.0, 1.0, 0.0] if isinstance(camera, NDCCamera) else [0.0, 0.0, 1.0]

@@ -8,21 +8,21 @@ from .._typing import Array, Bool, Float, Int, Scalar
 from ..numerics import AbstractModule
 
 
-# On the device, or on the host.
+# Arrays on the device, or on the host.
 _Array = TypeVar("_Array", Array, np.ndarray)
 
 
 class Annealing(AbstractModule):
-    """Wide cones first: a schedule for the width of rays, and of the mean that pictures are taken
-    over alike.
+    """A coarse-to-fine schedule for the width of rays and of the squares that pictures show.
 
     Wide cones see a blurred picture with a blurred gradient, which leads from farther away. Nothing
     else changes, and nothing is computed twice.
 
     **Arguments:**
 
-    - `start`: how many pixels wide the first rays are; static.
-    - `steps`: after so many steps rays are one pixel wide, as they are without annealing; static.
+    - `start`: the width of the first rays, in pixels; static.
+    - `steps`: the number of steps after which rays are one pixel wide, as they are without
+      annealing; static.
     """
 
     start: float = eqx.field(static=True, default=8.0)
@@ -36,94 +36,97 @@ class Annealing(AbstractModule):
             )
 
     def __call__(self, step: Int[Array, ""] | int) -> Scalar:
-        """How wide rays are.
+        """Computes the width of rays.
 
         **Arguments:**
 
-        - `step`: its number.
+        - `step`: the number of the step.
 
         **Returns:**
 
-        Pixels: from `start` down to exactly 1, by the same factor a step.
+        The width in pixels: from `start` down to exactly 1, by the same factor a step.
         """
+        # start^(1 - step / steps)
         left = jnp.maximum(1 - step / self.steps, 0.0)
         return jnp.exp(jnp.log(self.start) * left)
 
     @property
-    def reach(self) -> int:
-        """How many pixels to either side the widest mean can touch."""
+    def radius(self) -> int:
+        """The number of pixels to either side that the widest mean touches."""
         return int(-(-(self.start - 1) // 2)) if self.start > 1 else 0
 
-    def shares(self, width: Scalar) -> Float[Array, " window"]:
-        """What each pixel of a line counts in a mean over a width.
+    def weights(self, width: Scalar) -> Float[Array, " window"]:
+        """Computes the weights of a line of pixels in a mean over a width.
 
         **Arguments:**
 
-        - `width`: in pixels.
+        - `width`: the width, in pixels.
 
         **Returns:**
 
-        Weights of the pixels from `-reach` to `reach`, which add up to one.
+        The weights of the pixels from `-radius` to `radius`, which sum to one, `window`.
         """
-        places = jnp.arange(-self.reach, self.reach + 1)
+        # The overlap of [i - 1/2, i + 1/2] with [-width / 2, width / 2], over the width
+        places = jnp.arange(-self.radius, self.radius + 1)
         upper = jnp.minimum(places + 0.5, width / 2)
         lower = jnp.maximum(places - 0.5, -width / 2)
         return jnp.maximum(upper - lower, 0) / width
 
-    def squares(
+    def windows(
         self,
         start: Int[_Array, " rays"],
         size: Int[_Array, "rays 2"],
         place: Int[_Array, "rays 2"],
     ) -> Int[_Array, "rays window window"]:
-        """Which pixels a mean may touch.
+        """Lists the pixels that a mean may touch.
 
         **Arguments:**
 
-        - `start`: where in the flat list the picture of each pixel begins.
-        - `size`: of that picture, width and height.
-        - `place`: column and row of the pixel.
+        - `start`: the first index, in the flat list, of each pixel's picture, `rays`.
+        - `size`: the pictures' widths and heights, in pixels, `rays 2`.
+        - `place`: the pixel's column and row, `rays 2`.
 
         **Returns:**
 
-        Indices in the flat list, row by row; at the picture's edge they repeat.
+        Indices in the flat list, row by row, `rays window window`; at the picture's edge they
+        repeat.
         """
-        away = np.arange(-self.reach, self.reach + 1)
+        away = np.arange(-self.radius, self.radius + 1)
         columns = (place[:, :1] + away).clip(0, size[:, :1] - 1)
         rows = (place[:, 1:] + away).clip(0, size[:, 1:] - 1)
         return start[:, None, None] + rows[:, :, None] * size[:, :1, None] + columns[:, None]
 
     def mean(
-        self, squares: Float[Array, "rays window window channels"], width: Scalar
+        self, pixels: Float[Array, "rays window window channels"], width: Scalar
     ) -> Float[Array, "rays channels"]:
-        """The means over squares.
+        """Averages pixels over squares.
 
         **Arguments:**
 
-        - `squares`: the pixels that `squares` names.
-        - `width`: in pixels.
+        - `pixels`: the pixels that `windows` lists, `rays window window channels`.
+        - `width`: the width of the squares, in pixels.
 
         **Returns:**
 
-        One colour a ray.
+        The means, `rays channels`.
         """
-        shares = self.shares(width)
-        return jnp.einsum("i,j,rijc->rc", shares, shares, squares)
+        weights = self.weights(width)
+        return jnp.einsum("i,j,rijc->rc", weights, weights, pixels)
 
-    def inside(
+    def is_inside(
         self, size: Int[Array, "rays 2"], place: Int[Array, "rays 2"], width: Scalar
     ) -> Bool[Array, " rays"]:
-        """Whether squares lie in their pictures.
+        """Tells whether squares lie in their pictures.
 
         **Arguments:**
 
-        - `size`: of the pictures, width and height.
-        - `place`: column and row of the pixels.
-        - `width`: of the squares, in pixels.
+        - `size`: the pictures' widths and heights, in pixels, `rays 2`.
+        - `place`: the pixels' columns and rows, `rays 2`.
+        - `width`: the width of the squares, in pixels.
 
         **Returns:**
 
-        One boolean a ray.
+        True for squares without a part outside, `rays`.
         """
         centre = place + 0.5
         return jnp.all((centre - width / 2 >= 0) & (centre + width / 2 <= size), axis=1)

@@ -9,36 +9,36 @@ from ..numerics import AbstractModule, as_float_leaf
 
 
 class AbstractBackdrop(AbstractModule):
-    """What RGBA pictures are put on."""
+    """The backdrop that RGBA pictures are composited over."""
 
     @abc.abstractmethod
     def behind(self, key: RandomKey, count: int) -> Float[Array, "rays 3"] | None:
-        """The colour behind every ray of a batch.
+        """Draws the colour behind every ray of a batch.
 
         **Arguments:**
 
-        - `key`: of the batch.
-        - `count`: how many rays.
+        - `key`: the key of the batch.
+        - `count`: the number of rays.
 
         **Returns:**
 
-        The colours to render over; `None` where the scene's own background is right.
+        The colours to render over, `rays 3`; `None` where the scene's own background is right.
         """
 
     @abc.abstractmethod
     def compose(
         self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
     ) -> Float[Array, "rays 3"]:
-        """Puts pixels on the backdrop.
+        """Composites pixels over the backdrop.
 
         **Arguments:**
 
-        - `rgba`: straight colours, with or without opacity.
-        - `behind`: what `behind` returned.
+        - `rgba`: straight colours, with or without opacity, `rays channels`.
+        - `behind`: the result of `behind`, `rays 3`.
 
         **Returns:**
 
-        Opaque colours.
+        Opaque colours, `rays 3`.
         """
 
 
@@ -47,7 +47,7 @@ class Solid(AbstractBackdrop):
 
     **Arguments:**
 
-    - `color`: white by default.
+    - `color`: the colour, `3`; white by default.
     """
 
     color: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
@@ -60,7 +60,7 @@ class Solid(AbstractBackdrop):
         self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
     ) -> Float[Array, "rays 3"]:
         del behind
-        return put_over(rgba, self.color)
+        return over_background(rgba, self.color)
 
 
 class Random(AbstractBackdrop):
@@ -72,7 +72,7 @@ class Random(AbstractBackdrop):
     def compose(
         self, rgba: Float[Array, "rays channels"], behind: Float[Array, "rays 3"] | None
     ) -> Float[Array, "rays 3"]:
-        return put_over(rgba, jnp.ones(3) if behind is None else behind)
+        return over_background(rgba, jnp.ones(3) if behind is None else behind)
 
 
 class IgnoreAlpha(AbstractBackdrop):
@@ -89,10 +89,11 @@ class IgnoreAlpha(AbstractBackdrop):
         return rgba[:, :3]
 
 
-def put_over(
+def over_background(
     rgba: Float[Array, "rays channels"], background: Float[Array, "*rays 3"]
 ) -> Float[Array, "rays 3"]:
-    """Straight RGBA over a colour; RGB stays as it is."""
+    """Composites straight RGBA over one colour or one a ray; RGB stays as it is."""
+    # alpha rgb + (1 - alpha) background
     if rgba.shape[1] == 3:
         return rgba
     alpha = rgba[:, 3:]

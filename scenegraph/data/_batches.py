@@ -12,33 +12,34 @@ from ..io import MappedArray
 from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray
 from ._annealing import Annealing
-from ._in_scene import Pixels
 from ._reader import PixelReader
+from ._scene_cameras import ScenePixels
 from ._views import Views
 
 
 class Batch(AbstractModule):
-    """Rays and what they should see.
+    """Rays and the colours that they should see.
 
     **Arguments:**
 
-    - `rays`: with one leading axis; or pixels of cameras in the scene.
-    - `rgb`: the colours of their pixels.
-    - `lossmult`: how much each counts.
-    - `background`: what to render them over; `None` for the scene's background.
+    - `rays`: rays with one leading axis; or pixels of cameras in the scene.
+    - `rgb`: the colours of their pixels, `rays 3`.
+    - `lossmult`: the weight of each ray in the loss, `rays`.
+    - `background`: the colours to render them over, `rays 3`; `None` for the scene's background.
     """
 
-    rays: Ray | Pixels
+    rays: Ray | ScenePixels
     rgb: Float[Array, "rays 3"] = eqx.field(converter=as_float_leaf)
     lossmult: Float[Array, " rays"] = eqx.field(converter=as_float_leaf)
     background: Float[Array, "rays 3"] | None = None
 
 
-class Drawn(AbstractModule):
-    """Pixels that were drawn for a batch."""
+class DrawnPixels(AbstractModule):
+    """Pixels that were drawn for a batch: their pictures, columns and rows, and values."""
 
     frame: Int[Array, " rays"]
     place: Int[Array, "rays 2"]
+    # With `Annealing`, the values are those of a square about each pixel.
     values: (
         UInt8[Array, "rays channels"]
         | Float[Array, "rays channels"]
@@ -48,7 +49,7 @@ class Drawn(AbstractModule):
 
 
 class AbstractPixelChoice(AbstractModule):
-    """Which pixels make up a random batch."""
+    """A rule by which the pixels of random batches are drawn."""
 
     @abc.abstractmethod
     def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
@@ -57,12 +58,12 @@ class AbstractPixelChoice(AbstractModule):
         **Arguments:**
 
         - `views`: the pictures.
-        - `count`: how many pixels; static.
-        - `key`: of the batch.
+        - `count`: the number of pixels; static.
+        - `key`: the key of the batch.
 
         **Returns:**
 
-        Indices in the flat list of pixels.
+        Indices in the flat list of pixels, `rays`.
         """
 
 
@@ -89,10 +90,10 @@ class RayBatches(AbstractModule):
     **Arguments:**
 
     - `views`: the pictures.
-    - `size`: rays a batch.
-    - `choice`: which pixels.
-    - `annealing`: how wide rays are at first; `None` for one pixel always.
-    - `space`: which numbers the scene's colours are; `None` for those of the pictures.
+    - `size`: the number of rays in a batch; static.
+    - `choice`: the rule by which pixels are drawn.
+    - `annealing`: the schedule for the width of rays; `None` for one pixel always.
+    - `space`: the colour space of the scene; `None` for that of the pictures.
     """
 
     views: Views
@@ -106,12 +107,12 @@ class RayBatches(AbstractModule):
             raise ValueError(f"a batch has between 1 and 2**31 - 1 rays; got {self.size}.")
 
     def batch(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Batch:
-        """The batch of one step.
+        """Makes the batch of one step.
 
         **Arguments:**
 
-        - `seed`: of the whole fit.
-        - `step`: its number.
+        - `seed`: the seed of the whole fit.
+        - `step`: the number of the step.
 
         **Returns:**
 
@@ -119,12 +120,12 @@ class RayBatches(AbstractModule):
         """
         return self.assemble(self.draw(seed, step), seed, step)
 
-    def draw(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Drawn:
-        """The pixels of one step.
+    def draw(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> DrawnPixels:
+        """Draws the pixels of one step.
 
         **Arguments:**
 
-        - `seed`, `step`: as for `batch`.
+        - `seed`, `step`: the arguments of `batch`.
 
         **Returns:**
 
@@ -132,7 +133,7 @@ class RayBatches(AbstractModule):
 
         **Errors:**
 
-        `TypeError` inside of compiled functions, if the pixels are in a file: `fit` reads that.
+        `TypeError` in compiled functions, if the pixels are in a file: `fit` reads that outside.
         """
         file = self.views.pixels
         if isinstance(file, MappedArray):
@@ -142,41 +143,41 @@ class RayBatches(AbstractModule):
         places = indices
         if self.annealing is not None:
             sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[frame]
-            places = self.annealing.squares(self.views.starts()[frame], sizes, place)
-        return Drawn(frame, place, file[places])
+            places = self.annealing.windows(self.views.starts()[frame], sizes, place)
+        return DrawnPixels(frame, place, file[places])
 
     def _read(
         self, file: MappedArray, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
-    ) -> Drawn:
+    ) -> DrawnPixels:
         if isinstance(seed, Tracer) or isinstance(step, Tracer):
             raise TypeError("the pixels are in a file, which compiled functions cannot read.")
         frame, place, rows = PixelReader(self).draw(int(seed), int(step))
-        return Drawn(*map(jnp.asarray, (frame, place, file.take(rows))))
+        return DrawnPixels(*map(jnp.asarray, (frame, place, file.take(rows))))
 
     def indices(
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Int[Array, " rays"]:
-        """Which pixels of the flat list the batch of one step is of.
+        """Draws the indices, in the flat list, of one step's pixels.
 
         **Arguments:**
 
-        - `seed`, `step`: as for `batch`.
+        - `seed`, `step`: the arguments of `batch`.
 
         **Returns:**
 
-        The indices.
+        The indices, `rays`.
         """
         return self.choice(self.views, self.size, self._keys(seed, step)[0])
 
     def assemble(
-        self, drawn: Drawn, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+        self, drawn: DrawnPixels, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Batch:
         """Makes a batch of its pixels.
 
         **Arguments:**
 
-        - `drawn`: from `draw`.
-        - `seed`, `step`: as there.
+        - `drawn`: the pixels, from `draw`.
+        - `seed`, `step`: the arguments of `batch`.
 
         **Returns:**
 
@@ -192,23 +193,23 @@ class RayBatches(AbstractModule):
     def _keys(
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Key[Array, " 2"]:
-        """For the pixels, and for what is behind them."""
+        """Derives a step's keys: that of the pixels, and that of the backdrop."""
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
 
     def _pixels(
-        self, drawn: Drawn, step: Integer[Array, ""] | int
+        self, drawn: DrawnPixels, step: Integer[Array, ""] | int
     ) -> tuple[Float[Array, "rays channels"], Scalar | float, Float[Array, " rays"]]:
-        """What pixels show, how wide rays to them are, and how much each counts."""
+        """Returns the pixels' values, the width of their rays, and their weights in the loss."""
         values, lossmult = self.views.as_floats(drawn.values), self.views.lossmult[drawn.frame]
         if self.annealing is None:
             return values, 1.0, lossmult
         width = self.annealing(step)
         sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[drawn.frame]
-        inside = self.annealing.inside(sizes, drawn.place, width)
+        inside = self.annealing.is_inside(sizes, drawn.place, width)
         return self.annealing.mean(values, width), width, lossmult * inside
 
     def _convert(self, rgb: Float[Array, "rays 3"]) -> Float[Array, "rays 3"]:
-        """From the pictures' numbers to the scene's."""
+        """Converts colours from the pictures' space to the scene's."""
         if self.space is None or type(self.space) is type(self.views.space):
             return rgb
         return self.space.from_linear(self.views.space.to_linear(rgb))

@@ -1,4 +1,4 @@
-"""Where the scene is, worked out from cameras and opacities alone."""
+"""The bounds of the scene, found from cameras and opacities alone."""
 
 import math
 from collections.abc import Iterator
@@ -10,11 +10,12 @@ import numpy as np
 
 from .._typing import Array, Float, Int
 from ..cameras import AbstractCamera, NDCCamera
-from ._in_scene import CamerasInScene
+from ._scene_cameras import SceneCameras
 from ._views import Views
 
 
 _CELLS = 48
+# Pixels with less opacity count as empty.
 _VISIBLE = 0.02
 # Points are projected so many at a time, so that one program serves all pictures.
 _POINTS = 2**15
@@ -22,8 +23,10 @@ _POINTS = 2**15
 _QUORUM = 0.5
 
 
-def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """The point that the cameras' axes pass nearest to, in the least-squares sense."""
+def focus_point(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Finds the point that the cameras' axes pass nearest to, in the least-squares sense."""
+    # sum (I - d d^T) (c - x) = 0. Axes that do not cross, as those of a single camera, are drawn
+    # weakly to a point ahead of the cameras, as far away as these are apart (or one unit).
     middle = positions.mean(axis=0)
     apart = float(np.linalg.norm(positions - middle, axis=1).max())
     ahead = middle + directions.mean(axis=0) * (apart or 1.0)
@@ -37,14 +40,14 @@ def look_centre(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
 def depth_range(
     poses: np.ndarray, near: float | None = None, far: float | None = None
 ) -> tuple[float, float]:
-    """Generous limits for cameras that look at something between them."""
-    centre = look_centre(poses[:, :3, 3], -poses[:, :3, 2])
+    """Returns near and far, by default generous ones for cameras that look at one thing."""
+    centre = focus_point(poses[:, :3, 3], -poses[:, :3, 2])
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
     return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
 
 
 def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
-    """A box about what the pictures show.
+    """Finds a box about what the pictures show.
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
     on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
@@ -56,41 +59,43 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     **Returns:**
 
-    `(lower, upper)`, two corners in world units.
+    `(lower, upper)`, two corners in world units, `3` each.
     """
     lower, upper = _common_cube(views)
     if isinstance(views.cameras, NDCCamera):
-        lower, upper = _frusta(views, views.cameras)
+        lower, upper = _frustum_box(views, views.cameras)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return lower, upper
-    masks = [_grow(mask) for mask in _masks(views, _CELLS)]
+    masks = [_dilate(mask) for mask in _masks(views, _CELLS)]
     for _ in range(2):
         lower, upper = _hull_box(views, masks, lower, upper)
     return lower, upper
 
 
-def find_empty(views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int) -> np.ndarray:
-    """Which cells of a box are empty in at least one picture: all but the visual hull."""
+def find_empty_cells(
+    views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int
+) -> np.ndarray:
+    """Finds the cells of a box that are empty in at least one picture: all but the visual hull."""
     shape = (resolution,) * 3
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return np.zeros(shape, bool)
     cell = (upper - lower) / resolution
     places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
-    left = np.arange(len(places))  # What no picture has shown to be empty yet.
+    left = np.arange(len(places))  # The cells that no picture has shown to be empty yet.
     for frame, mask in enumerate(_masks(views, resolution)):
         # A cell is empty if nothing is seen within half of it about its middle.
-        reach = _share_across(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
-        for _ in range(math.ceil(reach * mask.shape[1])):
-            mask = _grow(mask)
-        seen, filled = _look(views, frame, mask, places[left])
+        share = _projected_size(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
+        for _ in range(math.ceil(share * mask.shape[1])):
+            mask = _dilate(mask)
+        seen, filled = _look_up(views, frame, mask, places[left])
         left = left[~seen | filled]
     empty = np.ones(len(places), bool)
     empty[left] = False
     return empty.reshape(shape)
 
 
-def _share_across(views: Views, frame: int, places: np.ndarray, half: np.ndarray) -> float:
-    """How far from a box's middle any of its corners may be seen, as a share of the width."""
+def _projected_size(views: Views, frame: int, places: np.ndarray, half: np.ndarray) -> float:
+    """Bounds the projected distance from a box's middle to its corners, as a share of the width."""
     moved = np.concatenate([places, *(places + half * axis for axis in np.eye(3))])
     middle, *others = np.split(_project(views, frame, moved), 4)
     away = np.sum([np.abs(other - middle) for other in others], axis=0)
@@ -98,8 +103,8 @@ def _share_across(views: Views, frame: int, places: np.ndarray, half: np.ndarray
     return float(pixels) / int(views.widths[frame])
 
 
-def _frusta(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
-    """The box about all that the cameras see, whose lines in NDC are straight and end."""
+def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the box about all that the cameras see: lines in NDC are straight and end."""
     sizes = jnp.stack([views.widths, views.heights], axis=-1)
     ends = []
     for corner in ([0, 0], [1, 0], [0, 1], [1, 1]):
@@ -111,12 +116,13 @@ def _frusta(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
-    """A cube about the point that all cameras look at, as large as any camera's picture there."""
+    """Returns a cube about the point that all cameras look at, as large as their pictures there."""
     middles = jnp.stack([views.widths, views.heights], axis=-1) / 2
     positions, axes = _lines(views, middles)
     _, edges = _lines(views, jnp.zeros_like(middles))
-    centre = look_centre(positions, axes)
+    centre = focus_point(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
+    # half = max distance tan(angle of a corner), within 0.95 of the nearest camera's distance.
     # Panoramas and fisheyes may see beyond a right angle: as far as there is anything.
     cosine = np.maximum(np.sum(axes * edges, axis=1), 1e-6)
     reach = distance * np.sqrt(1 / cosine**2 - 1)
@@ -142,7 +148,7 @@ def _has_empty_pixels(views: Views) -> bool:
 
 
 def _visible(views: Views) -> Iterator[np.ndarray]:
-    """Picture by picture, which of its pixels show anything: all opacities may be too many."""
+    """Yields masks of the visible pixels, picture by picture: all opacities may be too many."""
     alpha = views.pixels[:, 3]
     alpha = alpha if isinstance(alpha, np.ndarray) else np.asarray(alpha)
     limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
@@ -152,7 +158,7 @@ def _visible(views: Views) -> Iterator[np.ndarray]:
 
 
 def _masks(views: Views, cells: int) -> list[np.ndarray]:
-    """For every picture, the cells of a coarse raster in which anything is visible."""
+    """Returns, for every picture, the cells of a coarse raster in which anything is visible."""
     return [_pool(seen, max(1, seen.shape[1] // (2 * cells))) for seen in _visible(views)]
 
 
@@ -163,8 +169,8 @@ def _pool(seen: np.ndarray, block: int) -> np.ndarray:
     return np.any(padded.reshape(rows, block, columns, block), axis=(1, 3))
 
 
-def _grow(seen: np.ndarray) -> np.ndarray:
-    """Every cell that is seen, and its neighbours."""
+def _dilate(seen: np.ndarray) -> np.ndarray:
+    """Adds the neighbours of all cells that are true."""
     padded = np.pad(seen, 1)
     rows = padded[:-2] | padded[1:-1] | padded[2:]
     return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
@@ -174,21 +180,22 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
     cell = (upper - lower) / _CELLS
     axes = [low + (np.arange(_CELLS) + 0.5) * step for low, step in zip(lower, cell, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    looks = np.zeros(len(points), int)
+    # A point of the hull is in no picture where that is empty, and in enough pictures at all.
+    counts = np.zeros(len(points), int)
     for frame, mask in enumerate(masks):
-        seen, filled = _look(views, frame, mask, points)
+        seen, filled = _look_up(views, frame, mask, points)
         kept = ~seen | filled
-        points, looks = points[kept], (looks + seen)[kept]
-    inside = points[looks >= _QUORUM * len(masks)]
+        points, counts = points[kept], (counts + seen)[kept]
+    inside = points[counts >= _QUORUM * len(masks)]
     if not len(inside):
         return lower, upper
     return inside.min(axis=0) - 1.5 * cell, inside.max(axis=0) + 1.5 * cell
 
 
-def _look(
+def _look_up(
     views: Views, frame: int, mask: np.ndarray, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which points lie in a picture, and at which of them it is not empty."""
+    """Tells which points lie in a picture, and at which of them its mask is true."""
     x, y = _project(views, frame, points).T
     column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
     row = np.floor(y / int(views.heights[frame]) * mask.shape[0])
@@ -199,19 +206,19 @@ def _look(
 
 
 def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
-    """Where a picture shows points, in pixels."""
-    if isinstance(views.cameras, CamerasInScene):
+    """Projects points to a picture, in pixels."""
+    if isinstance(views.cameras, SceneCameras):
         raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
     blocks = max(1, -(-len(points) // _POINTS))
     padded = np.zeros((blocks * _POINTS, 3), np.float32)
     padded[: len(points)] = points
     number, parts = jnp.asarray(frame), map(jnp.asarray, np.split(padded, blocks))
-    seen = [_shown(views.cameras, number, part) for part in parts]
+    seen = [_project_block(views.cameras, number, part) for part in parts]
     return np.concatenate(seen)[: len(points)]
 
 
 @eqx.filter_jit
-def _shown(
+def _project_block(
     cameras: AbstractCamera, frame: Int[Array, ""], points: Float[Array, "n 3"]
 ) -> Float[Array, "n 2"]:
     camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, cameras)

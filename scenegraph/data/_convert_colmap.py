@@ -1,4 +1,4 @@
-"""From COLMAP's sparse model to the listing of nerfstudio."""
+"""The conversion of COLMAP's sparse model to the listing of nerfstudio."""
 
 import os
 import pathlib
@@ -48,17 +48,17 @@ def convert_colmap(
 ) -> pathlib.Path:
     """Writes a `transforms.json` for the pictures of a COLMAP model, as nerfstudio does.
 
-    The world is turned so that what COLMAP has downwards (+y) becomes -z; the listing's
+    The world is turned so that COLMAP's downward axis (+y) becomes -z; the listing's
     `applied_transform` says so. The model's points are written beside it.
 
     **Arguments:**
 
-    - `sparse`: folder of the sparse model, binary or text; COLMAP calls it `sparse/0`.
+    - `sparse`: the folder of the sparse model, binary or text; COLMAP calls it `sparse/0`.
     - `out`: the JSON file, or the folder of its `transforms.json`. A listing holds no pictures
       that lie outside its folder.
-    - `images`: folder of the pictures; by default `images` beside the listing. Keyword only, as
-      is all that follows.
-    - `keep_world`: do not turn the world.
+    - `images`: the folder of the pictures; by default `images` beside the listing. Keyword only,
+      as is all that follows.
+    - `keep_world`: if true, the world is not turned.
 
     **Returns:**
 
@@ -93,13 +93,13 @@ def convert_colmap(
 def _find_pictures(
     path: pathlib.Path, folder: pathlib.Path, images: list[ColmapImage]
 ) -> list[str]:
-    """The pictures' names, relative to the listing; they are there, and below it."""
+    """Returns the pictures' names, relative to the listing; refuses missing ones and others."""
     files = [_existing(folder, image.name) for image in images]
     missing = [image.name for image, file in zip(images, files, strict=True) if file is None]
     if missing:
         raise FileError(
             f"{len(missing)} of {len(files)} pictures are not in {folder}, such as {missing[0]!r}; "
-            "say where they are (--images)."
+            "name their folder (--images)."
         )
     base = path.parent.resolve()
     outside = [file for file in files if file and not file.is_relative_to(base)]
@@ -112,7 +112,7 @@ def _find_pictures(
 
 
 def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
-    """A picture's file; `None` if it is not there, or if no file can have this name."""
+    """Returns a picture's file; `None` if it is not there, or if no file can have this name."""
     try:
         file = (folder / name).resolve()
         return file if file.is_file() else None
@@ -121,7 +121,7 @@ def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 
 
 def _listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str, Any]:
-    """Lenses stand before all frames if there is only one, else at each frame."""
+    # A lens stands before all frames if there is only one, else each frame has its own.
     numbers = {image.camera for image in model.images}
     lenses = {number: _lens(number, model.cameras[number]) for number in sorted(numbers)}
     shared = lenses[numbers.pop()] if len(lenses) == 1 else {}
@@ -138,7 +138,7 @@ def _listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str
 
 
 def _lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
-    """What nerfstudio writes of a lens."""
+    """Converts a camera to what nerfstudio writes of a lens."""
     if camera.model not in _COUNTERPARTS:
         raise FileError(
             f"COLMAP's camera {number} is of the model {camera.model}, which is not supported; "
@@ -162,16 +162,13 @@ def _lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
 
 
 def _pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
-    """World from camera; the camera's y turned up and its z back."""
-    rotation = _rotation(image.rotation)
+    """Converts COLMAP's camera from world to world from camera, 4x4."""
+    # R = (w^2 - v.v) I + 2 v v^T + 2 w [v]x of the quaternion (w, v). The pose is
+    # turn (R^T diag(1, -1, -1), -R^T t): the camera's y is turned up and its z back.
+    w, v = image.rotation[0], image.rotation[1:]
+    cross = np.cross(np.eye(3), v)
+    rotation = (w**2 - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * cross
     pose = np.eye(4)
     pose[:3, :3] = turn[:, :3] @ rotation.T * [1, -1, -1]
     pose[:3, 3] = -turn[:, :3] @ rotation.T @ image.translation
     return pose
-
-
-def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    """The matrix of a unit quaternion `(w, x, y, z)`."""
-    w, v = quaternion[0], quaternion[1:]
-    cross = np.cross(np.eye(3), v)
-    return (w**2 - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * cross

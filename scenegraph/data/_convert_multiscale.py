@@ -1,4 +1,4 @@
-"""From Blender data to the multiscale format: every picture at several sizes."""
+"""The conversion of Blender data to the multiscale format: every picture at several sizes."""
 
 import contextlib
 import os
@@ -36,14 +36,15 @@ def convert_multiscale(
 
     **Arguments:**
 
-    - `source`: a Blender data folder; of train, val and test those that are there.
+    - `source`: a Blender data folder, with any of the splits train, val and test.
     - `out`: a new or empty folder.
-    - `levels`: how many sizes, the full one included.
-    - `straight_alpha`: average colours without weighting them by opacity, and cut off what bytes
-      cannot hold instead of rounding, which is bit for bit what the published converter does.
+    - `levels`: the number of sizes, the full one included.
+    - `straight_alpha`: if true, colours are averaged without weighting them by opacity, and
+      truncated to bytes instead of rounded, which is bit for bit what the published converter does.
       Keyword only, as is all that follows.
-    - `near`, `far`: of all cameras.
-    - `seen`: called with how many pictures of the source are done, and how many there are.
+    - `near`, `far`: the ends of all cameras' rays.
+    - `seen`: a function that is called with the number of pictures of the source that are done, and
+      their total number.
 
     **Errors:**
 
@@ -62,11 +63,11 @@ def convert_multiscale(
     if out.exists() and any(out.iterdir()):
         raise FileError(f"{out} is not empty; choose a new folder to convert to.")
     total, done, metadata = sum(len(frames) for _, frames in listings.values()), 0, {}
-    with _beside(out) as folder:
+    with _new_folder(out) as folder:
         for split, (fov_x, frames) in listings.items():
             rows = []
             for index, sizes in enumerate(_write(folder, split, frames, levels, straight_alpha)):
-                rows += _describe(split, index, frames[index], sizes, fov_x, (near, far))
+                rows += _metadata(split, index, frames[index], sizes, fov_x, (near, far))
                 done += 1
                 if seen is not None:
                     seen(done, total)
@@ -79,8 +80,8 @@ def _listing(source: pathlib.Path, split: str) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def _beside(out: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A new folder, which becomes `out` when all has gone well, and vanishes when it has not."""
+def _new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yields a new folder, which becomes `out` when all has gone well, or else vanishes."""
     folder = out.with_name(f"{out.name}.part-{os.getpid()}")
     folder.mkdir(parents=True)
     try:
@@ -92,14 +93,14 @@ def _beside(out: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def picture_name(split: str, index: int, level: int) -> str:
-    """Where a picture of the multiscale format lies."""
+    """Returns a picture's path in the data folder; it is halved `level` times."""
     return f"images_{split}/{index:03d}_d{level}.png"
 
 
 def _write(
     folder: pathlib.Path, split: str, frames: list[Frame], levels: int, straight_alpha: bool
 ) -> Iterator[list[tuple[int, int]]]:
-    """Writes every picture at all sizes; gives widths and heights, picture by picture."""
+    """Writes every picture at all sizes; yields widths and heights, picture by picture."""
     (folder / f"images_{split}").mkdir()
 
     def write(index: int) -> list[tuple[int, int]]:
@@ -115,7 +116,7 @@ def _write(
 
 
 def _pyramid(frame: Frame, levels: int, straight_alpha: bool) -> Iterator[np.ndarray]:
-    """A picture, its half, the half of that, in single precision: nothing is rounded between."""
+    """Yields a picture, its half, the half of that, in single precision: nothing is rounded."""
     rgba = read_picture(frame.picture).astype(np.float32) / np.float32(255)
     height, width = rgba.shape[:2]
     if height % 2 ** (levels - 1) or width % 2 ** (levels - 1):
@@ -129,7 +130,7 @@ def _pyramid(frame: Frame, levels: int, straight_alpha: bool) -> Iterator[np.nda
         yield rgba
 
 
-def _describe(
+def _metadata(
     split: str,
     index: int,
     frame: Frame,
@@ -137,7 +138,8 @@ def _describe(
     fov_x: float,
     limits: tuple[float, float],
 ) -> list[dict[str, Any]]:
-    """What `metadata.json` says of one picture, size by size."""
+    """Makes the rows of `metadata.json` of one picture, size by size."""
+    # f = (width / 2) / tan(fov / 2), halved at every level
     full = float(0.5 * sizes[0][0] / np.tan(0.5 * fov_x))
     return [
         {

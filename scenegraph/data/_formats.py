@@ -1,4 +1,4 @@
-"""Which format a data folder has: told by the files in it."""
+"""The formats of data folders, told apart by the files in them."""
 
 import dataclasses
 import os
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..io import FileError
-from ._backdrops import AbstractBackdrop
 from ._blender import load_blender
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._llff import LLFF_LISTING, LLFF_SPLITS, load_llff
+from ._loading import LoadOptions
 from ._multiscale import load_multiscale, multiscale_splits
 from ._transforms import load_transforms, TRANSFORMS_LISTING, transforms_splits
 from ._views import Views
@@ -18,12 +18,13 @@ from ._views import Views
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A data format."""
+    """A data format, known by a file that matches `marker`."""
 
     name: str
     marker: str
     load: Callable[..., Views]
     splits: Callable[[pathlib.Path], tuple[str, ...]]
+    # Keywords of the loader that the others do not have.
     options: frozenset[str] = frozenset()
 
 
@@ -59,27 +60,27 @@ FORMATS = (
 
 
 def find_format(folder: str | os.PathLike) -> Format:
-    """The format of a data folder."""
+    """Finds the first format whose file is in a data folder."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise FileError(f"there is no folder {folder}; pass a data folder.")
     for one in FORMATS:
         if any(folder.glob(one.marker)):
             return one
-    looked = ", ".join(f"{one.marker} ({one.name})" for one in FORMATS)
-    raise FileError(f"{folder} is no data folder: it has none of {looked}.")
+    markers = ", ".join(f"{one.marker} ({one.name})" for one in FORMATS)
+    raise FileError(f"{folder} is no data folder: it has none of {markers}.")
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
-    """The splits that a data folder has.
+    """Lists the splits of a data folder.
 
     **Arguments:**
 
-    - `folder`: the data folder, of any format.
+    - `folder`: the data folder, in any format.
 
     **Returns:**
 
-    Their names.
+    The splits' names.
 
     **Errors:**
 
@@ -88,27 +89,14 @@ def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
     return find_format(folder).splits(pathlib.Path(folder))
 
 
-def load_data(
-    folder: str | os.PathLike,
-    split: str = "train",
-    *,
-    downscale: int = 1,
-    near: float | None = None,
-    far: float | None = None,
-    backdrop: AbstractBackdrop | None = None,
-    straight_alpha: bool = False,
-    memory_map: bool | None = None,
-    **options: Any,
-) -> Views:
+def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -> Views:
     """Loads one split of a data folder, whatever its format.
 
     **Arguments:**
 
-    - `folder`: in Blender's, the multiscale, LLFF's or nerfstudio's format.
+    - `folder`: the data folder, in Blender's, the multiscale, LLFF's or nerfstudio's format.
     - `split`: `train`, `test`, or another that the folder has.
-    - `downscale`, `near`, `far`, `backdrop`, `straight_alpha`, `memory_map`: as in the loaders.
-      Keyword only, as is all that follows.
-    - `options`: what only the loader of the folder's format knows.
+    - `options`: the keywords of `LoadOptions`, and those of the loader of the folder's format.
 
     **Returns:**
 
@@ -119,18 +107,8 @@ def load_data(
     `FileError` for a folder of no known format, or one that is malformed; `ValueError` for options
     that the folder's format does not have.
     """
-    form = find_format(folder)
-    unknown = sorted(set(options) - form.options)
+    found = find_format(folder)
+    unknown = sorted(options.keys() - found.options - LoadOptions.__annotations__.keys())
     if unknown:
-        raise ValueError(f"{folder} is {form.name} data, for which there is no {unknown[0]!r}.")
-    return form.load(
-        folder,
-        split,
-        downscale=downscale,
-        near=near,
-        far=far,
-        backdrop=backdrop,
-        straight_alpha=straight_alpha,
-        memory_map=memory_map,
-        **options,
-    )
+        raise ValueError(f"{folder} is {found.name} data, for which there is no {unknown[0]!r}.")
+    return found.load(folder, split, **options)

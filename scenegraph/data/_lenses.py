@@ -1,4 +1,4 @@
-"""What a `transforms.json` says of lenses: a model, and numbers in pixels and beside."""
+"""The lenses of a `transforms.json`: a model, intrinsics in pixels, and coefficients."""
 
 import math
 from collections.abc import Callable
@@ -31,39 +31,40 @@ _WIDE: dict[str, Kind] = {
     "OPENCV_FISHEYE": FisheyeCamera,
     "EQUIRECTANGULAR": PanoramaCamera,
 }
-# What instant-ngp reads and this does not; nothing that changes a picture is passed over silently.
+# Keys that instant-ngp reads and this does not: nothing that changes a picture is ignored silently.
 _OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular", "orthographic", "rolling_shutter")
 
 
 class Lens(NamedTuple):
-    """One camera of a listing, without its place."""
+    """One camera of a listing, without its pose; `where` is the listing and frame, for messages."""
 
     where: str
     model: str
     numbers: dict[str, float]
 
     def coefficients(self) -> dict[str, float]:
-        """What bends, with zeros for what the listing does not say."""
+        """Returns the distortion coefficients, zero where the listing has none."""
         return {name: self.numbers.get(name, 0.0) for name in MODELS[self.model]}
 
     def pixels(self, width: int, height: int) -> np.ndarray:
-        """What is measured in pixels, for a picture of this size."""
+        """Returns `(focal x, focal y, centre x, centre y)` in pixels, for pictures of this size."""
         for name, size in {"w": width, "h": height}.items():
             if self.numbers.get(name, size) != size:
                 raise FileError(
                     f"{self.where}: `{name}` is {self.numbers[name]:g}, but the picture has "
-                    f"{width}x{height} pixels; correct the listing, or use the pictures it means."
+                    f"{width}x{height} pixels; correct the listing, or use pictures of its size."
                 )
         centre = self.numbers.get("cx", width / 2), self.numbers.get("cy", height / 2)
         return np.array([*self._focal(width, height), *centre])
 
     def _focal(self, width: int, height: int) -> tuple[float, float]:
+        # f = (length / 2) / tan(angle / 2), where the listing has angles of view instead.
         whole = self.model == "EQUIRECTANGULAR"
         x = self._focal_along("x", width, width / 2 if whole else None)
         y = self._focal_along("y", height, height if whole else x)
         if x is None or y is None:
             raise FileError(f"{self.where}: `fl_x` or `camera_angle_x` is needed, and not there.")
-        # nerfstudio counts panoramas in half turns.
+        # nerfstudio's panoramas have pixels a half turn, the cameras here pixels a radian.
         return (x / math.pi, y / math.pi) if whole else (x, y)
 
     def _focal_along(self, axis: str, length: int, otherwise: float | None) -> float | None:
@@ -73,18 +74,18 @@ class Lens(NamedTuple):
 
 
 def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Lens:
-    """The lens of one frame; what the frame says goes before what the whole listing says."""
-    said = listing | frame
+    """Reads the lens of one frame, whose keys take precedence over the whole listing's."""
+    keys = listing | frame
     for key in _OTHER_LENSES:
-        if said.get(key) not in (None, False, 0, [0, 0, 0], [0, 0, 0, 0]):
+        if keys.get(key) not in (None, False, 0, [0, 0, 0], [0, 0, 0, 0]):
             raise FileError(f"{where}: lenses with `{key}` are not supported.")
-    model = said.get("camera_model", "OPENCV_FISHEYE" if said.get("is_fisheye") else "OPENCV")
+    model = keys.get("camera_model", "OPENCV_FISHEYE" if keys.get("is_fisheye") else "OPENCV")
     if not isinstance(model, str) or model not in MODELS:
         raise FileError(
             f"{where}: `camera_model` {model!r} is not supported; there are {', '.join(MODELS)}."
         )
-    keys = [key for key in (*_SIZES, *_COEFFICIENTS) if said.get(key) is not None]
-    lens = Lens(where, model, {key: _number(where, key, said[key]) for key in keys})
+    given = [key for key in (*_SIZES, *_COEFFICIENTS) if keys.get(key) is not None]
+    lens = Lens(where, model, {key: _number(where, key, keys[key]) for key in given})
     _check(lens)
     return lens
 
@@ -125,7 +126,7 @@ def _number(where: str, key: str, value: Any) -> float:
 
 
 def _check(lens: Lens) -> None:
-    """Every coefficient that is not zero means something."""
+    # Every coefficient that is not zero must mean something.
     for key in _COEFFICIENTS:
         if lens.numbers.get(key, 0.0) != 0 and key not in MODELS[lens.model]:
             others = [name for name, has in MODELS.items() if key in has]
@@ -137,7 +138,7 @@ def _check(lens: Lens) -> None:
 
 
 def camera_kind(lenses: list[Lens]) -> Kind:
-    """What kind of cameras can stand for all of these lenses."""
+    """Returns the camera class for all of these lenses: a pinhole if none of them distorts."""
     kinds = [_WIDE.get(lens.model, OpenCVCamera) for lens in lenses]
     for lens, kind in zip(lenses, kinds, strict=True):
         if kind is not kinds[0]:
@@ -145,12 +146,12 @@ def camera_kind(lenses: list[Lens]) -> Kind:
                 f"{lens.where}: `camera_model` {lens.model} cannot be mixed with "
                 f"{lenses[0].model}; put these pictures into a data set of their own."
             )
-    plain = not any(any(lens.coefficients().values()) or _oblong(lens) for lens in lenses)
+    plain = not any(any(lens.coefficients().values()) or _has_two_focals(lens) for lens in lenses)
     return PerspectiveCamera if kinds[0] is OpenCVCamera and plain else kinds[0]
 
 
-def _oblong(lens: Lens) -> bool:
-    """Whether the focal lengths of x and y may differ."""
+def _has_two_focals(lens: Lens) -> bool:
+    """Tells whether the focal lengths of x and y may differ."""
     x, y = lens.numbers.get("fl_x"), lens.numbers.get("fl_y")
     return (y is not None and y != x) or (y is None and "camera_angle_y" in lens.numbers)
 
@@ -163,7 +164,7 @@ def make_cameras(
     size: tuple[int, int],
     limits: tuple[float, float],
 ) -> AbstractCamera:
-    """Cameras whose leaves have a leading axis."""
+    """Makes cameras whose leaves have a leading axis, one a lens, a pose and a row of `pixels`."""
     focal = pixels[:, 0] if kind is PerspectiveCamera else pixels[:, :2]
     columns = {"focal": focal, "principal_point": pixels[:, 2:]}
     if kind in (OpenCVCamera, FisheyeCamera):

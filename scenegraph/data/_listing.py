@@ -1,4 +1,4 @@
-"""What listings of pictures have in common: frames with a file and a pose, checked one by one."""
+"""JSON listings of pictures: frames with a file and a pose, checked one by one."""
 
 import math
 import pathlib
@@ -6,17 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._typing import Int
-from ..images import shrink
-from ..io import as_pose, FileError, read_json, read_picture
-from ._pixel_store import gather_pixels, Pixels
+from ..io import as_pose, FileError, read_json
 
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 
 class Frame(NamedTuple):
-    """One picture of a listing."""
+    """One picture of a listing: its name there, its file, and its pose, world from camera."""
 
     name: str
     picture: pathlib.Path
@@ -24,7 +21,7 @@ class Frame(NamedTuple):
 
 
 def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
-    """Reads a `transforms_{split}.json`."""
+    """Reads a `transforms_{split}.json`: the horizontal angle of view in radians, and frames."""
     listing = read_frames_listing(path)
     fov_x = listing.get("camera_angle_x")
     if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
@@ -34,7 +31,7 @@ def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
 
 
 def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
-    """Reads a JSON file with a list of frames; what they are is not checked."""
+    """Reads a JSON file with a list of at least one frame; the frames are not checked."""
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent}; pass one with a {path.name}.")
     listing = read_json(path)
@@ -46,7 +43,7 @@ def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
 
 
 def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
-    """Picture and pose of one frame of a listing."""
+    """Checks and converts one frame of a listing."""
     where = f"{path}: frame {index}"
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")
@@ -57,9 +54,10 @@ def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
 
 
 def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
-    """The file of a picture; only files inside the data folder are ever opened."""
+    """Finds the file of a picture; only files inside the data folder are ever opened."""
     folder = path.parent.resolve()
     picture = folder / name
+    # A name without the ending of a picture is a PNG's.
     if picture.suffix.lower() not in PICTURES:
         picture = picture.with_name(picture.name + ".png")
     try:
@@ -69,30 +67,3 @@ def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     if pathlib.PurePath(name).is_absolute() or not inside:
         raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
     return picture
-
-
-def gather_pictures(
-    files: list[pathlib.Path],
-    factor: int,
-    *,
-    straight_alpha: bool,
-    memory_map: bool | None,
-    one_size: bool = True,
-) -> tuple[Pixels, Int[np.ndarray, "frames 2"]]:
-    """Reads pictures into one flat list, averaged over blocks."""
-
-    def shrunk(picture: np.ndarray) -> np.ndarray:
-        if factor == 1:
-            return picture
-        scaled = picture.astype(np.float32) / np.float32(255)
-        return shrink(scaled, factor, straight_alpha=straight_alpha)
-
-    pixels, shapes = gather_pixels(
-        files,
-        lambda index: read_picture(files[index]),
-        shrunk,
-        settings=f"{factor} {straight_alpha}",
-        memory_map=memory_map,
-        one_size=one_size,
-    )
-    return pixels, np.asarray([(width, height) for height, width, _ in shapes])

@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,8 @@ from ..cameras import (
 )
 from ..io import are_usable, as_pose, FileError, LARGEST, read_array
 from ..transforms import Pose
-from ._backdrops import AbstractBackdrop, Solid
-from ._listing import (
-    gather_pictures,
-    picture_path,
-    PICTURES,
-)
+from ._listing import picture_path, PICTURES
+from ._loading import assemble_views, choose_frames, gather_pictures, Loading, LoadOptions
 from ._views import Views
 
 
@@ -44,7 +40,7 @@ class _Scene(NamedTuple):
 
 
 class _Optics(NamedTuple):
-    """What all cameras have in common."""
+    """The intrinsics that all cameras share."""
 
     width: int
     height: int
@@ -59,38 +55,32 @@ def load_llff(
     folder: str | os.PathLike,
     split: str = "train",
     *,
-    downscale: int = 1,
-    near: float | None = None,
-    far: float | None = None,
-    backdrop: AbstractBackdrop | None = None,
-    straight_alpha: bool = False,
-    memory_map: bool | None = None,
     hold_every: int = 8,
     ndc: bool = True,
     spherify: bool = False,
     published_radii: bool = False,
+    **options: Unpack[LoadOptions],
 ) -> Views:
     """Loads one split of an LLFF data set.
 
     The world is moved so that the average camera is its origin, and scaled so that the nearest
-    depth is 4/3.
+    depth is 4/3. The option `downscale` is by how much pictures are smaller than
+    `poses_bounds.npy` says; `near` and `far` are by default 0 and 1 in NDC, else the bounds of the
+    file with some margin.
 
     **Arguments:**
 
-    - `folder`: with `poses_bounds.npy` and `images_{downscale}`; or with `images`, which are then
-      averaged over blocks.
+    - `folder`: the folder of `poses_bounds.npy` and `images_{downscale}`, or of `images`, which are
+      then averaged over blocks.
     - `split`: `test` is every eighth picture, beginning with the first; `train` is the others.
-    - `downscale`: how many times smaller than `poses_bounds.npy` says pictures are. Keyword only,
-      as is all that follows.
-    - `near`, `far`: of the cameras; by default 0 and 1 in NDC, else what the bounds of the file
-      allow for.
-    - `backdrop`: what pictures with opacity are put on; white by default.
-    - `straight_alpha`, `memory_map`: as in `load_blender`.
-    - `hold_every`: for another number than eight.
-    - `ndc`: bend space so that all in front of the cameras fits into a cube (`NDCCamera`).
-    - `spherify`: for cameras that look inwards from all around: scale the world to the unit sphere
-      instead of bending it.
-    - `published_radii`: the radii and views of the published code in NDC, as in `NDCCamera`.
+    - `hold_every`: another number than eight. Keyword only, as is all that follows.
+    - `ndc`: if true, space is bent so that all in front of the cameras fits into a cube
+      (`NDCCamera`).
+    - `spherify`: if true, the world is scaled to the unit sphere instead of bent: for cameras that
+      look inwards from all around.
+    - `published_radii`: if true, rays in NDC have the radii and views of the published code, as in
+      `NDCCamera`.
+    - `options`: the keywords of `LoadOptions`.
 
     **Returns:**
 
@@ -103,28 +93,18 @@ def load_llff(
 
     **Source:** the class `LLFF` of the published mip-NeRF code.
     """
-    folder = pathlib.Path(folder)
+    folder, loading = pathlib.Path(folder), Loading(**options)
     scene = _read_scene(folder / LLFF_LISTING, spherify)
     chosen = _choose(folder, split, hold_every, len(scene.poses))
-    files, factor = _find_pictures(folder, downscale, len(scene.poses))
+    files, factor = _find_pictures(folder, loading.downscale, len(scene.poses))
     files = [files[index] for index in chosen]
-    pixels, sizes = gather_pictures(
-        files, factor, straight_alpha=straight_alpha, memory_map=memory_map
-    )
-    width, height = map(int, sizes[0] // factor)
-    _check_size(folder, files[0], width, height, scene, downscale)
-    limits = _limits(scene, near, far, ndc=ndc and not spherify)
-    focal = scene.focal / downscale
-    optics = _Optics(width, height, focal, *limits, ndc and not spherify, published_radii)
-    return Views(
-        pixels,
-        jax.jit(jax.vmap(lambda pose: _camera(pose, optics)))(scene.poses[chosen]),
-        jnp.full(len(files), width),
-        jnp.full(len(files), height),
-        jnp.ones(len(files)),
-        Solid() if backdrop is None else backdrop,
-        tuple(file.name for file in files),
-    )
+    pixels, full = gather_pictures(files, loading, factor)
+    sizes = full // factor
+    width, height = map(int, sizes[0])
+    _check_size(folder, files[0], width, height, scene, loading.downscale)
+    optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
+    cameras = jax.jit(jax.vmap(lambda pose: _camera(pose, optics)))(scene.poses[chosen])
+    return assemble_views(loading, pixels, cameras, sizes, [file.name for file in files])
 
 
 def llff_path(
@@ -138,17 +118,25 @@ def llff_path(
     spherify: bool = False,
     published_radii: bool = False,
 ) -> list[AbstractCamera]:
-    """The cameras of the film that goes with an LLFF data set."""
+    """Makes the cameras of the film that goes with an LLFF data set."""
     scene = _read_scene(pathlib.Path(folder) / LLFF_LISTING, spherify)
     if spherify:
         poses = spherified_circle(scene.poses, frames, closed=published_radii)
     else:
         poses = llff_spiral(scene.poses, scene.bounds, frames)
     width, height = (max(1, round(size / downscale)) for size in (scene.width, scene.height))
-    limits = _limits(scene, near, far, ndc=ndc and not spherify)
-    focal = scene.focal / downscale
-    optics = _Optics(width, height, focal, *limits, ndc and not spherify, published_radii)
+    loading = Loading(downscale, near, far)
+    optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
     return [_camera(jnp.asarray(pose, jnp.float32), optics) for pose in poses]
+
+
+def _optics(
+    scene: _Scene, size: tuple[int, int], loading: Loading, ndc: bool, published: bool
+) -> _Optics:
+    lowest, highest = (0.0, 1.0) if ndc else (0.9 * scene.bounds.min(), 1.1 * scene.bounds.max())
+    near = float(lowest if loading.near is None else loading.near)
+    far = float(highest if loading.far is None else loading.far)
+    return _Optics(*size, scene.focal / loading.downscale, near, far, ndc, published)
 
 
 def _camera(pose: Matrix4, optics: _Optics) -> AbstractCamera:
@@ -161,13 +149,6 @@ def _camera(pose: Matrix4, optics: _Optics) -> AbstractCamera:
     return NDCCamera(inner, frustum, published=optics.published, **limits)
 
 
-def _limits(
-    scene: _Scene, near: float | None, far: float | None, *, ndc: bool
-) -> tuple[float, float]:
-    lowest, highest = (0.0, 1.0) if ndc else (0.9 * scene.bounds.min(), 1.1 * scene.bounds.max())
-    return float(lowest if near is None else near), float(highest if far is None else far)
-
-
 def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
     columns, bounds = _read_table(path)
     height, width, focal = columns[0, :, 4]
@@ -175,7 +156,8 @@ def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
         raise FileError(f"{path}: all pictures must have one size and focal length above zero.")
     nearest, farthest = bounds.min(), bounds.max()
     if not max(1, farthest) < LARGEST * nearest:
-        raise FileError(f"{path}: depths from {nearest:g} to {farthest:g} are out of all measure.")
+        raise FileError(f"{path}: depths from {nearest:g} to {farthest:g} differ too much.")
+    # After scaling by 1 / (3/4 nearest), the nearest depth is 4/3.
     scale = 1 / (0.75 * nearest)
     poses = recentre_poses(_poses(path, columns, scale))
     if spherify:
@@ -185,7 +167,7 @@ def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
 
 
 def _read_table(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-    """A pose and a size, and the nearest and farthest depth of each picture."""
+    """Reads a 3x5 pose with size and focal length, and two depths, of each picture."""
     if not path.parent.is_dir():
         raise FileError(f"there is no folder {path.parent}; pass an LLFF data folder.")
     table = read_array(path)
@@ -202,7 +184,7 @@ def _read_table(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
-    """World from camera; the file has the columns down, right, back, position."""
+    """Converts the file's columns down, right, back, position to poses, world from camera."""
     down, right, back, place = (columns[:, :, index] for index in range(4))
     top = np.stack([right, -down, back, scale * place], axis=2)
     poses = np.concatenate([top, np.tile([[[0.0, 0.0, 0.0, 1.0]]], (len(top), 1, 1))], axis=1)
@@ -212,32 +194,28 @@ def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _choose(folder: pathlib.Path, split: str, hold_every: int, count: int) -> np.ndarray:
-    """The numbers of a split's pictures."""
-    if hold_every < 2:
-        raise ValueError(f"`hold_every` must be at least 2, or nothing is left; got {hold_every}.")
     if split not in LLFF_SPLITS:
         raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
-    held_out = np.arange(count) % hold_every == 0
-    chosen = np.flatnonzero(held_out if split == "test" else ~held_out)
-    if not len(chosen):
+    chosen = choose_frames(count, hold_every, training=split == "train")
+    if not chosen:
         raise FileError(f"{folder / LLFF_LISTING}: {count} pictures leave none for {split!r}.")
-    return chosen
+    return np.asarray(chosen)
 
 
 def _find_pictures(
     folder: pathlib.Path, downscale: int, count: int
 ) -> tuple[list[pathlib.Path], int]:
-    """The files of all pictures in order, and by how much they are still to be shrunk."""
+    """Finds the files of all pictures in order, and the factor by which they have to shrink."""
     small, full = folder / f"images_{downscale}", folder / "images"
     if downscale > 1 and small.is_dir():
         place, factor = small, 1
     elif full.is_dir():
         place, factor = full, downscale
     else:
-        looked = f"{small.name} nor {full.name}" if downscale > 1 else full.name
+        neither = f"{small.name} nor {full.name}" if downscale > 1 else full.name
         known = ", ".join(sorted(x.name for x in folder.glob("images*") if x.is_dir())) or "none"
         raise FileError(
-            f"{folder} has no folder {looked}; folders of pictures in it: {known} (--downscale "
+            f"{folder} has no folder {neither}; folders of pictures in it: {known} (--downscale "
             "says which)."
         )
     names = sorted(x.name for x in place.iterdir() if x.suffix.lower() in PICTURES)
@@ -250,7 +228,7 @@ def _find_pictures(
 def _check_size(
     folder: pathlib.Path, file: pathlib.Path, width: int, height: int, scene: _Scene, downscale: int
 ) -> None:
-    """Pictures of another size than the file says would have another focal length."""
+    # Pictures of another size than the file says would have another focal length.
     expected = scene.width / downscale, scene.height / downscale
     if not np.allclose((width, height), expected, rtol=0.02, atol=1):
         raise FileError(

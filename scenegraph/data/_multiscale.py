@@ -2,19 +2,18 @@
 
 import os
 import pathlib
-from typing import Any
+from typing import Any, Unpack
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array
 from ..cameras import PerspectiveCamera
-from ..io import are_usable, as_pose, FileError, LARGEST, read_json
+from ..io import are_usable, as_matrix, as_pose, FileError, LARGEST, read_json
 from ..transforms import Pose
-from ._backdrops import AbstractBackdrop, Solid
 from ._convert_multiscale import MULTISCALE_LISTING
-from ._listing import gather_pictures, picture_path
+from ._listing import picture_path
+from ._loading import assemble_views, gather_pictures, Loading, LoadOptions
 from ._views import Views
 
 
@@ -22,32 +21,21 @@ _NUMBERS = ("width", "height", "near", "far", "lossmult")
 
 
 def load_multiscale(
-    folder: str | os.PathLike,
-    split: str = "train",
-    *,
-    downscale: int = 1,
-    near: float | None = None,
-    far: float | None = None,
-    backdrop: AbstractBackdrop | None = None,
-    straight_alpha: bool = False,
-    memory_map: bool | None = None,
+    folder: str | os.PathLike, split: str = "train", **options: Unpack[LoadOptions]
 ) -> Views:
     """Loads one split of a multiscale data set: every picture has its own size and focal length.
 
     **Arguments:**
 
-    - `folder`: with `metadata.json`; `scenegraph convert multiscale` makes one of Blender data.
+    - `folder`: the folder of `metadata.json`; `scenegraph convert multiscale` makes one of Blender
+      data.
     - `split`: `train`, `val`, `test`, or any other that the file has.
-    - `downscale`: pictures are averaged over blocks of this many pixels a side. Keyword only, as
-      is all that follows.
-    - `near`, `far`: of the cameras; by default those of the file.
-    - `backdrop`: what RGBA pictures are put on; white by default.
-    - `straight_alpha`, `memory_map`: as in `load_blender`.
+    - `options`: the keywords of `LoadOptions`; `near` and `far` are by default those of the file.
 
     **Returns:**
 
-    The pictures with their cameras, in the order of the file; `lossmult` is the file's: how many
-    pixels of the largest picture one of this picture stands for.
+    The pictures with their cameras, in the order of the file; `lossmult` is the file's: the number
+    of pixels of the largest picture that one of this picture stands for.
 
     **Errors:**
 
@@ -55,33 +43,18 @@ def load_multiscale(
 
     **Source:** the class `Multicam` of the published mip-NeRF code.
     """
-    listing = pathlib.Path(folder) / MULTISCALE_LISTING
+    listing, loading = pathlib.Path(folder) / MULTISCALE_LISTING, Loading(**options)
     columns = _read_listing(listing, split)
-    files, poses, lenses = _each(listing, split, columns)
+    files, poses, lenses = _read_cameras(listing, split, columns)
     numbers = {name: _numbers(listing, split, name, columns[name]) for name in _NUMBERS}
-    pixels, sizes = gather_pictures(
-        files, downscale, straight_alpha=straight_alpha, memory_map=memory_map, one_size=False
-    )
-    _check_sizes(listing, files, sizes, numbers)
-    sizes = sizes // downscale
+    pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
+    _check_sizes(listing, files, full, numbers)
+    sizes = full // loading.downscale
     width, height = map(int, sizes[0])
-    near_far = [
+    limits = [
         numbers[name] if given is None else np.full(len(files), given)
-        for name, given in {"near": near, "far": far}.items()
+        for name, given in {"near": loading.near, "far": loading.far}.items()
     ]
-    return Views(
-        pixels,
-        _cameras(width, height, poses, lenses / downscale, *near_far),
-        jnp.asarray(sizes[:, 0]),
-        jnp.asarray(sizes[:, 1]),
-        numbers["lossmult"].astype(np.float32),
-        Solid() if backdrop is None else backdrop,
-        tuple(columns["file_path"]),
-    )
-
-
-def _cameras(width: int, height: int, *columns: np.ndarray) -> PerspectiveCamera:
-    """Cameras whose poses, lenses, nears and fars are the columns."""
 
     def camera(pose: Array, lens: Array, near: Array, far: Array) -> PerspectiveCamera:
         focal, middle = lens[0], lens[1:]
@@ -89,13 +62,17 @@ def _cameras(width: int, height: int, *columns: np.ndarray) -> PerspectiveCamera
             Pose(pose), focal, width, height, principal_point=middle, near=near, far=far
         )
 
-    return jax.jit(jax.vmap(camera))(*(column.astype(np.float32) for column in columns))
+    cameras = jax.jit(jax.vmap(camera))(
+        *(column.astype(np.float32) for column in (poses, lenses / loading.downscale, *limits))
+    )
+    names, lossmult = columns["file_path"], numbers["lossmult"]
+    return assemble_views(loading, pixels, cameras, sizes, names, lossmult)
 
 
-def _each(
+def _read_cameras(
     path: pathlib.Path, split: str, columns: dict[str, list]
 ) -> tuple[list[pathlib.Path], np.ndarray, np.ndarray]:
-    """Files, poses and lenses of all pictures."""
+    """Checks and converts files, poses and lenses of all pictures."""
     files, poses, lenses = [], [], []
     for index, name in enumerate(columns["file_path"]):
         where = f"{path}: {split} picture {index}"
@@ -106,7 +83,7 @@ def _each(
 
 
 def multiscale_splits(path: pathlib.Path) -> tuple[str, ...]:
-    """The splits that a listing has."""
+    """Lists the splits of a `metadata.json`."""
     listing = read_json(path)
     if not isinstance(listing, dict):
         raise FileError(f"{path} must hold an object with a split `train`.")
@@ -125,7 +102,7 @@ def _read_listing(path: pathlib.Path, split: str) -> dict[str, list]:
 
 
 def _check_columns(path: pathlib.Path, split: str, columns: dict[str, Any]) -> None:
-    """All that is needed is there, as lists of one length."""
+    """Refuses columns that are missing, or not lists of one length."""
     names = ("file_path", "cam2world", "pix2cam", *_NUMBERS)
     for name in names:
         if not isinstance(columns.get(name), list):
@@ -144,7 +121,7 @@ def _check_columns(path: pathlib.Path, split: str, columns: dict[str, Any]) -> N
 
 
 def _numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np.ndarray:
-    """A column of numbers that make sense for what they are."""
+    """Checks and converts a column of numbers."""
     where = f"{path}: `{split}.{name}`"
     plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
     try:
@@ -161,11 +138,9 @@ def _numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np
 
 
 def _lens(where: str, value: Any) -> np.ndarray:
-    """Focal length and principal point, which `pix2cam` holds the inverse of."""
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{where}: `pix2cam` is not a matrix of numbers.") from error
+    """Returns focal length and principal point from the `pix2cam` of a pinhole."""
+    # pix2cam = [[1/f, 0, -cx/f], [0, -1/f, cy/f], [0, 0, -1]]
+    matrix = as_matrix(value, f"{where}: `pix2cam`")
     if matrix.shape != (3, 3) or not are_usable(matrix):
         raise FileError(f"{where}: `pix2cam` must be 3x3 and finite; got shape {matrix.shape}.")
     scale = matrix[0, 0]

@@ -16,19 +16,19 @@ from .._typing import Array, Float, UInt8
 from ..io import FileError, MappedArray, open_mapped, require_space, write_mapped
 
 
-# Pictures take up to this part of the free memory, of the host's and of each device's; larger
-# ones are left in a file. Loading needs room for a second and a third copy.
-_PART = 0.25
-# Pictures that are read at a time while a file is made.
+# Pictures take up to this share of the free memory, of the host's and of each device's; larger
+# ones are left in a file. Loading needs space for a second and a third copy.
+_MEMORY_SHARE = 0.25
+# The number of pictures that are read at a time while a file is made.
 _AT_A_TIME = 32
 _VERSION = 1
 
 Shape = tuple[int, int, int]
-Pixels = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
+PixelArray = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
 
 
 class _Read(NamedTuple):
-    """A picture's shape as it was read, and its pixels after a change."""
+    """A picture's shape in its file, and its pixels after `change`."""
 
     shape: Shape
     pixels: np.ndarray
@@ -42,8 +42,8 @@ def gather_pixels(
     settings: str = "",
     memory_map: bool | None = None,
     one_size: bool = True,
-) -> tuple[Pixels, list[Shape]]:
-    """Reads pictures into one flat list."""
+) -> tuple[PixelArray, list[Shape]]:
+    """Reads pictures, changes each, and lists all their pixels; also returns the files' shapes."""
     first = read(0)
     begin = _Read(first.shape, change(first))
     size = begin.pixels.nbytes * len(files)
@@ -52,17 +52,17 @@ def gather_pixels(
         picture = read(index)
         alike = picture.shape[2] == first.shape[2] and not one_size
         if not alike and picture.shape != first.shape:
-            wanted = "be alike" if one_size else "have as many channels"
+            rule = "be alike" if one_size else "have as many channels"
             raise FileError(
                 f"{files[index]} has shape {picture.shape} (height, width, channels); the first "
-                f"picture, {files[0]}, has {first.shape}. All must {wanted}."
+                f"picture, {files[0]}, has {first.shape}. All must {rule}."
             )
         return _Read(picture.shape, change(picture))
 
     if memory_map is None:
-        memory_map = size > _PART * free_memory()
+        memory_map = size > _MEMORY_SHARE * free_memory()
     if memory_map:
-        return _in_file(files, read_alike, settings, size)
+        return _from_cache(files, read_alike, settings, size)
     with ThreadPoolExecutor() as pool:
         pictures = [begin, *pool.map(read_alike, range(1, len(files)))]
     flat = np.concatenate([_rows(picture.pixels) for picture in pictures])
@@ -70,7 +70,7 @@ def gather_pixels(
 
 
 def free_memory() -> float:
-    """How much memory the pictures may share with all else."""
+    """Returns the free bytes of host or device, whichever has less; infinite if nobody knows."""
     stats = jax.local_devices()[0].memory_stats() or {}
     on_device = stats.get("bytes_limit", np.inf) - stats.get("bytes_in_use", 0)
     return float(min(on_device, _free_on_host()))
@@ -84,26 +84,26 @@ def _free_on_host() -> float:
     return np.inf
 
 
-def _in_file(
+def _from_cache(
     files: list[pathlib.Path], read: Callable[[int], _Read], settings: str, size: int
-) -> tuple[Pixels, list[Shape]]:
-    name, fingerprint = _identity(files, settings)
+) -> tuple[PixelArray, list[Shape]]:
+    name, fingerprint = _cache_key(files, settings)
     folder = cache_folder() / "pixels"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{fingerprint}.bin"
-    with _alone(folder / f"{name}.lock"):
+    with _locked(folder / f"{name}.lock"):
         found = open_mapped(path)
         if found is None:
             require_space(folder, size)
             about = {"shapes": []}
             found = write_mapped(path, _blocks(len(files), read, about["shapes"]), about), about
-            _forget_others(folder, name, path)
+            _remove_stale(folder, name, path)
     pixels, about = found
     return pixels, [(height, width, channels) for height, width, channels in about["shapes"]]
 
 
 def _blocks(count: int, read: Callable[[int], _Read], shapes: list[Shape]) -> Iterator[np.ndarray]:
-    """The pixels of one picture after the other; their shapes are put down on the way."""
+    """Yields the pixels of one picture after the other, and appends their shapes."""
     with ThreadPoolExecutor() as pool:
         for start in range(0, count, _AT_A_TIME):
             for picture in pool.map(read, range(start, min(start + _AT_A_TIME, count))):
@@ -116,15 +116,15 @@ def _rows(pixels: np.ndarray) -> np.ndarray:
 
 
 def cache_folder() -> pathlib.Path:
-    """Where files are kept that can be made again."""
+    """Returns the cache folder: `SCENEGRAPH_CACHE`, or one in the user's cache."""
     if named := os.environ.get("SCENEGRAPH_CACHE"):
         return pathlib.Path(named)
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(base) / "scenegraph"
 
 
-def _identity(files: list[pathlib.Path], settings: str) -> tuple[str, str]:
-    """A name for what is asked for, and a fingerprint of what the files are like by now."""
+def _cache_key(files: list[pathlib.Path], settings: str) -> tuple[str, str]:
+    """Hashes what is requested (the name), and the present state of the files (the fingerprint)."""
     name, fingerprint = hashlib.sha256(), hashlib.sha256()
     name.update(f"{_VERSION} {settings}".encode())
     for file in files:
@@ -138,8 +138,8 @@ def _identity(files: list[pathlib.Path], settings: str) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _alone(path: pathlib.Path) -> Iterator[None]:
-    """Lets one process at a time make the file; the others find it."""
+def _locked(path: pathlib.Path) -> Iterator[None]:
+    """Lets one process at a time make the file; the others then find it."""
     with path.open("w") as file:
         # Not all systems can do this; where they cannot, the same file is made twice.
         with contextlib.suppress(ImportError, OSError):
@@ -149,8 +149,8 @@ def _alone(path: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def _forget_others(folder: pathlib.Path, name: str, kept: pathlib.Path) -> None:
-    """Removes what was made of the same files before they changed."""
+def _remove_stale(folder: pathlib.Path, name: str, kept: pathlib.Path) -> None:
+    """Removes what was made of the same files before these changed."""
     for old in folder.glob(f"{name}-*"):
         if not old.name.startswith(kept.name):
             old.unlink(missing_ok=True)

@@ -12,8 +12,8 @@ from .._typing import Array, Int, PyTree
 from ..io import MappedArray
 
 
-class Places(NamedTuple):
-    """Pixels that are still to be read."""
+class PixelRows(NamedTuple):
+    """Pixels that are still to be read: their pictures, columns and rows, and rows of the file."""
 
     frame: Int[np.ndarray, " rays"]
     place: Int[np.ndarray, "rays 2"]
@@ -21,10 +21,7 @@ class Places(NamedTuple):
 
 
 class PixelReader:
-    """Draws the same pixels as batches in memory do, bit for bit.
-
-    The draw is computed by JAX on the host's CPU; there it may count in 64 bits.
-    """
+    """Draws the pixels of `RayBatches` whose pixels are in a file, as in memory, bit for bit."""
 
     def __init__(self, batches: Any):
         def here(leaf: Any) -> Any:
@@ -39,8 +36,9 @@ class PixelReader:
         pixels = self._sizes.prod(axis=1)
         self._starts = np.cumsum(pixels) - pixels
 
-    def draw(self, seed: int, step: int) -> Places:
-        """The pixels of one step."""
+    def draw(self, seed: int, step: int) -> PixelRows:
+        """Draws the pixels of one step, whose arguments are those of `RayBatches.batch`."""
+        # JAX draws on the host's CPU, in 64 bits where the file has more pixels than 32 can count.
         with jax.default_device(self._cpu), jax.enable_x64(len(self.file) >= 2**31):
             drawn = _indices(self._batches, np.asarray(seed, np.uint32), np.asarray(step, np.int32))
         indices = np.asarray(drawn).astype(np.int64)
@@ -50,8 +48,8 @@ class PixelReader:
         place = np.stack([column, row], axis=-1)
         rows = indices
         if self._annealing is not None:
-            rows = self._annealing.squares(starts, sizes, place)
-        return Places(frame.astype(np.int32), place.astype(np.int32), rows)
+            rows = self._annealing.windows(starts, sizes, place)
+        return PixelRows(frame.astype(np.int32), place.astype(np.int32), rows)
 
 
 @eqx.filter_jit
@@ -59,8 +57,8 @@ def _indices(batches: Any, seed: Any, step: Any) -> Array:
     return batches.indices(seed, step)
 
 
-class Loader:
-    """A thread that prepares what the next steps need while the devices work on this one."""
+class Prefetcher:
+    """A thread that prepares up to `ahead` steps while the devices work on the present one."""
 
     def __init__(self, prepare: Callable[[int], PyTree], ahead: int = 3):
         self._prepare, self._ahead = prepare, ahead
@@ -68,7 +66,7 @@ class Loader:
         self._coming: dict[int, Future] = {}
 
     def __call__(self, number: int) -> PyTree:
-        """What was prepared for one step."""
+        """Waits for what `prepare` returns for a step; raises what it raised."""
         for coming in range(number, number + self._ahead + 1):
             if coming not in self._coming:
                 self._coming[coming] = self._pool.submit(self._prepare, coming)

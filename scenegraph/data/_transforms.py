@@ -2,16 +2,15 @@
 
 import os
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..io import are_usable, FileError
-from ._backdrops import AbstractBackdrop, Solid
+from ..io import are_usable, as_matrix, FileError
 from ._bounds import depth_range
 from ._lenses import camera_kind, Lens, make_cameras, read_lens
-from ._listing import Frame, gather_pictures, read_frame, read_frames_listing
+from ._listing import Frame, read_frame, read_frames_listing
+from ._loading import assemble_views, choose_frames, gather_pictures, Loading, LoadOptions
 from ._views import Views
 
 
@@ -33,13 +32,8 @@ def load_transforms(
     folder: str | os.PathLike,
     split: str = "train",
     *,
-    downscale: int = 1,
-    near: float | None = None,
-    far: float | None = None,
-    backdrop: AbstractBackdrop | None = None,
-    straight_alpha: bool = False,
-    memory_map: bool | None = None,
     hold_every: int = 8,
+    **options: Unpack[LoadOptions],
 ) -> Views:
     """Loads one split of a data set in the format of nerfstudio and instant-ngp.
 
@@ -49,22 +43,17 @@ def load_transforms(
 
     **Arguments:**
 
-    - `folder`: with `transforms.json`; or the path of a JSON file of another name.
-    - `split`: where the file has `train_filenames` or the like, any that it has. Else the pictures
-      are sorted by name: `val` and `test` are both every eighth, beginning with the first, and
-      `train` is the others.
-    - `downscale`: pictures are averaged over blocks of this many pixels a side. Keyword only, as
-      is all that follows.
-    - `near`, `far`: of the cameras, in world units; by default wide about all that the cameras
-      look at, for scenes whose volumes have bounds.
-    - `backdrop`: what RGBA pictures are put on; white by default.
-    - `straight_alpha`, `memory_map`: as in `load_blender`.
-    - `hold_every`: for another number than eight.
+    - `folder`: the folder of `transforms.json`; or the path of a JSON file of another name.
+    - `split`: the name of a split: where the file has `train_filenames` or the like, any that it
+      has. Else the pictures are sorted by name: `val` and `test` are both every eighth, beginning
+      with the first, and `train` is the others.
+    - `hold_every`: another number than eight. Keyword only argument.
+    - `options`: the keywords of `LoadOptions`.
 
     **Returns:**
 
-    The pictures, which may differ in size, with their cameras: `PerspectiveCamera` where no lens
-    of the file bends, else `OpenCVCamera`, `FisheyeCamera` or `PanoramaCamera`.
+    The pictures, which may differ in size, with their cameras: `PerspectiveCamera` if no lens of
+    the file distorts, else `OpenCVCamera`, `FisheyeCamera` or `PanoramaCamera`.
 
     **Errors:**
 
@@ -73,46 +62,34 @@ def load_transforms(
 
     **Source:** `nerfstudio_dataparser.py` of nerfstudio; `nerf_loader.cu` of instant-ngp.
     """
-    path = transforms_path(folder)
+    path, loading = transforms_path(folder), Loading(**options)
     listing = read_frames_listing(path)
     views = _read_views(path, listing)
     chosen = _choose(path, listing, views, split, hold_every)
-    pixels, full = gather_pictures(
-        [view.frame.picture for view in chosen],
-        downscale,
-        straight_alpha=straight_alpha,
-        memory_map=memory_map,
-        one_size=False,
-    )
+    files = [view.frame.picture for view in chosen]
+    pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
     lenses = [view.lens.pixels(*map(int, size)) for view, size in zip(chosen, full, strict=True)]
-    sizes = full // downscale
+    sizes = full // loading.downscale
     cameras = make_cameras(
         camera_kind([view.lens for view in views]),
         [view.lens for view in chosen],
         np.stack([view.frame.pose for view in chosen]),
-        np.stack(lenses) / downscale,
+        np.stack(lenses) / loading.downscale,
         (int(sizes[0, 0]), int(sizes[0, 1])),
-        depth_range(np.stack([view.frame.pose for view in views]), near, far),
+        depth_range(np.stack([view.frame.pose for view in views]), loading.near, loading.far),
     )
-    return Views(
-        pixels,
-        cameras,
-        jnp.asarray(sizes[:, 0]),
-        jnp.asarray(sizes[:, 1]),
-        jnp.ones(len(sizes)),
-        Solid() if backdrop is None else backdrop,
-        tuple(view.frame.name for view in chosen),
-    )
+    names = [view.frame.name for view in chosen]
+    return assemble_views(loading, pixels, cameras, sizes, names)
 
 
 def transforms_path(folder: str | os.PathLike) -> pathlib.Path:
-    """The listing of a data folder."""
+    """Returns the path of a data folder's `transforms.json`, or a JSON file's own."""
     path = pathlib.Path(folder)
     return path if path.suffix == ".json" else path / TRANSFORMS_LISTING
 
 
 def transforms_splits(folder: str | os.PathLike) -> tuple[str, ...]:
-    """The splits that a data set has."""
+    """Lists the splits of a data set: those that its file names, else train, val and test."""
     keys = _split_keys(read_frames_listing(transforms_path(folder)))
     return tuple(key.removesuffix(_NAMES) for key in keys) or _SPLITS
 
@@ -122,12 +99,12 @@ def _split_keys(listing: dict[str, Any]) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """The same for `./images/a.png` and `images/a.png`."""
+    """Normalises a path: `./images/a.png` is `images/a.png`."""
     return pathlib.PurePosixPath(name).as_posix()
 
 
 def _read_views(path: pathlib.Path, listing: dict[str, Any]) -> list[_View]:
-    """All that the listing says, sorted by the names of the pictures."""
+    """Reads all frames of a listing, sorted by the names of the pictures."""
     _check_applied(path, listing.get("applied_transform"))
     read = lambda index, frame: _read_view(path, listing, index, frame)
     views = [read(index, frame) for index, frame in enumerate(listing["frames"])]
@@ -135,14 +112,11 @@ def _read_views(path: pathlib.Path, listing: dict[str, Any]) -> list[_View]:
 
 
 def _check_applied(path: pathlib.Path, value: Any) -> None:
-    """It is in the poses already, so that nothing is done with it."""
+    # The transform is in the poses already: it is checked, and not applied.
     if value is None:
         return
     where = f"{path}: `applied_transform`"
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FileError(f"{where} is not a matrix of numbers.") from error
+    matrix = as_matrix(value, where)
     if matrix.shape not in ((3, 4), (4, 4)) or not are_usable(matrix):
         raise FileError(f"{where} must be 3x4 and finite; its shape is {matrix.shape}.")
 
@@ -151,8 +125,8 @@ def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: A
     read, where = read_frame(path, index, frame), f"{path}: frame {index}"
     if frame.get("mask_path") is not None:
         raise FileError(
-            f"{where}: `mask_path` is not supported. Remove it to look at whole pictures, or make "
-            "what is masked transparent."
+            f"{where}: `mask_path` is not supported. Remove it to use whole pictures, or make "
+            "masked pixels transparent."
         )
     return _View(read, read_lens(where, listing, frame))
 
@@ -160,20 +134,17 @@ def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: A
 def _choose(
     path: pathlib.Path, listing: dict[str, Any], views: list[_View], split: str, hold_every: int
 ) -> list[_View]:
-    """The frames of one split."""
-    if hold_every < 2:
-        raise ValueError(f"`hold_every` must be at least 2; got {hold_every}.")
+    """Returns the views of one split."""
+    indices = choose_frames(len(views), hold_every, training=split == "train")
     if _split_keys(listing):
         return _named(path, listing, views, split + _NAMES)
     if split not in _SPLITS:
         raise FileError(
             f"{path} names no pictures of the split {split!r}; there are {', '.join(_SPLITS)}."
         )
-    training = split == "train"
-    chosen = [view for i, view in enumerate(views) if (i % hold_every != 0) == training]
-    if not chosen:
+    if not indices:
         raise FileError(f"{path}: its {len(views)} frames leave none for the split {split!r}.")
-    return chosen
+    return [views[index] for index in indices]
 
 
 def _named(

@@ -14,7 +14,7 @@ from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray, widen
 from ._annealing import Annealing
 from ._backdrops import AbstractBackdrop, Solid
-from ._in_scene import CamerasInScene, Pixels
+from ._scene_cameras import SceneCameras, ScenePixels
 
 
 class Views(AbstractModule):
@@ -22,19 +22,19 @@ class Views(AbstractModule):
 
     **Arguments:**
 
-    - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row; bytes, or
-      floating numbers between 0 and 1; in memory or in a file.
+    - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row, `pixels
+      channels`; bytes, or floating numbers between 0 and 1; in memory or in a file.
     - `cameras`: one camera whose leaves have a leading axis `frames`; or the paths of cameras in
       the scene. Its static size is that of the first picture.
-    - `widths`, `heights`: of the pictures, in pixels; they may differ.
-    - `lossmult`: how much a pixel of each picture counts.
-    - `backdrop`: what RGBA pictures are put on.
-    - `names`: of the pictures.
-    - `space`: which numbers the pixels are.
+    - `widths`, `heights`: the pictures' sizes, in pixels, `frames`; they may differ.
+    - `lossmult`: the weight of each picture's pixels in the loss, `frames`.
+    - `backdrop`: the backdrop that RGBA pictures are composited over.
+    - `names`: the pictures' names.
+    - `space`: the colour space of the pixels.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
-    cameras: AbstractCamera | CamerasInScene
+    cameras: AbstractCamera | SceneCameras
     widths: Int[Array, " frames"]
     heights: Int[Array, " frames"]
     lossmult: Float[Array, " frames"] = eqx.field(converter=as_float_leaf)
@@ -44,15 +44,15 @@ class Views(AbstractModule):
 
     @property
     def frames(self) -> int:
-        """How many pictures there are."""
+        """The number of pictures."""
         return self.widths.shape[0]
 
     def camera(self, frame: Int[Array, ""] | int) -> AbstractCamera:
-        """The camera of one picture.
+        """Returns the camera of one picture.
 
         **Arguments:**
 
-        - `frame`: its number.
+        - `frame`: the picture's number.
 
         **Returns:**
 
@@ -63,7 +63,7 @@ class Views(AbstractModule):
 
         `TypeError` for cameras that are in the scene; there they are found by their paths.
         """
-        if isinstance(self.cameras, CamerasInScene):
+        if isinstance(self.cameras, SceneCameras):
             raise TypeError(
                 f"this picture's camera is in the scene: {self.cameras.paths[frame]!r}."
             )
@@ -74,25 +74,25 @@ class Views(AbstractModule):
         return camera if size == (camera.width, camera.height) else camera.resized(*size)
 
     def starts(self) -> Int[Array, " frames"]:
-        """Where each picture's pixels begin in the flat list.
+        """Computes the index of each picture's first pixel in the flat list.
 
         **Returns:**
 
-        One index a picture.
+        The indices, `frames`.
         """
         sizes = self.widths * self.heights
         return jnp.cumsum(sizes) - sizes
 
     def rgba(self, indices: Int[Array, "*rays"]) -> Float[Array, "*rays channels"]:
-        """Pixels of the flat list as numbers between 0 and 1.
+        """Reads pixels of the flat list as numbers between 0 and 1.
 
         **Arguments:**
 
-        - `indices`: in the flat list.
+        - `indices`: indices in the flat list, `*rays`.
 
         **Returns:**
 
-        Straight colours, with opacity if the pictures have it.
+        Straight colours, with opacity if the pictures have it, `*rays channels`.
         """
         if isinstance(self.pixels, MappedArray):
             return self.as_floats(jnp.asarray(self.pixels.take(np.asarray(indices))))
@@ -101,110 +101,110 @@ class Views(AbstractModule):
     def as_floats(
         self, values: UInt8[Array, "*rays channels"] | Float[Array, "*rays channels"]
     ) -> Float[Array, "*rays channels"]:
-        """Pixels as numbers between 0 and 1.
+        """Converts pixels to numbers between 0 and 1.
 
         **Arguments:**
 
-        - `values`: as the pictures have them.
+        - `values`: the values in `pixels`, `*rays channels`.
 
         **Returns:**
 
-        The numbers.
+        The numbers, `*rays channels`.
         """
         return values / 255.0 if self.pixels.dtype == jnp.uint8 else values
 
-    def rays(self, indices: Int[Array, " rays"], width: ScalarLike = 1.0) -> Ray | Pixels:
-        """The cones through pixels of the flat list.
+    def rays(self, indices: Int[Array, " rays"], width: ScalarLike = 1.0) -> Ray | ScenePixels:
+        """Makes the cones through pixels of the flat list.
 
         **Arguments:**
 
-        - `indices`: in the flat list.
-        - `width`: of the cones, in pixels.
+        - `indices`: indices in the flat list, `rays`.
+        - `width`: the width of the cones, in pixels.
 
         **Returns:**
 
-        Rays with one leading axis; or, for cameras in the scene, what they can be made from.
+        Rays with one leading axis; or, for cameras in the scene, the pixels that they are made of.
         """
         return self.rays_at(*self.locate(indices), width)
 
     def rays_at(
         self, frame: Int[Array, " rays"], place: Int[Array, "rays 2"], width: ScalarLike = 1.0
-    ) -> Ray | Pixels:
-        """The cones through pixels.
+    ) -> Ray | ScenePixels:
+        """Makes the cones through pixels.
 
         **Arguments:**
 
-        - `frame`: the number of each pixel's picture.
-        - `place`: its column and row.
-        - `width`: of the cones, in pixels.
+        - `frame`: the number of each pixel's picture, `rays`.
+        - `place`: the pixel's column and row, `rays 2`.
+        - `width`: the width of the cones, in pixels.
 
         **Returns:**
 
-        As `rays`.
+        The same as `rays`.
         """
         centres = place + 0.5
-        if isinstance(self.cameras, CamerasInScene):
+        if isinstance(self.cameras, SceneCameras):
             widths = jnp.full(frame.shape, width, centres.dtype)
-            return Pixels(frame, centres, widths, self.cameras.paths)
+            return ScenePixels(frame, centres, widths, self.cameras.paths)
         rays = jax.vmap(lambda frame, pixel: self.camera(frame).ray(pixel))(frame, centres)
         return widen(rays, width)
 
     def means(
         self, indices: Int[Array, " rays"], annealing: Annealing, width: Scalar
     ) -> tuple[Float[Array, "rays channels"], Bool[Array, " rays"]]:
-        """Means of the pictures over squares about pixels.
+        """Averages the pictures over squares about pixels.
 
         **Arguments:**
 
-        - `indices`: of the pixels in the middle, in the flat list.
-        - `annealing`: of which it is a part.
-        - `width`: of the squares, in pixels.
+        - `indices`: the indices of the pixels in the middle, in the flat list, `rays`.
+        - `annealing`: the schedule that limits the width.
+        - `width`: the width of the squares, in pixels.
 
         **Returns:**
 
-        The means, and whether the whole square lies in the picture.
+        The means, `rays channels`; and true for squares that lie in the picture, `rays`.
         """
         frame, place = self.locate(indices)
         sizes = jnp.stack([self.widths, self.heights], axis=-1)[frame]
-        squares = self.rgba(annealing.squares(self.starts()[frame], sizes, place))
-        return annealing.mean(squares, width), annealing.inside(sizes, place, width)
+        pixels = self.rgba(annealing.windows(self.starts()[frame], sizes, place))
+        return annealing.mean(pixels, width), annealing.is_inside(sizes, place, width)
 
     def locate(
         self, indices: Int[Array, " rays"]
     ) -> tuple[Int[Array, " rays"], Int[Array, "rays 2"]]:
-        """Where pixels of the flat list are.
+        """Finds pictures, columns and rows of pixels of the flat list.
 
         **Arguments:**
 
-        - `indices`: in the flat list.
+        - `indices`: indices in the flat list, `rays`.
 
         **Returns:**
 
-        The numbers of their pictures, and their columns and rows.
+        The pictures' numbers, `rays`, and the pixels' columns and rows, `rays 2`.
         """
         frame = self.frame_of(indices)
         row, column = jnp.divmod(indices - self.starts()[frame], self.widths[frame])
         return frame, jnp.stack([column, row], axis=-1)
 
     def frame_of(self, indices: Int[Array, " rays"]) -> Int[Array, " rays"]:
-        """Which picture each pixel of the flat list belongs to.
+        """Finds the pictures of pixels of the flat list.
 
         **Arguments:**
 
-        - `indices`: in the flat list.
+        - `indices`: indices in the flat list, `rays`.
 
         **Returns:**
 
-        The pictures' numbers.
+        The pictures' numbers, `rays`.
         """
         return jnp.searchsorted(self.starts(), indices, side="right") - 1
 
     def image(self, frame: int) -> Image:
-        """One picture on the backdrop.
+        """Returns one picture on the backdrop.
 
         **Arguments:**
 
-        - `frame`: its number.
+        - `frame`: the picture's number.
 
         **Returns:**
 
@@ -217,11 +217,11 @@ class Views(AbstractModule):
         return Image(rgb, alpha=alpha)
 
     def part(self, frame: int) -> slice:
-        """The part of the flat list that is one picture.
+        """Returns the slice of the flat list that is one picture.
 
         **Arguments:**
 
-        - `frame`: its number.
+        - `frame`: the picture's number.
 
         **Returns:**
 
@@ -235,13 +235,13 @@ class Views(AbstractModule):
 def views(
     cameras: AbstractCamera | str | Sequence[AbstractCamera | str], images: Image | Sequence[Image]
 ) -> Views:
-    """Pictures with their cameras, ready for `fit`.
+    """Puts pictures together with their cameras, ready for `fit`.
 
     **Arguments:**
 
-    - `cameras`: one of each picture's size, all of one kind; or paths of cameras in the scene that
-      will be fitted. The pictures may differ in size.
-    - `images`: what they saw; their opacity is taken to be one.
+    - `cameras`: cameras of the pictures' sizes, all of one kind; or paths of cameras in the scene
+      that will be fitted. The pictures may differ in size.
+    - `images`: the pictures; their opacity is taken to be one.
 
     **Returns:**
 
@@ -261,7 +261,7 @@ def views(
         raise ValueError("the pictures differ in their colour space.")
     return Views(
         jnp.concatenate([image.rgb.reshape(-1, 3) for image in images]),
-        _gather(cameras),
+        _combine(cameras),
         jnp.asarray([image.width for image in images]),
         jnp.asarray([image.height for image in images]),
         jnp.ones(len(images)),
@@ -279,17 +279,17 @@ def _check_sizes(camera: AbstractCamera | str, image: Image) -> None:
     )
 
 
-def _gather(cameras: list) -> AbstractCamera | CamerasInScene:
+def _combine(cameras: list) -> AbstractCamera | SceneCameras:
     paths = [camera for camera in cameras if isinstance(camera, str)]
     if len(paths) == len(cameras):
-        return CamerasInScene(tuple(paths))
+        return SceneCameras(tuple(paths))
     if paths:
         raise TypeError(f"cameras and paths cannot be mixed; {paths[0]!r} is a path.")
     return stack_cameras(cameras)
 
 
 def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
-    """One camera whose leaves have a leading axis."""
+    """Stacks cameras to one whose leaves have a leading axis, with the size of the first."""
     size = cameras[0].width, cameras[0].height
     alike = [camera.resized(*size) for camera in cameras]
     if len({jax.tree.structure(camera) for camera in alike}) > 1:
@@ -301,7 +301,7 @@ def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
 
 
 def _check_size_does_not_matter(camera: AbstractCamera, resized: AbstractCamera) -> None:
-    """All pictures of a stack are looked at with one static size, which must not change a ray."""
+    # All pictures of a stack are rendered with one static size, which must not change a ray.
     if (camera.width, camera.height) == (resized.width, resized.height):
         return
     pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
@@ -314,11 +314,11 @@ def _check_size_does_not_matter(camera: AbstractCamera, resized: AbstractCamera)
 
 
 def pixel_rays(camera: AbstractCamera) -> Ray:
-    """The cones through all pixels of a camera, row by row.
+    """Makes the cones through all pixels of a camera, row by row.
 
     **Arguments:**
 
-    - `camera`: one camera.
+    - `camera`: the camera.
 
     **Returns:**
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Integer, PyTree, RandomKey
-from ..data import Drawn, Loader, PixelReader, RayBatches
+from ..data import DrawnPixels, PixelReader, Prefetcher, RayBatches
 from ..io import MappedArray
 from ..numerics import AbstractModule
 from ..parallel import Layout
@@ -28,7 +28,7 @@ class Feed:
         self._parts = flatten((batches, layout))
         if reads_file(batches):
             reader, seed = PixelReader(batches), int(_seed(key))
-            self._loader = Loader(lambda number: _send(reader, seed, number, layout))
+            self._loader = Prefetcher(lambda number: _send(reader, seed, number, layout))
 
     def __call__(self, state: Flat, number: int) -> Flat:
         """The batch of one step.
@@ -93,11 +93,11 @@ def _seed(key: RandomKey) -> Integer[Array, ""]:
     return jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
 
 
-def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> Drawn:
+def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> DrawnPixels:
     """Reads the pixels of one step, each process its own, and sends them to the devices."""
     frame, place, rows = reader.draw(seed, number)
     shape = (*rows.shape, reader.file.shape[1])
-    return Drawn(
+    return DrawnPixels(
         layout.send(frame.shape, lambda part: frame[part]),
         layout.send(place.shape, lambda part: place[part]),
         layout.send(shape, lambda part: reader.file.take(rows[part])),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
-from ..data import Batch, Pixels, stack_cameras
+from ..data import Batch, ScenePixels, stack_cameras
 from ..integrators import AbstractIntegrator, budget_of, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
@@ -106,11 +106,11 @@ def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
 
 def _see(shared: PyTree, rows: PyTree) -> tuple[Radiance, ...]:
     (scene, integrator), (batch, keys) = shared, rows
-    rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
+    rays = cones(batch.rays, scene) if isinstance(batch.rays, ScenePixels) else batch.rays
     return integrate(flatten(scene), rays, integrator, keys, batch.background)
 
 
-def cones(pixels: Pixels, scene: Scene) -> Ray:
+def cones(pixels: ScenePixels, scene: Scene) -> Ray:
     """The rays of pixels whose cameras are in the scene, which may be what is fitted.
 
     **Arguments:**

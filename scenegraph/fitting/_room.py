@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import PyTree, RandomKey
-from ..data import Batch, Pixels
+from ..data import Batch, ScenePixels
 from ..integrators import AbstractIntegrator, budget_of, choose_integrator, with_room
 from ..losses import LossTerms
 from ..numerics import unfreeze
@@ -77,7 +77,7 @@ def first_room(loss: Any, state: FitState, batches: Any) -> Any:
 def _asked(loss: RenderLoss, scene: Scene, batches: Any, key: RandomKey) -> jax.Array:
     """How many samples a ray of a batch asks for."""
     batch: Batch = batches.batch(0, 0)
-    rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
+    rays = cones(batch.rays, scene) if isinstance(batch.rays, ScenePixels) else batch.rays
     asked = render_rays(scene, rays, _integrator(loss, scene), key=key)[-1].asked
     return jnp.zeros(()) if asked is None else jnp.mean(asked, dtype=jnp.float32)
 

@@ -24,4 +24,4 @@ from ._json import append_json, read_json, write_json
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import require_video
 from ._ply import write_points
-from ._poses import are_usable, as_number, as_pose, LARGEST
+from ._poses import are_usable, as_matrix, as_number, as_pose, LARGEST

@@ -16,12 +16,17 @@ def are_usable(numbers: ArrayLike) -> bool:
     return bool(np.all(np.abs(numbers) <= LARGEST))  # not where one is NaN
 
 
-def as_pose(value: Any, where: str) -> np.ndarray:
-    """Checks and converts a file's 4x4, 3x4 or 16 numbers, row by row, to a rigid motion, 4x4."""
+def as_matrix(value: Any, where: str) -> np.ndarray:
+    """Converts a file's nested lists of numbers to an array, float64."""
     try:
-        pose = np.asarray(value, dtype=np.float64)
+        return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise FileError(f"{where} is not a matrix of numbers.") from error
+
+
+def as_pose(value: Any, where: str) -> np.ndarray:
+    """Checks and converts a file's 4x4, 3x4 or 16 numbers, row by row, to a rigid motion, 4x4."""
+    pose = as_matrix(value, where)
     pose = pose.reshape(4, 4) if pose.shape == (16,) else pose
     pose = np.concatenate([pose, [[0.0, 0.0, 0.0, 1.0]]]) if pose.shape == (3, 4) else pose
     if pose.shape != (4, 4):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import encodings
 from .._typing import RandomKey
-from ..data import find_empty, Views
+from ..data import find_empty_cells, Views
 from ..fields import GridField
 from ..integrators import OccupancyMarch
 from ..scene import Occupancy, Transformed
@@ -78,5 +78,7 @@ class Grid(AbstractMethod):
 
     def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
         return (
-            None if box is None or self.occupancy < 1 else find_empty(views, *box, self.occupancy)
+            None
+            if box is None or self.occupancy < 1
+            else find_empty_cells(views, *box, self.occupancy)
         )

@@ -12,9 +12,9 @@ import scenegraph as sg
 from scenegraph.data import (
     AllImages,
     IgnoreAlpha,
-    Listed,
+    over_background,
+    PixelList,
     pixels_through,
-    put_over,
     Random,
     RayBatches,
     SingleImage,
@@ -110,7 +110,7 @@ def test_alpha_may_be_ignored():
 
 def test_pictures_without_opacity_have_nothing_behind_them():
     rgb = jax.random.uniform(KEY, (5, 3))
-    np.testing.assert_array_equal(put_over(rgb, jnp.zeros(3)), rgb)
+    np.testing.assert_array_equal(over_background(rgb, jnp.zeros(3)), rgb)
 
 
 # --- Pure functions of seed and step
@@ -161,7 +161,7 @@ def test_single_image_draws_from_one_picture_a_batch():
 
 
 def test_listed_draws_all_of_its_pixels_and_no_others():
-    drawn = Listed(jnp.array([2, 3, 17]))(many_views(), 300, KEY)
+    drawn = PixelList(jnp.array([2, 3, 17]))(many_views(), 300, KEY)
     counts = collections.Counter(np.asarray(drawn).tolist())
     assert set(counts) == {2, 3, 17} and min(counts.values()) > 70
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import find_bounds, find_empty, look_centre
+from scenegraph.data import find_bounds, find_empty_cells, focus_point
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
 
@@ -78,13 +78,13 @@ def test_cameras_that_look_at_one_point():
     target = np.array([3.0, -1.0, 2.0])
     places = target + eyes(5)
     axes = (target - places) / np.linalg.norm(target - places, axis=1, keepdims=True)
-    assert_close(look_centre(places, axes), target, 1e-5)
+    assert_close(focus_point(places, axes), target, 1e-5)
 
 
 def test_parallel_cameras_have_a_centre_nonetheless():
     places = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     axes = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
-    assert_close(look_centre(places, axes), [0.5, 0.0, 0.5], 1e-5)
+    assert_close(focus_point(places, axes), [0.5, 0.0, 0.5], 1e-5)
 
 
 # --- Cells of a box that are empty
@@ -104,7 +104,7 @@ def test_cells_of_a_ball_are_never_empty_and_most_others_are(tmp_path, center, r
     write_ball(tmp_path, {"train": 24}, size=48, center=center, radius=radius)
     center = np.array(center)
     lower, upper = center - [2 * radius] * 3, center + [2 * radius, 2 * radius, 1.5 * radius]
-    empty = find_empty(sg.load_blender(tmp_path), lower, upper, resolution)
+    empty = find_empty_cells(sg.load_blender(tmp_path), lower, upper, resolution)
     assert empty.shape == (resolution,) * 3 and empty.dtype == bool
     corners = corners_of(lower, upper, resolution)
     nearest = np.clip(center, corners[:, 0], corners[:, -1])
@@ -123,7 +123,7 @@ def test_cells_of_pictures_without_empty_pixels_may_hold_anything(tmp_path):
     write_split(tmp_path, "val", rgba[..., :3], poses)
     for split in ("train", "val"):
         views = sg.load_blender(tmp_path, split)
-        assert not np.any(find_empty(views, -np.ones(3), np.ones(3), 4))
+        assert not np.any(find_empty_cells(views, -np.ones(3), np.ones(3), 4))
 
 
 def test_cells_that_no_picture_shows_may_hold_anything(tmp_path):
@@ -132,7 +132,7 @@ def test_cells_that_no_picture_shows_may_hold_anything(tmp_path):
     views = sg.load_blender(tmp_path)
     for place in ([0.0, 0.0, 60.0], [50.0, 0.0, 0.0], [0.0, 0.0, -50.0]):
         lower, upper = np.array(place) - 0.1, np.array(place) + 0.1
-        empty = find_empty(views, lower, upper, 2)
+        empty = find_empty_cells(views, lower, upper, 2)
         seen = np.zeros(8, bool)
         for frame in range(views.frames):
             camera = views.camera(frame)
@@ -149,7 +149,7 @@ def test_empty_cells_do_not_depend_on_scale_and_place(tmp_path):
         folder = tmp_path / str(scale)
         write_ball(folder, {"train": 8}, size=32, center=shift, radius=0.5 * scale)
         box = shift - 0.9 * scale, shift + 0.9 * scale
-        found.append(find_empty(sg.load_blender(folder), *box, 12))
+        found.append(find_empty_cells(sg.load_blender(folder), *box, 12))
     assert 0.2 < np.mean(found[0]) < 0.9
     # But for middles whose projection falls on the edge of a pixel.
     assert np.mean(found[0] != found[1]) < 0.01

@@ -16,11 +16,11 @@ from scenegraph.data import (
     AllImages,
     Annealing,
     find_bounds,
-    find_empty,
+    find_empty_cells,
     gather_pixels,
-    Loader,
     PixelReader,
     pixels_through,
+    Prefetcher,
     Random,
     RayBatches,
     SingleImage,
@@ -74,7 +74,7 @@ def test_file_holds_what_memory_holds(folder, settings):
     )
     np.testing.assert_array_equal(find_bounds(in_file), find_bounds(in_memory))
     box = find_bounds(in_memory)
-    assert np.array_equal(find_empty(in_file, *box, 8), find_empty(in_memory, *box, 8))
+    assert np.array_equal(find_empty_cells(in_file, *box, 8), find_empty_cells(in_memory, *box, 8))
 
 
 @eqx.filter_jit
@@ -266,7 +266,7 @@ def test_pictures_of_different_sizes_may_share_a_file(tmp_path):
 
 def test_loader_is_some_steps_ahead():
     made = []
-    loader = Loader(lambda number: made.append(number) or -number, ahead=2)
+    loader = Prefetcher(lambda number: made.append(number) or -number, ahead=2)
     assert [loader(number) for number in (5, 6)] == [-5, -6]
     loader._pool.submit(lambda: None).result(5)
     assert made == [5, 6, 7, 8]
@@ -278,7 +278,7 @@ def test_loader_passes_errors_on():
         if number == 1:
             raise FileError("gone")
 
-    loader = Loader(prepare)
+    loader = Prefetcher(prepare)
     loader(0)
     with pytest.raises(FileError, match="gone"):
         loader(1)
@@ -286,7 +286,7 @@ def test_loader_passes_errors_on():
 
 
 def test_loader_works_while_the_caller_does():
-    loader = Loader(lambda number: time.sleep(0.05) or number)
+    loader = Prefetcher(lambda number: time.sleep(0.05) or number)
     loader(0)
     time.sleep(0.4)
     begin = time.monotonic()

@@ -12,7 +12,7 @@ import scenegraph as sg
 from scenegraph.cameras import focal_from_fov, MovedCamera
 from scenegraph.cli._finale import plan_finale
 from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
-from scenegraph.data import find_bounds, find_empty, pixel_rays, pixels_through, stack_cameras
+from scenegraph.data import find_bounds, find_empty_cells, pixel_rays, pixels_through, stack_cameras
 from scenegraph.runs import evaluate, open_run
 from support.blender_folder import ball_picture, eyes, FOV_X, look_at
 from support.helpers import assert_close
@@ -76,7 +76,7 @@ def test_box_and_hull_are_about_the_ball(views):
     assert np.all(lower < -0.45) and np.all(upper > 0.45)
     assert np.all(lower > -2) and np.all(upper < 2)
     corners = np.full(3, -1.0), np.full(3, 1.0)
-    empty = find_empty(views, *corners, 8)
+    empty = find_empty_cells(views, *corners, 8)
     assert not empty[3:5, 3:5, 3:5].any() and empty.any()
     listed = np.asarray(pixels_through(views, *corners).indices)
     starts = np.asarray(views.starts())

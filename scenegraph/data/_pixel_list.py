@@ -9,8 +9,8 @@ from ._batches import AbstractPixelChoice
 from ._views import Views
 
 
-class Listed(AbstractPixelChoice):
-    """Pixels from a list: where all that there is to learn lies."""
+class PixelList(AbstractPixelChoice):
+    """Pixels from a list of at least one index, such as of those that see the scene."""
 
     indices: Int[Array, " candidates"]
 
@@ -18,23 +18,25 @@ class Listed(AbstractPixelChoice):
         return self.indices[jax.random.randint(key, (count,), 0, self.indices.shape[0])]
 
 
-def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> Listed:
-    """The pixels whose rays pass through a box; the others see nothing but background."""
+def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelList:
+    """Lists the pixels whose rays pass through a box; all pixels if no ray does."""
     corners = jnp.asarray(lower, jnp.float32), jnp.asarray(upper, jnp.float32)
     found, start = [], 0
     for frame in range(views.frames):
         width, height = int(views.widths[frame]), int(views.heights[frame])
-        meets = _meets(views.camera(frame), width, height, *corners)
-        found.append(start + np.flatnonzero(np.asarray(meets)))
+        hits = _hits_box(views.camera(frame), width, height, *corners)
+        found.append(start + np.flatnonzero(np.asarray(hits)))
         start += width * height
     indices = np.concatenate(found)
-    return Listed(jnp.asarray(indices if indices.size else np.arange(start), jnp.int32))
+    return PixelList(jnp.asarray(indices if indices.size else np.arange(start), jnp.int32))
 
 
 @eqx.filter_jit
-def _meets(
+def _hits_box(
     camera: AbstractCamera, width: int, height: int, lower: Vector, upper: Vector
 ) -> Bool[Array, " pixels"]:
+    # The slab test: a line is in the box from the last of the nearer crossings with its pairs of
+    # faces to the first of the farther ones.
     origins, directions = jax.vmap(camera.line)(pixel_centres(width, height))
     step = jnp.where(directions == 0, 1e-12, directions)
     first, second = (lower - origins) / step, (upper - origins) / step
