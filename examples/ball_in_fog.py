@@ -20,8 +20,8 @@ class Rings(sg.shaders.AbstractShader):
 
     def __call__(self, hit, view, lights):
         radius = jnp.linalg.norm(hit.uv) + 1e-6
-        slope = hit.duv @ (hit.uv / radius)
-        wave = filtered_square_wave(radius / self.width, slope / self.width)
+        gradient = hit.duv @ (hit.uv / radius)
+        wave = filtered_square_wave(radius / self.width, gradient / self.width)
         return jnp.stack([0.5 + 0.3 * wave, 0.5, 0.5 - 0.3 * wave])
 
 

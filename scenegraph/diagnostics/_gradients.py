@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,6 +16,7 @@ from ..rendering import render_rays
 from ..scene import find_camera, flatten, named_leaves, Scene, select, trainable_leaves
 
 
+# Steps of finite differences, and the rounding error of a value relative to it.
 _STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
 _NOISE = 1e-9
 
@@ -81,17 +81,21 @@ def check_gradients(
     """
     selected = _selected(scene, where)
     with jax.enable_x64(True):
-        scene, camera, integrator = _double((scene, camera, integrator))
+        double = lambda x: jnp.asarray(np.asarray(x), float) if eqx.is_inexact_array(x) else x
+        scene, camera, integrator = jax.tree.map(double, (scene, camera, integrator))
         numbered = _numbered(scene, selected)
         progress(0, len(numbered))
         value_and_grad, fixed_value = _objectives(scene, camera, integrator, pixels)
         value, gradients = value_and_grad(scene)
-        noise, gradients = (abs(float(value)) + 1.0) * _NOISE, jax.tree.leaves(gradients)
-        checks, rng = [], np.random.default_rng(0)
+        # Gradients have no leaf where the scene has a function: the two are numbered alike.
+        gradients = jax.tree.leaves(eqx.combine(gradients, scene))
+        checks, rng, noise = [], np.random.default_rng(0), (abs(float(value)) + 1.0) * _NOISE
         for index, path in numbered:
-            line = _Line.through(fixed_value, scene, index, rng)
-            automatic = float(np.sum(np.asarray(gradients[index]) * line.direction))
-            checks.append(_judge(path, automatic, line, noise, tolerance))
+            gradient = np.asarray(gradients[index])
+            direction = rng.normal(size=gradient.shape)
+            along = _along(fixed_value, scene, index, direction)
+            automatic = float(np.sum(gradient * direction))
+            checks.append(_judge(path, automatic, along, noise, tolerance))
             progress(len(checks), len(numbered))
     return checks
 
@@ -123,13 +127,6 @@ def _selected(scene: Scene, where: Sequence[str] | Callable | None) -> PyTree:
     return select(scene, *([where] if isinstance(where, str) else where))
 
 
-def _double(tree: PyTree) -> PyTree:
-    def convert(leaf: Any) -> Any:
-        return jnp.asarray(np.asarray(leaf), float) if eqx.is_inexact_array(leaf) else leaf
-
-    return jax.tree.map(convert, tree)
-
-
 def _numbered(scene: Scene, selected: PyTree) -> list[tuple[int, str]]:
     """Returns indices and paths of the selected leaves."""
     marks = jax.tree.leaves(selected)
@@ -153,6 +150,7 @@ def _objectives(
     def mixture(scene: Scene, integrator: AbstractIntegrator) -> Scalar:
         levels = render_rays(scene, rays(scene), integrator)
         colors = jnp.stack([level.rgb for level in levels])
+        # A random mixture, in which errors of single colours do not cancel.
         return jnp.sum(jnp.asarray(np.random.default_rng(1).normal(size=colors.shape)) * colors)
 
     value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(mixture))
@@ -163,50 +161,39 @@ def _objectives(
 def _spread_pixels(camera: AbstractCamera, pixels: int) -> Array:
     """Returns centres of pixels, evenly over the whole picture."""
     count = camera.width * camera.height
+    # Evenly in row-major order, so that rows and columns are both visited.
     numbers = np.unique(np.linspace(0, count - 1, min(pixels, count)).round().astype(int))
     rows, columns = np.divmod(numbers, camera.width)
     return jnp.asarray(np.stack([columns, rows], axis=-1) + 0.5)
 
 
-class _Line(NamedTuple):
-    """A function of the scene, along a random direction of one leaf."""
+def _along(
+    value: Callable, scene: Scene, index: int, direction: np.ndarray
+) -> Callable[[float], float]:
+    """Returns a function of the scene as one of a step of one leaf along a direction."""
+    leaves, treedef = jax.tree.flatten(scene)
 
-    value: Callable[[float], float]
-    direction: np.ndarray
+    def moved(step: float) -> float:
+        changed = [*leaves[:index], leaves[index] + step * direction, *leaves[index + 1 :]]
+        return float(value(jax.tree.unflatten(treedef, changed)))
 
-    @staticmethod
-    def through(value: Callable, scene: Scene, index: int, rng: np.random.Generator) -> "_Line":
-        leaves, treedef = jax.tree.flatten(scene)
-        direction = rng.normal(size=leaves[index].shape)
-
-        def moved(step: float) -> float:
-            changed = [*leaves[:index], leaves[index] + step * direction, *leaves[index + 1 :]]
-            return float(value(jax.tree.unflatten(treedef, changed)))
-
-        return _Line(moved, direction)
-
-    def nearest_difference(self, automatic: float) -> float:
-        # (f(h) - f(-h)) / (2 h), for the best of several h
-        central = [(self.value(step) - self.value(-step)) / (2 * step) for step in _STEPS]
-        return min(central, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
-
-    def nearest_at_kink(self, automatic: float) -> float:
-        # Any number between (f(0) - f(-h)) / h and (f(h) - f(0)) / h is a subgradient.
-        step, here = _STEPS[-1], self.value(0.0)
-        before, after = here - self.value(-step), self.value(step) - here
-        low, high = sorted([before / step, after / step])
-        return min(max(automatic, low), high)
+    return moved
 
 
 def _judge(
-    path: str, automatic: float, line: _Line, noise: float, tolerance: float
+    path: str, automatic: float, along: Callable[[float], float], noise: float, tolerance: float
 ) -> GradientCheck:
     def differs(x: float) -> bool:
         return not abs(automatic - x) <= tolerance * max(abs(automatic), abs(x)) + noise
 
-    best = line.nearest_difference(automatic)
+    # The central difference (f(h) - f(-h)) / (2 h), for the best of several h.
+    central = [(along(step) - along(-step)) / (2 * step) for step in _STEPS]
+    best = min(central, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
     if differs(best) and np.isfinite(automatic):
-        best = line.nearest_at_kink(automatic)
+        # At a kink, any number between (f(0) - f(-h)) / h and (f(h) - f(0)) / h is right.
+        step, here = _STEPS[-1], along(0.0)
+        low, high = sorted([(here - along(-step)) / step, (along(step) - here) / step])
+        best = min(max(automatic, low), high)
     larger = max(abs(automatic), abs(best))
     error = abs(automatic - best) / larger if larger > 0 else 0.0
     if not np.isfinite(automatic) or not np.isfinite(best):

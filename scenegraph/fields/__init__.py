@@ -11,5 +11,4 @@ from ._nerf import NerfMLP as NerfMLP
 
 # Internal: for other packages of the library, and for none of its users.
 from ._network import Dense, dense_layers, RadianceNetwork
-from ._output import RadianceOutput
-from ._radiance_mlp import AbstractRadianceMLP
+from ._radiance_mlp import AbstractRadianceMLP, RadianceOutput

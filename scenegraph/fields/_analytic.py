@@ -1,5 +1,6 @@
 import equinox as eqx
 import jax.numpy as jnp
+from equinox import AbstractVar
 
 from .._typing import Color, RandomKey, Scalar, Vector
 from ..numerics import as_float_leaf, require_not_negative, require_positive, safe_sqrt
@@ -8,7 +9,19 @@ from ..transforms import inverse_matrix, rotate
 from ._base import AbstractField
 
 
-class ConstantFog(AbstractField):
+class AbstractAnalyticField(AbstractField):
+    """A field of one colour; subclasses give the density in closed form."""
+
+    rgb: AbstractVar[Color]
+
+    def __call__(
+        self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
+    ) -> Medium:
+        del view, key
+        return Medium(self.density(gaussian), self.rgb)
+
+
+class ConstantFog(AbstractAnalyticField):
     """A field of constant density and colour.
 
     **Arguments:**
@@ -23,18 +36,12 @@ class ConstantFog(AbstractField):
     def __check_init__(self):
         require_not_negative(self, "extinction")
 
-    def __call__(
-        self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
-    ) -> Medium:
-        del view, key
-        return Medium(self.density(gaussian), self.rgb)
-
     def density(self, gaussian: AbstractGaussian) -> Scalar:
         del gaussian
         return self.extinction
 
 
-class GaussianBlob(AbstractField):
+class GaussianBlob(AbstractAnalyticField):
     """A round cloud whose density falls off as a Gaussian.
 
     The density is averaged over the sample in closed form, as a convolution of two Gaussians.
@@ -55,12 +62,6 @@ class GaussianBlob(AbstractField):
     def __check_init__(self):
         require_positive(self, "radius")
         require_not_negative(self, "extinction")
-
-    def __call__(
-        self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
-    ) -> Medium:
-        del view, key
-        return Medium(self.density(gaussian), self.rgb)
 
     def density(self, gaussian: AbstractGaussian) -> Scalar:
         # The mean of exp(-|x - c|^2 / (2 r^2)) over a Gaussian with mean m and covariance C, with

@@ -57,14 +57,9 @@ class GridField(AbstractConditionedField):
         key: RandomKey,
     ):
         self.encoding, self.view_encoding = encoding, SphericalHarmonics(view_degree)
-        sizes = (
-            (encoding.size, width),
-            (width, geometry + 1),
-            (geometry, width),
-            (self.view_encoding.size, width),
-            (width, 3),
-        )
-        layers = dense_layers(sizes, key=key)
+        inputs = encoding.size, width, geometry, self.view_encoding.size, width
+        outputs = width, geometry + 1, width, width, 3
+        layers = dense_layers(tuple(zip(inputs, outputs, strict=True)), key=key)
         self.trunk, self.geometry, self.head, self.view, self.rgb = layers
         self.density_bias, self.precision = density_bias, precision
 
@@ -76,6 +71,7 @@ class GridField(AbstractConditionedField):
     ) -> Medium:
         del key
         hidden = self._hidden(gaussian)
+        # rgb = sigmoid(W relu(W_h geometry + b_h + W_v harmonics + b_v) + b)
         seen = jax.nn.relu(self._apply(self.head, hidden[1:]) + condition)
         return Medium(self._density(hidden[0]), jax.nn.sigmoid(self._apply(self.rgb, seen)))
 

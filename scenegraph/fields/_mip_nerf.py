@@ -5,8 +5,7 @@ import jax
 from .._typing import RandomKey
 from ..encodings import AbstractEncoding, IntegratedPositional, Positional
 from ._network import RadianceNetwork
-from ._output import RadianceOutput
-from ._radiance_mlp import AbstractRadianceMLP
+from ._radiance_mlp import AbstractRadianceMLP, RadianceOutput
 
 
 class MipNerfMLP(AbstractRadianceMLP):

@@ -27,6 +27,7 @@ def dense_layers(sizes: tuple[tuple[int, int], ...], *, key: RandomKey) -> list[
     layers = []
     for inputs, outputs in sizes:
         own, numbers = jnp.split(numbers, [inputs * outputs])
+        # Glorot and Bengio 2010, equation 16: uniform on +-sqrt(6 / (inputs + outputs)).
         limit = (6 / (inputs + outputs)) ** 0.5
         layers.append(Dense(limit * own.reshape(outputs, inputs), jnp.zeros(outputs)))
     return layers

@@ -25,10 +25,5 @@ class Picture(AbstractModule):
     filter: AbstractFilter = Chain(())
 
     def __call__(self) -> Image:
-        """Applies the filter.
-
-        **Returns:**
-
-        The filtered picture.
-        """
+        """Returns the filtered picture."""
         return self.filter(self.image)

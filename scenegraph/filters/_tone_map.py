@@ -3,8 +3,7 @@ import equinox as eqx
 from .._typing import Array, Float
 from ..images import Image
 from ..numerics import as_float_leaf
-from ._base import AbstractFilter
-from ._light import change_light
+from ._base import AbstractFilter, change_light
 
 
 class ToneMap(AbstractFilter):

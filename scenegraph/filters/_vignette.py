@@ -4,8 +4,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float
 from ..images import Image
 from ..numerics import as_float_leaf
-from ._base import AbstractFilter
-from ._light import change_light
+from ._base import AbstractFilter, change_light
 
 
 class Vignette(AbstractFilter):

@@ -73,19 +73,19 @@ def call(model: Callable, *arguments: Any) -> Any:
     return model(*arguments)
 
 
-def _filter(model: Callable, picture: Array) -> Array:
-    if picture.ndim < 3 or picture.shape[-1] != 3:
-        raise ValueError(f"layout 'HWC' needs pictures with axes H, W, 3; got {picture.shape}.")
-    return _filter_each(model, picture)
+def _filter_hwc(model: Callable, pictures: Array) -> Array:
+    if pictures.ndim < 3 or pictures.shape[-1] != 3:
+        raise ValueError(f"layout 'HWC' needs pictures with axes H, W, 3; got {pictures.shape}.")
+    return _filter(model, pictures)
 
 
-def _filter_channels_first(model: Callable, picture: Array) -> Array:
-    if picture.ndim < 3 or picture.shape[-3] != 3:
-        raise ValueError(f"layout 'CHW' needs pictures with axes 3, H, W; got {picture.shape}.")
-    return _filter_each(model, jnp.moveaxis(picture, -3, -1))
+def _filter_chw(model: Callable, pictures: Array) -> Array:
+    if pictures.ndim < 3 or pictures.shape[-3] != 3:
+        raise ValueError(f"layout 'CHW' needs pictures with axes 3, H, W; got {pictures.shape}.")
+    return _filter(model, jnp.moveaxis(pictures, -3, -1))
 
 
-def _filter_each(model: Callable, pictures: Array) -> Array:
+def _filter(model: Callable, pictures: Array) -> Array:
     if not jnp.issubdtype(pictures.dtype, jnp.floating):
         kind = pictures.dtype
         raise TypeError(f"a picture must have floating numbers; got {kind}: divide bytes by 255.")
@@ -95,4 +95,4 @@ def _filter_each(model: Callable, pictures: Array) -> Array:
     return one(pictures)
 
 
-FILTERS = {"HWC": _filter, "CHW": _filter_channels_first}
+FILTERS = {"HWC": _filter_hwc, "CHW": _filter_chw}

@@ -86,18 +86,15 @@ class AbstractLight(AbstractModule):
 
 def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ray:
     """Makes the shadow ray, with a leading axis, to a position (`t = 1`), where its width ends."""
+    # x(t) = point + t (position - point); its footprint (1 - t) d_point is zero at the position.
     return _one_ray(point, position - point, d_point, -d_point, 1.0)
 
 
 def rays_along(
-    direction: Vector,
-    point: Vector,
-    d_point: Float[Array, "2 3"],
-    far: float,
-    *,
-    spread: float = 0.0,
+    direction: Vector, point: Vector, d_point: Float[Array, "2 3"], far: float, spread: float = 0.0
 ) -> Ray:
     """Makes the shadow ray, with a leading axis, along a unit vector; it widens by `spread`."""
+    # The footprint d_point + t spread (u, v), with unit vectors u and v across the direction.
     aside = spread * jnp.stack(tangents(direction))
     return _one_ray(point, direction, d_point, aside, far)
 

@@ -48,7 +48,7 @@ class EnvironmentLight(AbstractLight):
         def ray(direction: Vector) -> Ray:
             for frame in reversed(self.frames):
                 direction = frame.direction(direction)
-            return rays_along(safe_normalise(direction), point, d_point, 1e4, spread=spread)
+            return rays_along(safe_normalise(direction), point, d_point, 1e4, spread)
 
         rays = jax.vmap(ray)(jnp.asarray(directions, point.dtype))
         rays = jax.tree.map(lambda x: x[:, 0], rays)

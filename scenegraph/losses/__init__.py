@@ -7,17 +7,13 @@ from ._base import (
 )
 from ._flip import flip as flip
 from ._lpips import load_lpips as load_lpips, Lpips as Lpips
-from ._metrics import (
-    average_error as average_error,
-    mse_to_psnr as mse_to_psnr,
-    psnr as psnr,
-    psnr_to_mse as psnr_to_mse,
-)
+from ._metrics import psnr as psnr
 from ._multi_level import MultiLevelLoss as MultiLevelLoss
 from ._proposal import ProposalLoss as ProposalLoss
 from ._ssim import ssim as ssim
 
 # Internal: for other packages of the library, and for none of its users.
 from ._flip import flip_map, PIXELS_PER_DEGREE
+from ._metrics import average_error, mse_to_psnr, psnr_to_mse
 from ._proposal import missed_weight
 from ._ssim import ssim_map

@@ -137,6 +137,7 @@ class AbstractRayLoss(AbstractLoss):
         sums = counted @ errors, jnp.sum(counted)
         losses = jax.vmap(safe_divide, (0, None))(*sums)
         value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
+        # The mean squared error counts complete rays equally, whatever their lossmult.
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
         mse = complete @ jnp.mean(squares, axis=2).T / jnp.maximum(jnp.sum(complete), 1)
         asked = jnp.zeros(()) if last.asked is None else jnp.mean(last.asked, dtype=losses.dtype)

@@ -51,6 +51,7 @@ def flip_map(
     pictures = [np.asarray(x, np.float32) for x in (target, image)]
     shown = [np.ascontiguousarray(np.clip(x, 0, 1)) for x in pictures]
     parameters = {"ppd": float(pixels_per_degree)}
+    # Low dynamic range, sRGB inputs, no colour map, the mean as well.
     errors, _, _ = evaluator.evaluate(*shown, "LDR", True, False, True, parameters)
     # The evaluator turns pixels that are not numbers into some number.
     known = np.all(np.isfinite(pictures), axis=(0, 3))

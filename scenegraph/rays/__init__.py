@@ -7,10 +7,15 @@ from ._gaussian import (
 )
 from ._hit import Hit as Hit
 from ._irradiance import Irradiance as Irradiance
-from ._layers import Layers as Layers
 from ._pixel_jvp import pixel_jvp as pixel_jvp
 from ._ray import Ray as Ray
-from ._records import Medium as Medium, Radiance as Radiance, Section as Section, Span as Span
+from ._records import (
+    Layers as Layers,
+    Medium as Medium,
+    Radiance as Radiance,
+    Section as Section,
+    Span as Span,
+)
 from ._sections import (
     AbstractBeam as AbstractBeam,
     ConeBeam as ConeBeam,

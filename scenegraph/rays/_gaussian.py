@@ -17,21 +17,11 @@ class AbstractGaussian(AbstractModule):
 
     @abc.abstractmethod
     def variance(self) -> Vector:
-        """Returns the diagonal of the covariance matrix.
-
-        **Returns:**
-
-        Three variances, in units squared.
-        """
+        """Returns the diagonal of the covariance matrix, in units squared."""
 
     @abc.abstractmethod
     def covariance(self) -> Matrix3:
-        """Returns the covariance matrix.
-
-        **Returns:**
-
-        A 3x3 matrix, in units squared.
-        """
+        """Returns the 3x3 covariance matrix, in units squared."""
 
 
 class Gaussian(AbstractGaussian):

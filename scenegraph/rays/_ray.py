@@ -78,6 +78,7 @@ def widen(ray: Ray, width: ScalarLike) -> Ray:
 
 def transform_ray(transform: AbstractTransform, ray: Ray) -> Ray:
     """Transforms one ray from the child's to the parent's frame; `view` keeps its length."""
+    # x -> M x + b maps o + t d to (M o + b) + t M d, and the derivatives by the pixel by M.
     matrix = transform.linear()
     rotate_each = jax.vmap(rotate, (None, 0))
     length = safe_sqrt(jnp.sum(ray.view * ray.view))

@@ -49,6 +49,25 @@ class Medium(AbstractModule):
     normal: Float[Array, "*samples 3"] | None = None
 
 
+class Layers(AbstractModule):
+    """The surfaces along rays as thin layers, sorted from near to far.
+
+    **Arguments:**
+
+    - `t`: ray parameters of the layers.
+    - `alpha`: opacities: the part of the light from behind that each layer blocks.
+    - `rgb`: colours, not multiplied by opacity.
+    - `overflow`: number of further surfaces that a ray would have shown, beyond its layers.
+    - `normal`: unit normals in the world frame, turned to the eye; `None` unless requested.
+    """
+
+    t: Float[Array, "*rays layers"] = eqx.field(converter=as_float_leaf)
+    alpha: Float[Array, "*rays layers"] = eqx.field(converter=as_float_leaf)
+    rgb: Float[Array, "*rays layers 3"] = eqx.field(converter=as_float_leaf)
+    overflow: Int[Array, "*rays"]
+    normal: Float[Array, "*rays layers 3"] | None = None
+
+
 class Radiance(AbstractModule):
     """The rendered values of rays at one level of sampling.
 
@@ -84,6 +103,7 @@ def transform_section(transform: AbstractTransform, section: Section) -> Section
 
 def overlap(section: Section, span: Span) -> Scalar:
     """Returns the part of one sample's interval that lies in a span, between 0 and 1."""
+    # (min(far, t1) - max(near, t0)) / (t1 - t0), clipped to [0, 1].
     covered = jnp.clip(span.far, section.t0, section.t1) - jnp.clip(
         span.near, section.t0, section.t1
     )

@@ -19,4 +19,4 @@ from ._stripes import Stripes as Stripes
 from ._uv import UV as UV
 
 # Internal: for other packages of the library, and for none of its users.
-from ._convert import as_shader
+from ._constant import as_shader

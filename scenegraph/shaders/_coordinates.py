@@ -48,4 +48,5 @@ class InSpace(AbstractCoordinates):
 
 def footprint_area(derivatives: Float[Array, "n 2"]) -> Scalar:
     """Returns the mean square of the footprint's sides: smooth, and the area of a square."""
+    # (|p_x|^2 + |p_y|^2) / 2, not |p_x x p_y|, which is zero for a footprint without width.
     return jnp.sum(derivatives**2) / 2

@@ -8,7 +8,7 @@ from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_finite, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._convert import as_shader
+from ._constant import as_shader
 from ._lambert import cosines
 
 
@@ -63,6 +63,7 @@ class GGX(AbstractShader):
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         base, eye = self.base_color(hit, view, lights), -safe_normalise(view)
+        # Paint scatters evenly, metal does not; both reflect, f0 = mix(0.04, base, metallic).
         alpha = jnp.maximum(self.roughness**2, _SMOOTHEST)
         paint = (1 - self.metallic) * base
         metal = _DIELECTRIC + self.metallic * (base - _DIELECTRIC)
@@ -76,6 +77,8 @@ class GGX(AbstractShader):
             return paint * even + mirrors * _visibility(alpha, cosine, seen)
 
         parts = jax.vmap(scattered)(lights.direction, cosines(hit, lights))
+        # Even light from all sides: the integral of (1 - F(0.04, n.l)) n.l / pi over all directions
+        # is (1 - 0.04) * 20 / 21.
         ambient = paint * _passed(seen) * (1 - _DIELECTRIC) * _EVENLY
         ambient += _ambient_reflection(metal, alpha, seen)
         return jnp.sum(parts * lights.irradiance, axis=0) + ambient * lights.ambient

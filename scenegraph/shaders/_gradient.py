@@ -43,9 +43,9 @@ class Gradient(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         position, derivatives = self.coordinates(hit)
-        # x = (p - start) . w / |w|^2 with w = end - start; a ramp of no length is `color_a`.
-        way = self.end - self.start
-        along = safe_divide(way, jnp.broadcast_to(dot(way, way), way.shape))
+        # x = (p - start) . r / |r|^2 with r = end - start; a ramp of no length is `color_a`.
+        ramp = self.end - self.start
+        along = safe_divide(ramp, jnp.broadcast_to(dot(ramp, ramp), ramp.shape))
         x, gradient = (
             dot(along, position - self.start),
             jax.vmap(dot, (None, 1))(along, derivatives),

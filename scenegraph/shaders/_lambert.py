@@ -8,7 +8,7 @@ from .._typing import Array, Color, Float, Vector
 from ..numerics import dot
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._convert import as_shader
+from ._constant import as_shader
 
 
 class Lambert(AbstractShader):

@@ -8,7 +8,7 @@ from .._typing import Color, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_positive, safe_normalise
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._convert import as_shader
+from ._constant import as_shader
 from ._lambert import cosines, incident
 
 

@@ -100,11 +100,11 @@ class AbstractSmoothShape(AbstractShape):
         has_uv: ClassVar[bool] = True
 
         def cross(self, ray):
-            def meet(origin, direction):
+            def intersect_line(origin, direction):
                 t = sg.numerics.safe_divide(-origin[2], direction[2])
                 return t, (origin + t * direction)[:2]
 
-            (t, offset), (dt, d_offset) = sg.rays.pixel_jvp(meet, ray)
+            (t, offset), (dt, d_offset) = sg.rays.pixel_jvp(intersect_line, ray)
             disk = lambda radius: sg.numerics.disk_coverage(offset, d_offset, radius)
             crossing = sg.shapes.Crossing(t, dt)
             covered = disk(self.outer) - disk(self.inner)
@@ -276,5 +276,6 @@ def first_ahead(ray: Ray, enter: Crossing, leave: Crossing) -> Crossing:
 
 def away_from_zero(x: Float[Array, "*n"], least: Scalar | float) -> Float[Array, "*n"]:
     """Moves numbers to a size of at least `least`; the derivative stays that of the identity."""
+    # Straight-through: the value of `nudged`, the derivative of `x`.
     nudged = jnp.where(jnp.abs(x) < least, jnp.where(x < 0, -least, least), x)
     return x + jax.lax.stop_gradient(nudged - x)

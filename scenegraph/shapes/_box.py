@@ -84,17 +84,17 @@ class Box(AbstractShape):
         speed, near, _ = self._slabs(ray.origin, ray.direction)
         inside = jnp.max(near / speed) <= ray.near
 
-        def meet(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
             speed, near, far = self._slabs(origin, direction)
             return jnp.where(inside, far, near) / speed, _margins(speed, near, far, inside)
 
-        (t, margins), (gradient, d_margins) = pixel_jvp(meet, ray)
+        (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
         seen = jnp.where(inside, jnp.argmin(t), jnp.argmax(t))
         reach = within_reach(ray, Crossing(t[seen], gradient[seen]))
         return Crossing(t, gradient), jax.vmap(polygon_coverage)(margins, d_margins) * reach
 
     def _slabs(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:
-        """Returns a line's speed along each axis, and its ways to the nearer and the other face."""
+        """Returns a line's speed along each axis, and its distances to the near and far faces."""
         speed = away_from_zero(direction, _LEAST)
         sense = jnp.sign(speed)
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
@@ -111,11 +111,11 @@ def _margins(
     # and before it leaves slab j,
     #     f_j v_i - n_i v_j > 0.
     # Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera.
-    way = jnp.where(inside, -far, near)
+    first = jnp.where(inside, -far, near)
 
     def against(turn: int) -> tuple[Vector, Vector]:
-        v, other, f = (jnp.roll(x, turn) for x in (speed, way, far))
-        return way * v - other * speed, f * speed - near * v
+        v, other, f = (jnp.roll(x, turn) for x in (speed, first, far))
+        return first * v - other * speed, f * speed - near * v
 
-    (first, outline), (second, other_outline) = against(-1), against(-2)
-    return jnp.stack([first, second, outline, other_outline], axis=1)
+    (a, c), (b, d) = against(-1), against(-2)
+    return jnp.stack([a, b, c, d], axis=1)

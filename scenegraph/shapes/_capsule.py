@@ -54,6 +54,7 @@ class Capsule(AbstractSmoothShape):
         body = self._chord(ray, self.start, True)
         enter, leave = (self._visible(ray, body[i], balls[0][i], balls[1][i]) for i in (0, 1))
         crossing = first_ahead(ray, enter, leave)
+        # On the outline, the distance from the segment to the line is the radius.
         covered = disk_coverage(*pixel_jvp(self._least_offset, ray), self.radius)
         return crossing, covered * within_reach(ray, crossing)
 
@@ -66,14 +67,14 @@ class Capsule(AbstractSmoothShape):
     def _chord(self, ray: Ray, center: Vector, across: bool) -> tuple[Crossing, Crossing]:
         """Crosses a ball, or (`across`) the endless cylinder, which is a disk across the axis."""
 
-        def meet(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
             start = origin - center
             if across:
                 start, direction = self._from_axis(start), self._from_axis(direction)
             middle, _, square = chord(start, direction, self.radius)
             return middle, square
 
-        (t, square), (gradient, d_square) = pixel_jvp(meet, ray)
+        (t, square), (gradient, d_square) = pixel_jvp(intersect_line, ray)
         return round_crossings(Crossing(t, gradient), square, d_square)
 
     def _least_offset(self, origin: Vector, direction: Vector) -> Vector:
@@ -88,7 +89,7 @@ class Capsule(AbstractSmoothShape):
         return start - safe_divide(dot(start, direction), across) * direction
 
     def _share(self, point: Vector) -> Scalar:
-        """Returns a point's place along the segment: 0 at its start and 1 at its end."""
+        """Returns a point's position along the segment: 0 at its start and 1 at its end."""
         axis = self.end - self.start
         return safe_divide(dot(point - self.start, axis), dot(axis, axis))
 

@@ -60,8 +60,8 @@ class Cylinder(AbstractShape):
         return join_parts(on_side, on_end)
 
     def _cross(self, ray: Ray) -> tuple[tuple[Crossing, Crossing], Scalar]:
-        """Crosses side and end; on the outline, `least` (see `_meet`) is as long as the radius."""
-        (t, square, ends, least), derivatives = pixel_jvp(self._meet, ray)
+        """Crosses side and end; on the outline, `least` is as long as the radius."""
+        (t, square, ends, least), derivatives = pixel_jvp(self._intersect_line, ray)
         enter, leave = round_crossings(Crossing(t, derivatives[0]), square, derivatives[1])
         begin, finish = (Crossing(ends[i], derivatives[2][i]) for i in (0, 1))
         inside = jnp.maximum(enter.t, begin.t) <= ray.near
@@ -72,7 +72,7 @@ class Cylinder(AbstractShape):
         side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.gradient)
         return (side, end), covered * within_reach(ray, seen)
 
-    def _meet(
+    def _intersect_line(
         self, origin: Vector, direction: Vector
     ) -> tuple[Scalar, Scalar, Float[Array, "2"], Float[Array, "2"]]:
         """Intersects a line: the chord's middle and squared half in the endless cylinder, the

@@ -31,16 +31,7 @@ class SampledDistance(AbstractModule):
             )
 
     def __call__(self, point: Vector) -> Scalar:
-        """Interpolates the function at a point.
-
-        **Arguments:**
-
-        - `point`: any point.
-
-        **Returns:**
-
-        The interpolated value.
-        """
+        """Interpolates the function at any point."""
         last = jnp.asarray(self.values.shape) - 1
         inside = jnp.clip(point, self.lower, self.upper)
         position = (inside - self.lower) / (self.upper - self.lower) * last

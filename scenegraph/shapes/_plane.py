@@ -2,6 +2,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+from equinox import AbstractVar
 
 from .._typing import Array, Float, Scalar, Vector
 from ..numerics import (
@@ -44,14 +45,14 @@ class Plane(AbstractSmoothShape):
         require_nonzero(self, "normal")
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        def meet(origin: Vector, direction: Vector) -> Scalar:
+        def intersect_line(origin: Vector, direction: Vector) -> Scalar:
             # n . (o + t d - p) = 0, so t = n . (p - o) / (n . d).
             unit = safe_normalise(self.normal)
             fall = dot(unit, direction)
             height = dot(unit, self.point - origin)
             return height / away_from_zero(fall, _least_fall(direction))
 
-        crossing = Crossing(*pixel_jvp(meet, ray))
+        crossing = Crossing(*pixel_jvp(intersect_line, ray))
         return crossing, within_reach(ray, crossing)
 
     def normal_at(self, point: Vector) -> Vector:
@@ -59,6 +60,7 @@ class Plane(AbstractSmoothShape):
         return safe_normalise(self.normal)
 
     def uv_at(self, point: Vector) -> Float[Array, "2"]:
+        # With unit vectors (u, v, n) at right angles: (u . (x - p), v . (x - p)).
         u, v = tangents(safe_normalise(self.normal))
         away = point - self.point
         return jnp.stack([dot(u, away), dot(v, away)])
@@ -69,11 +71,22 @@ def _least_fall(direction: Vector) -> Scalar:
 
 
 def level_distance(height: Scalar, origin: Vector, direction: Vector) -> Scalar:
-    """Intersects a line with the plane z = `height`; a parallel line meets it very far away."""
+    """Intersects a line with the plane z = `height`, very far away if they are parallel."""
+    # o_z + t d_z = height
     fall = away_from_zero(direction[2], _least_fall(direction))
     return (height - origin[2]) / fall
 
 
-def upwards(point: Vector) -> Vector:
-    """Returns the direction z."""
-    return jnp.asarray([0.0, 0.0, 1.0], point.dtype)
+class AbstractLevelShape(AbstractSmoothShape):
+    """A flat shape in a plane of constant z, with `uv` from its centre."""
+
+    center: AbstractVar[Vector]
+
+    is_convex: ClassVar[bool] = True
+    has_uv: ClassVar[bool] = True
+
+    def normal_at(self, point: Vector) -> Vector:
+        return jnp.asarray([0.0, 0.0, 1.0], point.dtype)
+
+    def uv_at(self, point: Vector) -> Float[Array, "2"]:
+        return (point - self.center)[:2]

@@ -94,13 +94,13 @@ class SignedDistance(AbstractSmoothShape):
         hit, found, nearest, seen = _constant(_search(*_constant((self, ray, span))))
         spacing = _constant(span.far - span.near) / self.steps
 
-        def meet(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
             along = lambda t: self.distance(origin + t * direction)
             middle = _minimum(along, nearest, spacing)
             (least, _), (_, bend) = _with_derivative(_with_derivative(along))(middle)
             return _root(along, hit, spacing), middle, least, bend
 
-        (first, middle, least, bend), derivatives = pixel_jvp(meet, ray)
+        (first, middle, least, bend), derivatives = pixel_jvp(intersect_line, ray)
         steep, outline = Crossing(first, derivatives[0]), Crossing(middle, derivatives[1])
         grazing = _on_parabola(outline, least, derivatives[2], bend)
         near_outline = (-least < jnp.sum(jnp.abs(derivatives[2]))) & (bend > 0)

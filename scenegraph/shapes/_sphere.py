@@ -13,14 +13,7 @@ from ..numerics import (
 )
 from ..rays import pixel_jvp, Ray
 from ._angles import azimuth, elevation
-from ._base import (
-    AbstractSmoothShape,
-    chord,
-    Crossing,
-    first_ahead,
-    round_crossings,
-    within_reach,
-)
+from ._base import AbstractSmoothShape, chord, Crossing, first_ahead, round_crossings, within_reach
 
 
 class Sphere(AbstractSmoothShape):
@@ -43,10 +36,10 @@ class Sphere(AbstractSmoothShape):
         require_finite(self, "center")
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        def meet(origin: Vector, direction: Vector) -> tuple[Scalar, Vector, Scalar]:
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Vector, Scalar]:
             return chord(origin - self.center, direction, self.radius)
 
-        (t, offset, square), (gradient, d_offset, d_square) = pixel_jvp(meet, ray)
+        (t, offset, square), (gradient, d_offset, d_square) = pixel_jvp(intersect_line, ray)
         enter, leave = round_crossings(Crossing(t, gradient), square, d_square)
         crossing = first_ahead(ray, enter, leave)
         # The outline is a disk about the centre, seen where the line is nearest to it.

@@ -1,5 +1,7 @@
 """`check_gradients` finds what is right, and what was made wrong on purpose."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,6 +130,24 @@ def test_anything_between_the_slopes_of_a_kink_is_right():
     """The derivative of an absolute value at zero, which JAX takes to be one."""
     scene = sg.Scene(sg.Group(fog=sg.Volume(Folded(jnp.array(0.0)))), background=[1, 1, 1])
     assert verdicts(check_gradients(scene, CAMERA, LEVELS))["fog.field.number"] != "wrong"
+
+
+class Called(AbstractField):
+    """Fog whose function is a leaf without a gradient, before one with a gradient."""
+
+    function: Callable
+    number: jax.Array
+
+    def __call__(self, gaussian, view, *, key=None):
+        return Medium(self.density(gaussian), jnp.zeros(3))
+
+    def density(self, gaussian):
+        return self.function(self.number)
+
+
+def test_a_function_among_the_leaves():
+    scene = sg.Scene(sg.Group(fog=sg.Volume(Called(jnp.exp, jnp.array(0.3)))), background=[1, 1, 1])
+    assert verdicts(check_gradients(scene, CAMERA, LEVELS))["fog.field.number"] == "right"
 
 
 def test_precision_is_as_it_was():
