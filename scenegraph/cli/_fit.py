@@ -25,6 +25,7 @@ from ..fitting import (
     JsonLines,
     Progress,
     RenderLoss,
+    split_by_purpose,
     start_state,
     StopOnSignal,
 )
@@ -185,7 +186,7 @@ class Fit:
         if box is not None:
             say(f"the scene lies between {_corner(box[0])} and {_corner(box[1])}")
         empty = find_hull(config, views, box)
-        scene = make_scene(config, box, empty, key=jax.random.fold_in(key, 1))
+        scene = make_scene(config, box, empty, key=split_by_purpose(key).weights)
         batches = make_batches(config, views, box)
         return _Task(scene, batches, make_loss(config), make_optimizer(config), key)
 

@@ -126,7 +126,7 @@ def fit(
     objective = first_room(objective, begin, batches)
     begin = layout.place(dataclasses.replace(begin, room=room_of(objective)))
     agree = Agreement(layout)
-    with contextlib.closing(Feed(batches, layout, state.key)) as feed:
+    with contextlib.closing(Feed(batches, layout, state.keys.seed())) as feed:
         advance = _Advance(feed, objective, optimizer, chosen)
         if int(begin.step) < steps:
             advance = fit_into_memory(advance, flatten(begin), least=agree.least)

@@ -181,5 +181,5 @@ def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
         return loss(model, None, batches.batch(0, 0), key)[1]
 
-    shapes = eqx.filter_eval_shape(trial, model, traceable(batches), key)
+    shapes = eqx.filter_eval_shape(trial, model, traceable(batches, 0), key)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import PyTree, RandomKey
+from .._typing import PyTree
 from ..data import Batch, Pixels
 from ..integrators import AbstractIntegrator, budget_of, choose_integrator, with_room
 from ..losses import LossTerms
@@ -16,6 +16,7 @@ from ..rendering import render_rays
 from ..scene import has_occupancy, refresh_occupancy, Scene
 from ._feed import traceable
 from ._flat import Flat, flatten
+from ._keys import Keys
 from ._loss import cones, RenderLoss
 from ._state import FitState
 
@@ -69,16 +70,17 @@ def first_room(loss: Any, state: FitState, batches: Any) -> Any:
     if int(state.room):
         integrator = with_room(_integrator(loss, state.model), int(state.room))
         return dataclasses.replace(loss, integrator=integrator)
-    asked = _asked(loss, state.model, traceable(batches), state.key)
+    known = traceable(batches, state.keys.seed())
+    asked = _asked(loss, state.model, known, state.keys)
     return _with_room(loss, state.model, float(asked))
 
 
 @eqx.filter_jit
-def _asked(loss: RenderLoss, scene: Scene, batches: Any, key: RandomKey) -> jax.Array:
-    """How many samples a ray of a batch asks for."""
-    batch: Batch = batches.batch(0, 0)
+def _asked(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> jax.Array:
+    """How many samples a ray of the first batch asks for."""
+    batch: Batch = batches.batch(keys.seed(), 0)
     rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
-    asked = render_rays(scene, rays, _integrator(loss, scene), key=key)[-1].asked
+    asked = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].asked
     return jnp.zeros(()) if asked is None else jnp.mean(asked, dtype=jnp.float32)
 
 
@@ -172,5 +174,5 @@ def look_again(state: Flat, number: int) -> Flat:
 @jax.jit
 def _refresh(state: Flat) -> Flat:
     before: FitState = state.tree
-    key = jax.random.fold_in(jax.random.fold_in(before.key, 2), before.step)
+    key = jax.random.fold_in(before.keys.occupancy, before.step)
     return flatten(dataclasses.replace(before, model=refresh_occupancy(before.model, key=key)))

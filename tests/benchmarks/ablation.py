@@ -14,7 +14,7 @@ from measure import report
 
 import scenegraph as sg
 from scenegraph.data import convert_multiscale
-from scenegraph.fitting import fit
+from scenegraph.fitting import fit, split_by_purpose
 from scenegraph.io import read_json, write_json, write_picture
 from scenegraph.runs import (
     evaluate,
@@ -91,7 +91,7 @@ def _fit(config: FitConfig, data: pathlib.Path, levels: int, views: int) -> dict
     box, key = find_box(config, train), jax.random.key(config.seed)
     begin = time.monotonic()
     result = fit(
-        make_scene(config, box, key=jax.random.fold_in(key, 1)),
+        make_scene(config, box, key=split_by_purpose(key).weights),
         make_batches(config, train, box),
         optimizer=make_optimizer(config),
         loss=make_loss(config),

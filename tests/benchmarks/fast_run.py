@@ -17,7 +17,7 @@ from measure import timed
 
 import scenegraph as sg
 from scenegraph.cli._time import process_age
-from scenegraph.fitting import Deadline, Every, fit
+from scenegraph.fitting import Deadline, Every, fit, split_by_purpose
 from scenegraph.runs import (
     evaluate,
     find_box,
@@ -47,7 +47,9 @@ def main(
     train = load_views(config, folder, "train")
     box = find_box(config, train)
     key = jax.random.key(config.seed)
-    start = make_scene(config, box, find_hull(config, train, box), key=jax.random.fold_in(key, 1))
+    start = make_scene(
+        config, box, find_hull(config, train, box), key=split_by_purpose(key).weights
+    )
     loss = make_loss(config)
     curve = _Curve(look_every)
     if look_every:
