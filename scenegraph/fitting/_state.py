@@ -27,8 +27,8 @@ class FitState(AbstractModule):
     - `step`: how many steps have been taken.
     - `horizon`: how many steps the schedules reckon with.
     - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
-    - `room`: for how many samples a ray there will be room in the next step, where rays share it;
-      0 before that is known, and where they do not.
+    - `budget`: how many samples a ray has on average in the next step, where rays share a budget;
+      0 before that is known, and where they share none.
     - `skipped`: how many steps in all were not finite and so changed nothing.
     """
 
@@ -39,7 +39,7 @@ class FitState(AbstractModule):
     step: Int[Array, ""]
     horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
     failures: Int[Array, ""]
-    room: Int[Array, ""] = eqx.field(converter=_count, default=0)
+    budget: Int[Array, ""] = eqx.field(converter=_count, default=0)
     skipped: Int[Array, ""] = eqx.field(converter=_count, default=0)
 
 

@@ -20,7 +20,7 @@ from ..fitting import FitState, shared_keys
 _NAMED = 6
 _MODEL = "model: "
 # Paths of leaves in files of earlier versions.
-_RENAMED = {".key": ".keys"}
+_RENAMED = {".key": ".keys", ".room": ".budget"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,8 +19,8 @@ from scenegraph.data import RayBatches
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import GaussianBlob, MipNerfMLP
 from scenegraph.fitting import (
+    _budget,
     _fit,
-    _room,
     _step,
     Every,
     FitState,
@@ -133,11 +133,11 @@ def network(key, integrator) -> sg.Scene:
 def watch_fit(monkeypatch, integrator, make_keys) -> Uses:
     """A whole fit of three steps, weights included, whose occupancies are refreshed after each."""
     uses = Uses(monkeypatch)
-    monkeypatch.setattr(_room, "_EVERY", 1)
+    monkeypatch.setattr(_budget, "_REFRESH_EVERY", 1)
     monkeypatch.setattr(_fit, "step", step_by_keys_alone)
     monkeypatch.setattr(_fit, "fit_into_memory", lambda advance, *others, **options: advance)
     for name in ("render_rays", "refresh_occupancy"):
-        monkeypatch.setattr(_room, name, by_keys_alone(getattr(_room, name)))
+        monkeypatch.setattr(_budget, name, by_keys_alone(getattr(_budget, name)))
     with jax.disable_jit(), jax.ensure_compile_time_eval():
         keys = make_keys(KEY)
         scene, loss = network(keys.weights, integrator), RenderLoss()
@@ -179,7 +179,7 @@ def test_a_single_key_for_all_purposes_is_used_twice(monkeypatch):
     conflicts = watch_fit(monkeypatch, HIERARCHICAL, shared_keys).conflicts()
     places = [{line.split(":")[0] for _, line, *_ in uses} for uses in conflicts]
     steps = "rendering/_rays.py"
-    for other in ("fields/_network.py", "fitting/_keys.py", "fitting/_room.py"):
+    for other in ("fields/_network.py", "fitting/_keys.py", "fitting/_budget.py"):
         assert {steps, other} in places
 
 
