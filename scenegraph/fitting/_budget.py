@@ -41,18 +41,18 @@ def shares_budget(loss: Any, model: PyTree) -> bool:
     """Returns true if the samples of a batch share a budget."""
     if not isinstance(loss, RenderLoss) or not isinstance(model, Scene):
         return False
-    return loss_budget(_with_integrator(loss, model)) > 0
+    return budget_of(_integrator(loss, model)) is not None
 
 
 def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:
     """Returns the loss with the state's budget, or with one that suits the first batch."""
     if not shares_budget(loss, state.model):
         return loss
-    loss, samples = _with_integrator(loss, state.model), int(state.budget)
+    samples = int(state.budget)
     if not samples:
         batches = traceable(batches, state.keys.seed())
         samples = _MARGIN * float(_requested(loss, state.model, batches, state.keys))
-    return _with_budget(loss, samples)
+    return _with_budget(loss, _integrator(loss, state.model), samples)
 
 
 def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
@@ -67,7 +67,8 @@ def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
     overflowed = float(terms.left_out) > 0
     if not overflowed and number % _SHRINK_EVERY:
         return loss
-    other = _with_budget(loss, _MARGIN * max(float(terms.asked), now * overflowed))
+    samples = _MARGIN * max(float(terms.asked), now * overflowed)
+    other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)
     return other if budget > now or budget <= _SHRINK * now else loss
 
@@ -89,14 +90,11 @@ def _refresh(state: Flat) -> Flat:
     return flatten(dataclasses.replace(before, model=refresh_occupancy(before.model, key=key)))
 
 
-def _with_integrator(loss: RenderLoss, scene: Scene) -> RenderLoss:
-    if loss.integrator is not None:
-        return loss
-    return dataclasses.replace(loss, integrator=choose_integrator(unfreeze(scene)))
+def _integrator(loss: RenderLoss, scene: Scene) -> AbstractIntegrator:
+    return loss.integrator or choose_integrator(unfreeze(scene))
 
 
-def _with_budget(loss: RenderLoss, samples: float) -> RenderLoss:
-    integrator: AbstractIntegrator = loss.integrator
+def _with_budget(loss: RenderLoss, integrator: AbstractIntegrator, samples: float) -> RenderLoss:
     return dataclasses.replace(loss, integrator=with_room(integrator, samples))
 
 
@@ -105,5 +103,5 @@ def _requested(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> Floa
     """Returns how many samples a ray of the first batch requests on average."""
     batch: Batch = batches.batch(keys.seed(), 0)
     rays = cones(batch.rays, scene) if isinstance(batch.rays, Pixels) else batch.rays
-    requested = render_rays(scene, rays, loss.integrator, key=keys.budget)[-1].asked
+    requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].asked
     return jnp.zeros(()) if requested is None else jnp.mean(requested, dtype=jnp.float32)
