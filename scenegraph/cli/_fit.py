@@ -26,6 +26,7 @@ from ..fitting import (
     StopOnSignal,
 )
 from ..io import import_extra, MappedArray
+from ..parallel import first_then_others, from_first, is_first, largest, own_folder
 from ..runs import (
     Checkpoints,
     config_record,
@@ -42,7 +43,7 @@ from ..runs import (
     TensorBoard,
 )
 from ..scene import save
-from ._cluster import Cluster, is_first
+from ._cluster import Cluster
 from ._console import say
 from ._ending import fit_to_the_end
 from ._finale import Finale, plan_finale
@@ -108,9 +109,9 @@ class Fit:
             import_extra("tensorboardX", "tensorboard", "--tensorboard")
         with self.cluster.joined():
             shared = open_run(self.out or _next_free())
-            folder = self.cluster.first_then_others(lambda: self._begin_in(shared))
-            with self.cluster.own_run(shared) as run:
-                self._main(run, folder, limit)
+            folder = first_then_others(lambda: self._begin_in(shared))
+            with own_folder(shared.folder, "*.sg") as own:
+                self._main(open_run(own), folder, limit)
 
     def _begin_in(self, run: Run) -> pathlib.Path:
         """Makes sure that the run folder will do, and returns the data folder."""
@@ -151,7 +152,7 @@ class Fit:
         state = _restored(checkpoints, task) if self.resume else None
         self._begin(run, folder, views, 0 if state is None else int(state.step))
         finale = plan_finale(task.scene, held_out, limit)
-        finale = Finale(**self.cluster.from_first(dataclasses.asdict(finale)))
+        finale = Finale(**from_first(dataclasses.asdict(finale)))
         callbacks = _callbacks(run, config, held_out, self.target_psnr, checkpoints)
 
         def go(stop: StopOnSignal) -> FitResult:
@@ -168,7 +169,7 @@ class Fit:
                     deadline=None if limit is None else _deadline(limit - finale.seconds),
                 )
 
-        return fit_to_the_end(go, run, checkpoints, self.cluster.largest), finale
+        return fit_to_the_end(go, run, checkpoints, largest), finale
 
     def _prepare(self, views: Views) -> FitParts:
         parts = prepare(self.config, views)

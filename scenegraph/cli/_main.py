@@ -7,10 +7,10 @@ from jax.errors import JaxRuntimeError
 
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
+from ..parallel import ends_together
 from ..runs import field_name, METHODS, open_run, preset
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
-from ._cluster import ends_together
 from ._convert import Convert
 from ._ending import Stopped
 from ._eval import Eval, remembered_data

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ._cluster import is_first
+from ..parallel import is_first
 from ._console import say
 
 

@@ -11,6 +11,7 @@ from ._callbacks import (
 from ._console import Console as Console
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
 from ._history import History as History
+from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
 from ._loss import RenderLoss as RenderLoss
 from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
@@ -21,6 +22,7 @@ from ._step import Loss as Loss, step as step
 
 # Internal: for other packages of the library, and for none of its users.
 from ._console import progress_line
+from ._keys import shared_keys
 from ._loss import cones, empty_extra
 from ._memory import check_address_space, free_memory
 from ._schedule import scale_by_schedule

@@ -3,9 +3,8 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from .._typing import Array, Integer, PyTree, RandomKey
+from .._typing import Array, Integer, PyTree
 from ..data import DrawnPixels, PixelReader, Prefetcher, RayBatches
 from ..io import MappedArray
 from ..numerics import AbstractModule
@@ -20,15 +19,15 @@ class Feed:
 
     - `batches`: with a method `batch(seed, step)`, where `Layout.copy` put them.
     - `layout`: of the fit.
-    - `key`: of the fit.
+    - `seed`: of the batches.
     """
 
-    def __init__(self, batches: Any, layout: Layout, key: RandomKey):
+    def __init__(self, batches: Any, layout: Layout, seed: Integer[Array, ""]):
         self.layout, self._loader = layout, None
-        self._parts = flatten((batches, layout))
+        self._parts = flatten((batches, seed, layout))
         if reads_file(batches):
-            reader, seed = PixelReader(batches), int(_seed(key))
-            self._loader = Prefetcher(lambda number: _send(reader, seed, number, layout))
+            reader, known = PixelReader(batches), int(seed)
+            self._loader = Prefetcher(lambda number: _send(reader, known, number, layout))
 
     def __call__(self, state: Flat, number: int) -> Flat:
         """The batch of one step.
@@ -77,20 +76,14 @@ class Feed:
 # Apart from the step, which is compiled anew when the room for its samples changes.
 @jax.jit
 def _batch(parts: Flat, state: Flat) -> Flat:
-    batches, layout = parts.tree
-    key, number = state.tree.key, state.tree.step
-    return flatten(layout.cut(batches.batch(_seed(key), number)))
+    batches, seed, layout = parts.tree
+    return flatten(layout.cut(batches.batch(seed, state.tree.step)))
 
 
 @jax.jit
 def _assemble(parts: Flat, state: Flat, drawn: Flat) -> Flat:
-    batches, layout = parts.tree
-    key, number = state.tree.key, state.tree.step
-    return flatten(layout.cut(batches.assemble(drawn.tree, _seed(key), number)))
-
-
-def _seed(key: RandomKey) -> Integer[Array, ""]:
-    return jax.random.bits(jax.random.fold_in(key, 0), dtype=jnp.uint32)
+    batches, seed, layout = parts.tree
+    return flatten(layout.cut(batches.assemble(drawn.tree, seed, state.tree.step)))
 
 
 def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> DrawnPixels:
@@ -143,15 +136,16 @@ class Always(AbstractModule):
         return self.known
 
 
-def traceable(batches: Any) -> Any:
+def traceable(batches: Any, seed: Integer[Array, ""] | int) -> Any:
     """Batches of which compiled functions may make the first.
 
     **Arguments:**
 
     - `batches`: of a fit.
+    - `seed`: of the batches.
 
     **Returns:**
 
     The same; where pixels are in a file, the first batch alone.
     """
-    return Always(batches.batch(0, 0)) if reads_file(batches) else batches
+    return Always(batches.batch(seed, 0)) if reads_file(batches) else batches

@@ -18,13 +18,20 @@ from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..rendering import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene
+from ._budget import (
+    loss_budget,
+    needs_refresh,
+    refresh_due_occupancy,
+    shares_budget,
+    with_first_budget,
+    with_next_budget,
+)
 from ._callbacks import AbstractCallback, Deadline, Progress
 from ._feed import Feed
 from ._flat import Flat, flatten
 from ._history import History, Records
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
-from ._room import first_room, is_short, look_again, looks_again, next_room, room_of, shares_room
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
 from ._trainable import choose_trainable
@@ -123,15 +130,15 @@ def fit(
         check_scene(scene)
     check_alike(layout, state, batches)
     batches, begin = layout.copy(batches), layout.place(state)
-    objective = first_room(objective, begin, batches)
-    begin = layout.place(dataclasses.replace(begin, room=room_of(objective)))
+    objective = with_first_budget(objective, begin, batches)
+    begin = layout.place(dataclasses.replace(begin, budget=loss_budget(objective)))
     agree = Agreement(layout)
-    with contextlib.closing(Feed(batches, layout, state.key)) as feed:
+    with contextlib.closing(Feed(batches, layout, state.keys.seed())) as feed:
         advance = _Advance(feed, objective, optimizer, chosen)
         if int(begin.step) < steps:
             advance = fit_into_memory(advance, flatten(begin), least=agree.least)
         result = _run(begin, advance, agree, steps, callbacks, deadline)
-    if isinstance(result.state.extra, LossTerms) and not shares_room(objective, scene):
+    if isinstance(result.state.extra, LossTerms) and not shares_budget(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
 
@@ -150,7 +157,7 @@ class _Advance:
 
     def __init__(self, feed: Feed, loss: Any, optimizer: Any, trainable: PyTree):
         self.parts = feed, loss, optimizer, trainable
-        self.layout, self.room = feed.layout, room_of(loss)
+        self.layout, self.budget = feed.layout, loss_budget(loss)
         others = self.layout.copy((loss, optimizer, trainable))
         self._feed, self._others = feed, flatten((*others, self.layout))
 
@@ -167,17 +174,14 @@ class _Advance:
         smaller = loss.in_smaller_blocks(times) if isinstance(loss, RenderLoss) else None
         return None if smaller is None else _Advance(feed, smaller, *others)
 
-    def with_room_for(self, before: Flat, extra: PyTree, number: int) -> "_Advance":
-        """The same, or with another budget for the samples, which is compiled once."""
-        if not self.room or not is_short(extra, number):
-            return self
+    def with_next_budget(self, extra: PyTree, number: int) -> "_Advance":
         feed, loss, *others = self.parts
-        other = next_room(loss, before.tree)
+        other = with_next_budget(loss, extra, number)
         return self if other is loss else _Advance(feed, other, *others)
 
-    def remember_room(self, state: Flat) -> Flat:
-        """The state, which tells a fit that goes on from it how much room there was."""
-        return flatten(self.layout.place(dataclasses.replace(state.tree, room=self.room)))
+    def remember_budget(self, state: Flat) -> Flat:
+        """Returns the state with the budget, for a fit that goes on from it."""
+        return flatten(self.layout.place(dataclasses.replace(state.tree, budget=self.budget)))
 
 
 @jax.jit
@@ -199,18 +203,18 @@ def _run(
     deadline: Deadline | None,
 ) -> FitResult:
     clock, records, number = _Clock(), Records(), int(begin.step)
-    state, extra, again = flatten(begin), begin.extra, looks_again(begin.model)
+    state, extra, refreshes = flatten(begin), begin.extra, needs_refresh(begin.model)
     horizon, start = float(steps), number
     stop = number >= steps
     while not stop:
-        before, told = state, extra
+        terms = extra
         state, extra, info = advance(state, number, horizon)
         number += 1
-        state = look_again(state, number) if again else state
+        state = refresh_due_occupancy(state, number) if refreshes else state
         done = clock.tick(info)
-        roomier = advance.with_room_for(before, told, number - 1)
-        if roomier is not advance:
-            state, advance = roomier.remember_room(state), roomier
+        other = advance.with_next_budget(terms, number - 1)
+        if other is not advance:
+            state, advance = other.remember_budget(state), other
             clock.forget()
         if deadline is not None:
             horizon = deadline.horizon(number, steps, clock.rate)

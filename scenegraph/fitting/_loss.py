@@ -8,7 +8,7 @@ from jax.sharding import Mesh
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from ..data import Batch, ScenePixels, stack_cameras
-from ..integrators import AbstractIntegrator, budget_of, choose_integrator
+from ..integrators import AbstractIntegrator, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
@@ -96,7 +96,7 @@ def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossT
 def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """Adds up what the rays of one device contribute, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
-    samples = _SAMPLES if budget_of(loss.integrator) is None else _SAMPLES_IN_A_LIST
+    samples = _SAMPLES if loss.integrator.budget is None else _SAMPLES_IN_A_LIST
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)
     # Blocks of like size: in a small last one, few rays would have to share their room.
@@ -181,5 +181,5 @@ def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
         return loss(model, None, batches.batch(0, 0), key)[1]
 
-    shapes = eqx.filter_eval_shape(trial, model, traceable(batches), key)
+    shapes = eqx.filter_eval_shape(trial, model, traceable(batches, 0), key)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -8,6 +8,7 @@ import optax
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..numerics import AbstractModule, as_float_leaf
 from ..scene import trainable_leaves
+from ._keys import Keys, split_by_purpose
 
 
 def _count(number: Any) -> Array:
@@ -22,23 +23,23 @@ class FitState(AbstractModule):
     - `model`: the scene, or any Module.
     - `moments`: the optimiser's state.
     - `extra`: what the loss returned beside its value, and receives in the next step.
-    - `key`: the randomness of step `n` is `fold_in(key, n)`.
+    - `keys`: the random keys, one for each purpose.
     - `step`: how many steps have been taken.
     - `horizon`: how many steps the schedules reckon with.
     - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
-    - `room`: for how many samples a ray there will be room in the next step, where rays share it;
-      0 before that is known, and where they do not.
+    - `budget`: how many samples a ray has on average in the next step, where rays share a budget;
+      0 before that is known, and where they share none.
     - `skipped`: how many steps in all were not finite and so changed nothing.
     """
 
     model: PyTree
     moments: PyTree
     extra: PyTree
-    key: RandomKey
+    keys: Keys
     step: Int[Array, ""]
     horizon: Float[Array, ""] = eqx.field(converter=as_float_leaf)
     failures: Int[Array, ""]
-    room: Int[Array, ""] = eqx.field(converter=_count, default=0)
+    budget: Int[Array, ""] = eqx.field(converter=_count, default=0)
     skipped: Int[Array, ""] = eqx.field(converter=_count, default=0)
 
 
@@ -88,7 +89,8 @@ def start_state(
     model, extra = strong_types(model), strong_types(extra)
     moments = optimizer.init(eqx.filter(model, trainable))
     zero = jnp.zeros((), jnp.int32)
-    return FitState(model, moments, extra, key, zero, float(steps), zero)
+    keys = split_by_purpose(key)
+    return FitState(model, moments, extra, keys, zero, float(steps), zero)
 
 
 def strong_types(tree: PyTree) -> PyTree:

@@ -46,7 +46,7 @@ def step(
     trainable = trainable_leaves(state.model) if trainable is None else trainable
     free, held = eqx.partition(state.model, trainable)
     before = jax.tree.map(lambda x: x, (free, state.moments, state.extra))
-    key = jax.random.fold_in(state.key, state.step)
+    key = jax.random.fold_in(state.keys.steps, state.step)
     (value, extra), gradient = _value_and_gradient(free, held, loss, state.extra, batch, key)
     updates, moments = optax.with_extra_args_support(optimizer).update(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon

@@ -11,4 +11,3 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._irradiance import irradiance_at, visibility
-from ._integrator import budget_of, with_room

@@ -109,11 +109,3 @@ def choose_integrator(
     are media, and by the four nearest layers where there are surfaces.
     """
     return complete(integrator or scene.integrator, find_contents(scene))
-
-
-def budget_of(integrator):
-    return integrator.budget
-
-
-def with_room(integrator, samples):
-    return integrator.with_budget(samples)

@@ -14,3 +14,13 @@ from ._devices import (
     whole_on,
 )
 from ._layout import as_layout
+from ._processes import (
+    end_if_lost,
+    ends_together,
+    first_then_others,
+    from_first,
+    is_first,
+    join,
+    largest,
+    own_folder,
+)

@@ -5,12 +5,13 @@ import itertools
 import os
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, PyTree
-from ..fitting import FitState
+from ..fitting import FitState, shared_keys
 from ..io import DamagedFile, FileError, read_archive, write_archive
 from ..scene import check_format, label_leaves, tree_header, versions, written_by
 
@@ -18,6 +19,8 @@ from ..scene import check_format, label_leaves, tree_header, versions, written_b
 # So many leaves that differ are named; the others are counted.
 _NAMED = 6
 _MODEL = "model: "
+# Paths of leaves in files of earlier versions.
+_RENAMED = {".key": ".keys", ".room": ".budget"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,19 +115,31 @@ def load_state(path: str | os.PathLike, like: FitState) -> FitState:
     """
     header, arrays = read_archive(path)
     check_format(path, header)
-    there, here = _leaves(path, header, len(arrays)), _describe(like)
+    there = _leaves(path, header, len(arrays))
+    # A single key that all purposes share, as in files of earlier versions.
+    single = any(leaf[0] == ".keys" for leaf, _ in there)
+    like = eqx.tree_at(_keys, like, like.keys.steps) if single else like
+    here = _describe(like)
     if [leaf for leaf, _ in there] != here:
         what = _differences([leaf for leaf, _ in there], here)
         raise FileError(f"{path} belongs to another {what}.{written_by(header)}")
     templates = _arrays(like)
     found = [_from_numpy(arrays[at], x) for (_, at), x in zip(there, templates, strict=True)]
-    return _with_arrays(like, found)
+    state = _with_arrays(like, found)
+    return eqx.tree_at(_keys, state, shared_keys(_keys(state))) if single else state
+
+
+def _keys(state: FitState) -> Any:
+    return state.keys
 
 
 def _leaves(path: str | os.PathLike, header: dict[str, Any], arrays: int) -> list[tuple[Any, int]]:
     """What a file says of its leaves, and which array each of them is."""
     try:
-        leaves = [((name, kind, shape), at) for name, kind, shape, at in header["leaves"]]
+        leaves = [
+            ((_RENAMED.get(name, name), kind, shape), at)
+            for name, kind, shape, at in header["leaves"]
+        ]
         if all(0 <= at < arrays for _, at in leaves):
             return leaves
     except (KeyError, TypeError, ValueError) as error:

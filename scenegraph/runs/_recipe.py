@@ -8,7 +8,7 @@ import optax
 
 from .._typing import RandomKey
 from ..data import RayBatches, Views
-from ..fitting import RenderLoss
+from ..fitting import RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
 from ._method import Corners
@@ -56,7 +56,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     box = config.data.find_box(views)
     empty = config.method.find_empty(views, box)
     return FitParts(
-        make_scene(config, box, empty, key=jax.random.fold_in(key, 1)),
+        make_scene(config, box, empty, key=split_by_purpose(key).weights),
         config.training.make_batches(views, box),
         config.training.make_loss(),
         config.training.make_optimizer(),

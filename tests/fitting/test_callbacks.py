@@ -19,6 +19,7 @@ from scenegraph.fitting import (
     JsonLines,
     Progress,
     progress_line,
+    split_by_purpose,
     StepInfo,
 )
 from scenegraph.losses import LossTerms, psnr_to_mse
@@ -42,7 +43,9 @@ def run(*callbacks, steps=10, deadline=None):
 def progress(extra=None) -> Progress:
     zero = jnp.zeros(())
     none = jnp.array(0)
-    state = FitState(Line.start(), (), extra, jax.random.key(0), jnp.array(30), 120.0, none)
+    state = FitState(
+        Line.start(), (), extra, split_by_purpose(jax.random.key(0)), jnp.array(30), 120.0, none
+    )
     info = StepInfo(jnp.array(0.25), zero, zero, jnp.ones(0, bool), none)
     return Progress(30, state, info, seconds=5.0, rate=10.0)
 

@@ -9,7 +9,13 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import RayBatches
-from scenegraph.fitting import FitError, LogLinear, mip_nerf_optimizer, start_state
+from scenegraph.fitting import (
+    FitError,
+    LogLinear,
+    mip_nerf_optimizer,
+    split_by_purpose,
+    start_state,
+)
 from scenegraph.scene import named_leaves
 from support.helpers import assert_close
 from support.toy_fits import AllPoints, closed_form, cloud, cloud_views, Line, Points, squared_error
@@ -174,7 +180,7 @@ def test_a_single_bad_step_changes_nothing():
     fitted = sg.fit(Line.start(), Spoilt(points), **settings)
     assert int(fitted.state.extra) == 9 and int(fitted.state.failures) == 0
     state = start_state(Line.start(), optimizer, extra=jnp.array(0), steps=10, key=KEY)
-    seed = jax.random.bits(jax.random.fold_in(KEY, 0), dtype=jnp.uint32)
+    seed = split_by_purpose(KEY).seed()
     for number in range(10):
         if number != 4:
             batch = points.batch(seed, number)

@@ -16,7 +16,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import RayBatches
-from scenegraph.fitting import _fit, _memory, free_memory, RenderLoss, TooLarge
+from scenegraph.fitting import _fit, _memory, free_memory, RenderLoss, split_by_purpose, TooLarge
 from scenegraph.fitting._feed import Feed
 from scenegraph.fitting._flat import flatten
 from scenegraph.fitting._memory import check_address_space, fit_into_memory, Needs
@@ -27,6 +27,7 @@ from support.toy_fits import cloud, cloud_views, Line, Points, squared_error
 
 MIB = 2**20
 KEY = jax.random.key(0)
+SEED = split_by_purpose(KEY).seed()
 
 
 # --- How much there is
@@ -104,7 +105,7 @@ def test_the_compiler_says_what_a_step_needs():
     """State and batch can be counted."""
     state = sg.start_state(Line.start(), optax.adam(0.1), extra=jnp.array(0), key=KEY)
     advance = _fit._Advance(
-        Feed(Points(), Layout(), KEY), squared_error, optax.adam(0.1), Line(True, True, False)
+        Feed(Points(), Layout(), SEED), squared_error, optax.adam(0.1), Line(True, True, False)
     )
     needs = advance.needs(flatten(state))
     assert needs is not None and needs.batch == 2 * 8 * 4
@@ -121,7 +122,7 @@ def test_smaller_blocks_take_less_and_give_the_same_numbers():
     batches = RayBatches(cloud_views(), 256)
     state = sg.start_state(cloud(), optax.adam(0.1), key=KEY)
     trainable = sg.scene.trainable_leaves(cloud())
-    advance = _fit._Advance(Feed(batches, Layout(), KEY), RenderLoss(), optax.adam(0.1), trainable)
+    advance = _fit._Advance(Feed(batches, Layout(), SEED), RenderLoss(), optax.adam(0.1), trainable)
     smaller = advance.in_smaller_blocks(32)
     assert smaller is not None
     much, little = (x.needs(flatten(state)) for x in (advance, smaller))

@@ -128,7 +128,7 @@ def test_added_node_begins_anew_and_the_others_go_on(half_way, first):
     new = after.keys() - before.keys()
     assert new == {("a." if first else "z.") + path for path in LEAVES}
     assert all(not np.any(moments_of(state)[path]) for path in new)
-    assert int(state.step) == 3 and bits(state.key) == bits(half_way.key)
+    assert int(state.step) == 3 and bits(state.keys) == bits(half_way.keys)
 
 
 @pytest.mark.slow

@@ -169,7 +169,7 @@ def _bare(advance: Any, state: Flat, steps: int) -> float:
     def once(state: Flat, number: int) -> Flat:
         batch = advance._feed(state, number)
         state = _fit._step(advance._others, state, batch, horizon)[0]
-        return _fit.look_again(state, number)
+        return _fit.refresh_due_occupancy(state, number)
 
     for number in range(20):
         state = once(state, number)

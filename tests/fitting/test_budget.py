@@ -13,10 +13,16 @@ import scenegraph as sg
 from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fitting import RenderLoss, start_state
+from scenegraph.fitting import RenderLoss, split_by_purpose, start_state
+from scenegraph.fitting._budget import (
+    needs_refresh,
+    refresh_due_occupancy,
+    shares_budget,
+    with_first_budget,
+    with_next_budget,
+)
 from scenegraph.fitting._flat import flatten
-from scenegraph.fitting._room import first_room, look_again, looks_again, next_room, shares_room
-from scenegraph.integrators import budget_of, OccupancyMarch
+from scenegraph.integrators import OccupancyMarch
 from scenegraph.losses import LossTerms
 from scenegraph.rays import Ray
 from scenegraph.runs import Checkpoints, load_state
@@ -134,11 +140,13 @@ def test_weights_of_rays_without_room_do_not_count_either():
 def test_fit_finds_the_room_that_it_needs():
     """Rays are left out once, counted exactly, until the next budget is there."""
     views = batches()
-    first = first_room(EVEN, start_state(grid_scene(), optax.sgd(0.1), key=KEY), MissFirst(views))
-    assert budget_of(first.integrator) == 4
+    first = with_first_budget(
+        EVEN, start_state(grid_scene(), optax.sgd(0.1), key=KEY), MissFirst(views)
+    )
+    assert first.integrator.budget == 4
     result = fit_grid()
     left_out = np.asarray(result.history.extra.left_out)
-    seed = jax.random.bits(jax.random.fold_in(KEY, 0), dtype=jnp.uint32)
+    seed = split_by_purpose(KEY).seed()
     expected = [
         without_room(grid_scene(), MissFirst(views).batch(seed, step).rays, 4).sum()
         for step in range(6)
@@ -151,9 +159,10 @@ def test_fit_finds_the_room_that_it_needs():
 @pytest.mark.slow
 def test_fit_begins_with_room_for_its_first_batch():
     state = start_state(grid_scene(), optax.sgd(0.1), key=KEY)
-    loss = first_room(EVEN, state, batches())
-    asked = np.mean(requested(MARCH, state.model, batches().batch(0, 0).rays))
-    budget = budget_of(loss.integrator)
+    loss = with_first_budget(EVEN, state, batches())
+    first = batches().batch(state.keys.seed(), 0)
+    asked = np.mean(requested(MARCH, state.model, first.rays))
+    budget = loss.integrator.budget
     assert 4 < 1.2 * asked <= budget <= CANDIDATES
     assert not np.any(fit_grid(3, batches()).history.extra.left_out)
 
@@ -177,12 +186,12 @@ def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
     rooms = []
     for step in (1, 2, 3, 4, 15, 16, 17):
         state = load_state(tmp_path / f"{step:08d}.sg", whole.state)
-        rooms.append(int(state.room))
+        rooms.append(int(state.budget))
         assert bits(fit_grid(18, loss=loss, state=state).state) == bits(whole.state)
-    assert rooms[0] == 4 < rooms[-1] == int(whole.state.room)
+    assert rooms[0] == 4 < rooms[-1] == int(whole.state.budget)
     # Had the state forgotten, the first batch would have decided anew.
-    forgetful = dataclasses.replace(whole.state, room=0)
-    assert budget_of(first_room(loss, forgetful, MissFirst(batches())).integrator) == 4
+    forgetful = dataclasses.replace(whole.state, budget=0)
+    assert with_first_budget(loss, forgetful, MissFirst(batches())).integrator.budget == 4
 
 
 @pytest.mark.slow
@@ -194,7 +203,7 @@ def test_scene_may_say_how_it_is_integrated():
 
 
 def test_grid_is_fitted():
-    grid = fit_grid(60, batches(48), loss=RenderLoss(integrator=MARCH), optimizer=optax.adam(0.03))
+    grid = fit_grid(80, batches(48), loss=RenderLoss(integrator=MARCH), optimizer=optax.adam(0.03))
     assert grid.history.loss[-1] < 0.1 * grid.history.loss[0]
 
 
@@ -212,6 +221,10 @@ def loss_with(budget):
     return RenderLoss(integrator=OccupancyMarch(100, budget))
 
 
+def next_budget(loss, state):
+    return with_next_budget(loss, state.extra, int(state.step))
+
+
 @pytest.mark.parametrize("step", [1, 7, 256])
 @pytest.mark.parametrize(
     "now, asked, budget",
@@ -219,7 +232,7 @@ def loss_with(budget):
 )
 def test_more_room_at_once(step, now, asked, budget):
     """A fifth more than was asked for; more than there was, even if the mean would fit."""
-    assert budget_of(next_room(loss_with(now), after(1, asked, step)).integrator) == budget
+    assert next_budget(loss_with(now), after(1, asked, step)).integrator.budget == budget
 
 
 @pytest.mark.parametrize(
@@ -238,18 +251,18 @@ def test_more_room_at_once(step, now, asked, budget):
 def test_less_room_seldom(now, asked, step, budget):
     """At few steps, and only where seven tenths of it or less would do."""
     loss = loss_with(now)
-    other = next_room(loss, after(0, asked, step))
-    assert budget_of(other.integrator) == budget
+    other = next_budget(loss, after(0, asked, step))
+    assert other.integrator.budget == budget
     assert (other is loss) == (budget == now)
 
 
 def test_fits_whose_samples_share_nothing_are_left_alone():
     dense = RenderLoss(integrator=sg.Hierarchical((4,)))
     state = after(3, 50.0, 256)
-    assert next_room(dense, state) is dense and not shares_room(dense, state.model)
-    assert first_room(dense, state, None) is dense
-    assert not shares_room(EVEN, Line.start()) and shares_room(EVEN, state.model)
-    assert not shares_room(RenderLoss(), cloud()) and shares_room(RenderLoss(), state.model)
+    assert next_budget(dense, state) is dense and not shares_budget(dense, state.model)
+    assert with_first_budget(dense, state, None) is dense
+    assert not shares_budget(EVEN, Line.start()) and shares_budget(EVEN, state.model)
+    assert not shares_budget(RenderLoss(), cloud()) and shares_budget(RenderLoss(), state.model)
 
 
 # --- Occupancy
@@ -270,12 +283,12 @@ def test_occupancy_is_looked_at_every_sixteen_steps():
 def test_looking_again_is_the_public_refresh():
     state = after(0, 1.0, 32)
     flat = flatten(state)
-    assert look_again(flat, 33) is flat and looks_again(state.model)
-    seen = look_again(flat, 32).tree
-    key = jax.random.fold_in(jax.random.fold_in(KEY, 2), 32)
+    assert refresh_due_occupancy(flat, 33) is flat and needs_refresh(state.model)
+    seen = refresh_due_occupancy(flat, 32).tree
+    key = jax.random.fold_in(state.keys.occupancy, 32)
     expected = refresh_occupancy(state.model, key=key)
     assert bits(seen.model) == bits(expected) != bits(state.model)
-    assert not looks_again(cloud()) and not looks_again(Line.start())
+    assert not needs_refresh(cloud()) and not needs_refresh(Line.start())
 
 
 @pytest.mark.slow

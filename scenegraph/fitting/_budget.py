@@ -1,0 +1,107 @@
+"""Sample budgets that the rays of a batch share, and occupancies that a fit refreshes."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, PyTree
+from ..data import Batch, ScenePixels
+from ..integrators import AbstractIntegrator, choose_integrator
+from ..losses import LossTerms
+from ..numerics import unfreeze
+from ..rendering import render_rays
+from ..scene import has_occupancy, refresh_occupancy, Scene
+from ._feed import traceable
+from ._flat import Flat, flatten
+from ._keys import Keys
+from ._loss import cones, RenderLoss
+from ._state import FitState
+
+
+# Steps between two refreshes of the occupancy.
+_REFRESH_EVERY = 16
+# More than the last batch requested, because the next may request more.
+_MARGIN = 1.2
+# A smaller budget is worth its compilation from this part of the present one on.
+_SHRINK = 0.7
+# Steps between two checks whether a smaller budget would do.
+_SHRINK_EVERY = 256
+
+
+def loss_budget(loss: Any) -> int:
+    """Returns how many samples a ray has on average; 0 where rays share no budget."""
+    integrator = getattr(loss, "integrator", None)
+    return (None if integrator is None else integrator.budget) or 0
+
+
+def shares_budget(loss: Any, model: PyTree) -> bool:
+    """Returns true if the samples of a batch share a budget."""
+    if not isinstance(loss, RenderLoss) or not isinstance(model, Scene):
+        return False
+    return _integrator(loss, model).budget is not None
+
+
+def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:
+    """Returns the loss with the state's budget, or with one that suits the first batch."""
+    if not shares_budget(loss, state.model):
+        return loss
+    samples = int(state.budget)
+    if not samples:
+        batches = traceable(batches, state.keys.seed())
+        samples = _MARGIN * float(_requested(loss, state.model, batches, state.keys))
+    return _with_budget(loss, _integrator(loss, state.model), samples)
+
+
+def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
+    """Returns the loss with a larger budget after an overflow, with a smaller one if that would do.
+
+    The terms are those of step `number`, which is done. Budgets change seldom, because each is
+    compiled once.
+    """
+    now = loss_budget(loss)
+    if not now or not number or not isinstance(terms, LossTerms):
+        return loss
+    overflowed = float(terms.left_out) > 0
+    if not overflowed and number % _SHRINK_EVERY:
+        return loss
+    samples = _MARGIN * max(float(terms.asked), now * overflowed)
+    other = _with_budget(loss, loss.integrator, samples)
+    budget = loss_budget(other)
+    return other if budget > now or budget <= _SHRINK * now else loss
+
+
+def needs_refresh(model: PyTree) -> bool:
+    """Returns true if a scene has an occupancy."""
+    return any(map(has_occupancy, jax.tree.leaves(model, is_leaf=has_occupancy)))
+
+
+def refresh_due_occupancy(state: Flat, number: int) -> Flat:
+    """Returns the state after `number` steps, with occupancies refreshed if that is due."""
+    return state if number % _REFRESH_EVERY else _refresh(state)
+
+
+@jax.jit
+def _refresh(state: Flat) -> Flat:
+    before: FitState = state.tree
+    key = jax.random.fold_in(before.keys.occupancy, before.step)
+    return flatten(dataclasses.replace(before, model=refresh_occupancy(before.model, key=key)))
+
+
+def _integrator(loss: RenderLoss, scene: Scene) -> AbstractIntegrator:
+    return loss.integrator or choose_integrator(unfreeze(scene))
+
+
+def _with_budget(loss: RenderLoss, integrator: AbstractIntegrator, samples: float) -> RenderLoss:
+    return dataclasses.replace(loss, integrator=integrator.with_budget(samples))
+
+
+@eqx.filter_jit
+def _requested(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> Float[Array, ""]:
+    """Returns how many samples a ray of the first batch requests on average."""
+    batch: Batch = batches.batch(keys.seed(), 0)
+    rays = cones(batch.rays, scene) if isinstance(batch.rays, ScenePixels) else batch.rays
+    requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].asked
+    return jnp.zeros(()) if requested is None else jnp.mean(requested, dtype=jnp.float32)

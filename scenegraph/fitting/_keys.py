@@ -1,0 +1,64 @@
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Integer, RandomKey
+from ..numerics import AbstractModule
+
+
+class Keys(AbstractModule):
+    """The random keys of a fit, one for each purpose: no two purposes ever use the same key.
+
+    What is random in step `n` uses `fold_in(key, n)` of the purpose's key, and what is random in a
+    ray of that step another `fold_in` with the index of the ray in the batch.
+
+    **Arguments:**
+
+    - `weights`: the key of the initial weights, for whoever makes the scene.
+    - `batches`: the key of the batches' seed.
+    - `steps`: the key of the steps: the loss of step `n` gets `fold_in(steps, n)`.
+    - `occupancy`: the key of the cells and places at which an occupancy is refreshed.
+    - `budget`: the key of the trial rendering that chooses the first sample budget.
+    """
+
+    weights: RandomKey
+    batches: RandomKey
+    steps: RandomKey
+    occupancy: RandomKey
+    budget: RandomKey
+
+    def seed(self) -> Integer[Array, ""]:
+        """Returns the seed of the batches.
+
+        **Returns:**
+
+        An unsigned integer of 32 bits.
+        """
+        return jax.random.bits(self.batches, dtype=jnp.uint32)
+
+
+def split_by_purpose(key: RandomKey) -> Keys:
+    """Splits the key of a fit, once, into a key for each purpose.
+
+    **Arguments:**
+
+    - `key`: the key of the whole fit, as `fit` and `start_state` take it. Use it for nothing else:
+      for the initial weights, take `weights` of the result.
+
+    **Returns:**
+
+    The keys.
+
+    Example:
+
+    ```python
+    key = jax.random.key(0)
+    field = sg.fields.NerfMLP(key=sg.fitting.split_by_purpose(key).weights)
+    ```
+    """
+    return Keys(*jax.random.split(key, 5))
+
+
+def shared_keys(key: RandomKey) -> Keys:
+    """Returns the keys of fits that were saved when all purposes still shared one key."""
+    first, second, third = (jax.random.fold_in(key, number) for number in range(3))
+    return Keys(weights=second, batches=first, steps=key, occupancy=third, budget=key)
