@@ -5,10 +5,7 @@ import jax
 
 
 def remember_compiled_programs() -> None:
-    """Keeps what JAX compiles in the user's cache, so that the next process need not compile it.
-
-    The environment variable `JAX_COMPILATION_CACHE_DIR` goes before; empty, it switches this off.
-    """
+    """Keeps compiled programs in the user's cache, unless `JAX_COMPILATION_CACHE_DIR` is set."""
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"

@@ -16,28 +16,28 @@ from ._progress import frames_bar
 
 
 class WrongGradients(Exception):
-    """The message says which."""
+    """Gradients that are wrong; the message names them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
     """Compare the gradient of every leaf of a scene with finite differences."""
 
+    # A Python file and a function in it, as in SCENE.py:make, which returns a scene, or a scene
+    # and a camera. The file is run.
     scene: Annotated[str, tyro.conf.Positional]
-    """SCENE.py:make, a file of yours and a function in it; it returns a scene, or a scene and a
-    camera. The file is run."""
 
+    # The path of a camera in the scene; by default the first.
     camera: str | None = None
-    """The path of a camera in the scene; by default the first."""
 
+    # The paths of the leaves to check; by default every leaf that is not frozen.
     where: tuple[str, ...] = ()
-    """Paths of leaves; by default every leaf that is not frozen."""
 
+    # The number of pixels to render.
     pixels: int = 256
-    """How many pixels to look at."""
 
+    # The largest relative error of a gradient that is called right.
     tolerance: float = 1e-4
-    """The largest relative error of what is called right."""
 
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
@@ -58,7 +58,7 @@ class Check:
 
 
 class _Teller:
-    """Shows on a bar how far the check is."""
+    """Shows the progress of the check on a bar."""
 
     def __init__(self, bar: Progress):
         self._bar, self._task = bar, bar.add_task("compiling", total=None)

@@ -4,13 +4,7 @@ import jax
 
 
 def say(text: str) -> None:
-    """Tells the user something, on the error stream, so that output stays clean. Of several
-    processes only the first speaks.
-
-    **Arguments:**
-
-    - `text`: one line.
-    """
+    """Writes a line to the error stream; of several processes, only the first does."""
     if jax.distributed.is_initialized() and jax.process_index() > 0:
         return
     sys.stderr.write(text + "\n")

@@ -15,7 +15,7 @@ _What = (
 
 @dataclasses.dataclass(frozen=True)
 class Convert:
-    """Make data of one format out of data of another."""
+    """Convert data from one format to another."""
 
     what: Annotated[_What, tyro.conf.arg(name="")]
 

@@ -12,17 +12,17 @@ from ._console import say
 class ConvertColmap:
     """Write a transforms.json for the pictures of a COLMAP reconstruction, as nerfstudio does."""
 
+    # The folder with cameras.bin and images.bin, or .txt; COLMAP calls it sparse/0.
     sparse: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="SPARSE")]
-    """Folder with cameras.bin and images.bin, or .txt; COLMAP calls it sparse/0."""
 
+    # The JSON file to write, or the folder of transforms.json; the pictures must lie below it.
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """A JSON file to write, or the folder for transforms.json; the pictures lie below it."""
 
+    # The folder of the pictures; by default images, beside the file that is written.
     images: pathlib.Path | None = None
-    """Folder of the pictures; by default images, beside the file that is written."""
 
+    # Keep the axes of COLMAP's world; by default its +y, mostly downwards, becomes -z.
     keep_world: bool = False
-    """Leave COLMAP's world as it is; by default its +y, mostly downwards, becomes -z."""
 
     def main(self) -> None:
         """Converts."""

@@ -12,29 +12,29 @@ from ._console import say
 
 @dataclasses.dataclass(frozen=True)
 class ConvertMultiscale:
-    """Write Blender data at several sizes, as the multiscale data of the mip-NeRF paper is."""
+    """Write Blender data at several sizes, like the multiscale data of the mip-NeRF paper."""
 
+    # The folder with transforms_train.json, ... and pictures.
     source: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """Folder with transforms_train.json, ... and pictures."""
 
+    # The folder for metadata.json and pictures; it must be new or empty.
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """Where to write metadata.json and pictures; a folder that is new or empty."""
 
+    # The number of sizes, each half of the one before; the full size is the first.
     levels: int = 4
-    """How many sizes, each half of the one before; the full size is the first."""
 
+    # Average colours without weighting them by opacity, and truncate instead of rounding, bit for
+    # bit like the published converter.
     straight_alpha: bool = False
-    """Average colours without weighting them by opacity, and cut instead of rounding: bit for bit
-    what the published converter writes."""
 
+    # The distance at which rays begin, for metadata.json.
     near: float = 2.0
-    """Where rays begin, for metadata.json."""
 
+    # The distance at which rays end, for metadata.json.
     far: float = 6.0
-    """Where rays end, for metadata.json."""
 
     def main(self) -> None:
-        """Converts, showing how far it is."""
+        """Converts, and shows the progress."""
         with Progress(console=Console(stderr=True)) as progress:
             task = progress.add_task("converting", total=None)
             convert_multiscale(

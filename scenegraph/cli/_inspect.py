@@ -9,10 +9,10 @@ from ..scene import describe, load
 
 @dataclasses.dataclass(frozen=True)
 class Inspect:
-    """Print the tree of a fitted scene: names, kinds, shapes, parameter counts."""
+    """Print the tree of a fitted scene: names, types, shapes, parameter counts."""
 
+    # The run folder, or a saved scene.
     run: Annotated[pathlib.Path, tyro.conf.Positional]
-    """A run folder, or a saved scene."""
 
     def main(self) -> None:
         """Prints the tree."""

@@ -8,12 +8,11 @@ from jax.errors import JaxRuntimeError
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
-from ..runs import field_name, METHODS, open_run, preset
+from ..runs import field_name, METHODS, open_run, preset, Stopped
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert
-from ._ending import Stopped
-from ._eval import Eval, remembered_data
+from ._eval import Eval
 from ._fit import Fit
 from ._flags import as_flags, refuse_others
 from ._inspect import Inspect
@@ -22,8 +21,8 @@ from ._render import Render
 from ._table import Table
 
 
-# What the user can do something about.
-_TO_MEND = (
+# Errors that the user can do something about.
+_USER_ERRORS = (
     FileError,
     FitError,
     MissingExtra,
@@ -36,23 +35,23 @@ _TO_MEND = (
 
 @ends_together
 def main(arguments: list[str] | None = None) -> int:
-    """The command line: `scenegraph fit`, `eval`, `table`, `render`, `convert`, ...
+    """Runs the command line: `scenegraph fit`, `eval`, `table`, `render`, `convert`, ...
 
     **Arguments:**
 
-    - `arguments`: without the program's name; by default those of the process.
+    - `arguments`: the arguments without the program's name; by default those of the process.
 
     **Returns:**
 
-    The exit code: 0; 1 for gradients found wrong; 2 with a message for what the user can mend; 75
-    if another process of the same fit was lost; 130 or 143 when stopped by Ctrl-C or SIGTERM,
-    after saving.
+    The exit code: 0; 1 for wrong gradients; 2, with a message, for an error that the user can
+    correct; 75 if another process of the same fit was lost; 130 or 143 if Ctrl-C or SIGTERM
+    stopped the process, after saving.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
     try:
         _parse(arguments or ["--help"]).main()
-    except _TO_MEND as error:
+    except _USER_ERRORS as error:
         sys.stderr.write(f"scenegraph: {_explain(error)}\n")
         return 2
     except WrongGradients as error:
@@ -60,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except Stopped as stop:
         sys.stderr.write(f"scenegraph: {stop.message}\n")
-        return stop.code
+        return 128 + stop.received
     except KeyboardInterrupt:
         sys.stderr.write("scenegraph: interrupted\n")
         return 130
@@ -68,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> str:
-    """What went wrong and what to do about it; an error of the compiler's own is passed on."""
+    """Says what went wrong and what to do about it; raises an internal error of JAX again."""
     reason = (str(error) or type(error).__name__).splitlines()[0]
     if isinstance(error, TooLarge):
         return str(error)
@@ -114,13 +113,13 @@ def _parse(arguments: list[str]) -> _Command:
 
 
 def _start(arguments: list[str]) -> Fit:
-    """The defaults of `fit`: the named preset's, or those of the run to be resumed."""
+    """Returns `fit` with the defaults of the named preset, or of the run to be resumed."""
     name, out = _option(arguments, "--preset") or "fast", _option(arguments, "--out")
     config, data = preset(name), None
     if "--resume" in arguments and out is not None:
         run = open_run(out)
         config, others = run.load_config()
-        name, data = others.get("preset", name), remembered_data(run, others)
+        name, data = others.get("preset", name), run.data_folder()
     field = _option(arguments, "--field")
     method = next((kind for key, kind in METHODS.items() if key == field), type(config.method))
     if not isinstance(config.method, method):

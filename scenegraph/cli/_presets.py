@@ -9,7 +9,7 @@ from ..runs import BASES, differences, PRESETS, PURPOSES
 
 @dataclasses.dataclass(frozen=True)
 class Presets:
-    """List the presets of `fit`, with what each has that another has not."""
+    """List the presets of `fit`, with the settings in which each differs from another."""
 
     def main(self) -> None:
         """Prints a table."""
@@ -24,7 +24,7 @@ class Presets:
 
 
 def _flag(name: str, value: Any) -> str:
-    """A setting as one types it."""
+    """Writes a setting as one types it."""
     flag = name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"

@@ -7,17 +7,8 @@ from ..parallel import is_first
 from ._console import say
 
 
-def track_frames(total: int) -> Callable[[list[int]], Iterator[int]]:
-    """Counts frames on the error stream, with the time that is left; only in the first process.
-
-    **Arguments:**
-
-    - `total`: the number of frames of the film, those included that exist already.
-
-    **Returns:**
-
-    An iterator over frame numbers, as `write_film` and `write_frames` take it.
-    """
+def track_frames(total: int = 0) -> Callable[[list[int]], Iterator[int]]:
+    """Returns an iterator over frames that shows progress; `total` counts existing frames too."""
 
     def track(numbers: list[int]) -> Iterator[int]:
         if len(numbers) < total:
@@ -29,12 +20,7 @@ def track_frames(total: int) -> Callable[[list[int]], Iterator[int]]:
 
 
 def frames_bar() -> Progress:
-    """A bar that counts frames, on the error stream; shown by the first of several processes.
-
-    **Returns:**
-
-    The bar, a context manager.
-    """
+    """Returns a bar that counts frames on the error stream of the first of several processes."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -15,26 +15,26 @@ _WRITERS = {"markdown": markdown, "latex": latex}
 class Table:
     """Put the scores of evaluated runs into a table, as papers print them."""
 
+    # The run folders. Those with pictures of several sizes get a row for every size.
     runs: Annotated[tuple[pathlib.Path, ...], tyro.conf.Positional]
-    """Run folders. Those with pictures of several sizes get a row for every size."""
 
+    # The markup of the table.
     format: Literal["markdown", "latex"] = "markdown"
-    """How the table is written."""
 
+    # A file for the table, instead of the output.
     out: pathlib.Path | None = None
-    """A file to write it to, instead of showing it."""
 
+    # The split: test, val or train; by default the one that was evaluated last.
     split: str | None = None
-    """On which pictures: test, val or train; by default those that were evaluated last."""
 
+    # Show the scores of pictures rounded to 8 bits, instead of those in floating point.
     eight_bit: bool = False
-    """Numbers of pictures rounded to 8 bits, instead of those in floating point."""
 
+    # Mark the best of several runs on the same scene.
     bold: bool = False
-    """Mark the best of several runs on the same scene."""
 
     def main(self) -> None:
-        """Writes the tables; what to know before comparing numbers is said."""
+        """Writes the tables, and warnings about numbers that cannot be compared."""
         if not self.runs:
             raise ValueError("name at least one run folder, as in `scenegraph table runs/chair`.")
         results = [read_result(open_run(folder), self.split) for folder in self.runs]

@@ -9,20 +9,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str) -> float:
-    """A duration in seconds.
-
-    **Arguments:**
-
-    - `text`: such as `90s`, `5m` or `2h`; a bare number is seconds.
-
-    **Returns:**
-
-    Seconds.
-
-    **Errors:**
-
-    `ValueError` for anything else.
-    """
+    """Reads a duration such as `90s`, `5m` or `2h`; a bare number is seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
     if not match or float(match[1]) <= 0:
         raise ValueError(f"`--max-time` is a duration such as 90s, 5m or 2h; got {text!r}.")
@@ -30,12 +17,7 @@ def seconds_of(text: str) -> float:
 
 
 def process_age() -> float:
-    """How long ago this process started, imports included.
-
-    **Returns:**
-
-    Seconds; where the system does not tell, since this file was loaded.
-    """
+    """Returns the seconds since this process started, or else since this file was loaded."""
     try:
         fields = pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
         uptime = float(pathlib.Path("/proc/uptime").read_text().split()[0])

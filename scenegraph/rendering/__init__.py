@@ -3,9 +3,9 @@
 from ._film import Film as Film
 from ._film_files import (
     AbstractFrameFiles as AbstractFrameFiles,
-    Apart as Apart,
     Exr as Exr,
     Rows as Rows,
+    SeparateFiles as SeparateFiles,
     Suite as Suite,
     write_film as write_film,
     write_frames as write_frames,
@@ -17,5 +17,6 @@ from ._render import render as render
 # Internal: for other packages of the library, and for none of its users.
 from ._chunks import choose_chunk
 from ._film import resized
+from ._film_files import Track
 from ._rays import fold_keys, integrate
 from ._warnings import check_scene, report_overflow

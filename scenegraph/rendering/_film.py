@@ -1,4 +1,4 @@
-"""The frames of a film: what each shows, and where the colours of depths begin and end."""
+"""The frames of a film, and the range of the colours of depths."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from ._render import render
 
 # Outputs of `render` that are shown under these names.
 _OUTPUTS = {"normals": "normal", "median-depth": "median_depth"}
-# Of the first look at a film, which finds out how deep it is.
+# Frames, and their width in pixels, that are rendered first, to find the range of depths.
 _FIRST_FRAMES, _FIRST_WIDTH = 24, 64
 
 
@@ -26,11 +26,11 @@ class Film:
 
     **Arguments:**
 
-    - `scene`: it.
-    - `cameras`: one a frame.
-    - `show`: what each frame shows.
+    - `scene`: the scene.
+    - `cameras`: the cameras, one for each frame.
+    - `show`: the quantities that each frame shows.
     - `colors`: the colour map of depths.
-    - `chunk`: as in `render`.
+    - `chunk`: the number of rays that are rendered at a time, as in `render`.
     """
 
     scene: Scene
@@ -39,12 +39,12 @@ class Film:
     colors: str = "turbo"
     chunk: int | Literal["auto"] = "auto"
 
-    def look(self, number: int) -> Image:
-        """Renders a frame, with all that is to be shown of it.
+    def render_frame(self, number: int) -> Image:
+        """Renders a frame, with all quantities that are to be shown of it.
 
         **Arguments:**
 
-        - `number`: of the frame.
+        - `number`: the index of the frame.
 
         **Returns:**
 
@@ -61,24 +61,24 @@ class Film:
     def depths(self) -> tuple[float, float]:
         """The depths that get the last and the first colour, the same in the whole film.
 
-        They are found by a first look at frames that are spread over it, in small; or at the only
-        frame, which needs no other program to be compiled.
+        They are those of small frames that are spread over the film; or of the only frame, which
+        needs no other program to be compiled.
         """
         if not {"depth", "median-depth"} & set(self.show):
             return 0.0, 1.0
         if len(self.cameras) == 1:
-            return depth_limits([self.look(0)])
+            return depth_limits([self.render_frame(0)])
         chosen = np.linspace(0, len(self.cameras) - 1, min(_FIRST_FRAMES, len(self.cameras)))
-        return depth_limits(
-            [render(self.scene, _small(self.cameras[i])) for i in chosen.round().astype(int)]
-        )
+        cameras = [self.cameras[i] for i in chosen.round().astype(int)]
+        small = [scale_resolution(x, min(1.0, _FIRST_WIDTH / x.width)) for x in cameras]
+        return depth_limits([render(self.scene, camera) for camera in small])
 
     def panels(self, image: Image) -> list[Image]:
-        """What is shown of a frame.
+        """Makes the pictures of the quantities that a frame shows.
 
         **Arguments:**
 
-        - `image`: from `look`.
+        - `image`: the frame, from `render_frame`.
 
         **Returns:**
 
@@ -89,11 +89,11 @@ class Film:
         ]
 
     def fingerprint(self) -> str:
-        """What tells this film from others: scene, cameras, and what is shown.
+        """Computes a hash of scene, cameras, and quantities shown.
 
         **Returns:**
 
-        A short text that is another one whenever a frame may look different.
+        A short text that differs whenever a frame may look different.
         """
         digest = hashlib.sha256(repr((self.show, self.colors)).encode())
         for tree in (self.scene, *self.cameras):
@@ -104,28 +104,10 @@ class Film:
         return digest.hexdigest()[:16]
 
 
-def _small(camera: AbstractCamera) -> AbstractCamera:
-    return scale_resolution(camera, min(1.0, _FIRST_WIDTH / camera.width))
-
-
 def resized(
     cameras: list[AbstractCamera], width: int | None, height: int | None, scale: float | None
 ) -> list[AbstractCamera]:
-    """Cameras whose pictures have another size and the same shape.
-
-    **Arguments:**
-
-    - `cameras`: any.
-    - `width`, `height`, `scale`: one of these may be given.
-
-    **Returns:**
-
-    The cameras.
-
-    **Errors:**
-
-    `ValueError` if more than one is given, or what is given is not positive.
-    """
+    """Changes the size of cameras' pictures, and not their shape; at most one size is given."""
     given = [x for x in (width, height, scale) if x is not None]
     if len(given) > 1:
         raise ValueError("--width, --height and --scale all set the size; pass one of them.")
@@ -133,12 +115,8 @@ def resized(
         return cameras
     if not given[0] > 0:
         raise ValueError(f"the size of a picture must be positive; got {given[0]}.")
-    return [scale_resolution(x, _factor(x, width, height, scale)) for x in cameras]
-
-
-def _factor(
-    camera: AbstractCamera, width: int | None, height: int | None, scale: float | None
-) -> float:
     if width is not None:
-        return width / camera.width
-    return height / camera.height if height is not None else scale or 1.0
+        return [scale_resolution(camera, width / camera.width) for camera in cameras]
+    if height is not None:
+        return [scale_resolution(camera, height / camera.height) for camera in cameras]
+    return [scale_resolution(camera, given[0]) for camera in cameras]

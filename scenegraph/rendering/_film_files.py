@@ -1,4 +1,4 @@
-"""The files that a film becomes: a picture or more for each frame, or one that moves."""
+"""The files of a film: one or more pictures for each frame, or an animation."""
 
 import abc
 import pathlib
@@ -22,21 +22,21 @@ from ._film import Film
 
 
 _NOTE = "film.json"
-# Passes frame numbers on as they are rendered: where a caller shows progress.
+# An iterator over the numbers of the frames to render, which may show progress.
 Track = Callable[[list[int]], Iterable[int]]
 
 
 class AbstractFrameFiles(abc.ABC):
-    """How a frame is kept in files of a folder."""
+    """The form in which a frame is kept in files of a folder."""
 
     @abc.abstractmethod
     def names(self, film: Film, number: int) -> list[str]:
-        """The files of a frame.
+        """Returns the names of the files of a frame.
 
         **Arguments:**
 
-        - `film`: of which it is.
-        - `number`: of the frame.
+        - `film`: the film.
+        - `number`: the index of the frame.
 
         **Returns:**
 
@@ -49,14 +49,14 @@ class AbstractFrameFiles(abc.ABC):
 
         **Arguments:**
 
-        - `film`: of which it is.
+        - `film`: the film.
         - `image`: the frame.
         - `paths`: the files, in the order of `names`.
         """
 
 
 class Rows(AbstractFrameFiles):
-    """PNG files in which all that is shown stands side by side."""
+    """PNG files, one for each frame, with all quantities side by side."""
 
     def names(self, film: Film, number: int) -> list[str]:
         return [f"frame_{number:03d}.png"]
@@ -65,8 +65,8 @@ class Rows(AbstractFrameFiles):
         write_picture(paths[0], side_by_side(film.panels(image)))
 
 
-class Apart(AbstractFrameFiles):
-    """PNG files, one for each thing that is shown."""
+class SeparateFiles(AbstractFrameFiles):
+    """PNG files, one for each quantity of each frame."""
 
     def names(self, film: Film, number: int) -> list[str]:
         return [f"{what}_{number:03d}.png" for what in film.show]
@@ -137,9 +137,9 @@ def write_frames(
     **Arguments:**
 
     - `film`: the film.
-    - `folder`: made if it is not there.
-    - `files`: how frames are kept.
-    - `overwrite`: whether frames that exist are rendered again. Keyword only, as is what follows.
+    - `folder`: the folder; it is made if there is none.
+    - `files`: the form of the files.
+    - `overwrite`: if true, frames that exist are rendered again. Keyword only, as is what follows.
     - `track`: an iterator over the numbers of the missing frames, which may show progress.
 
     **Errors:**
@@ -161,7 +161,7 @@ def write_frames(
 def _check_note(
     film: Film, folder: pathlib.Path, files: AbstractFrameFiles, overwrite: bool
 ) -> None:
-    """Makes sure that frames that are there are of this film, and notes of which they are."""
+    """Makes sure that existing frames are of this film, and writes down which film it is."""
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / _NOTE
     own = {"film": film.fingerprint(), "frames": len(film.cameras), "kind": type(files).__name__}
@@ -176,11 +176,11 @@ def _check_note(
 
 
 def _rendered(film: Film, numbers: list[int], track: Track) -> Iterator[tuple[int, Image]]:
-    """Frames, one after the other."""
+    """Renders frames one after the other."""
     if numbers:
-        film.depths  # noqa: B018 - rendered before the clock of `track` starts
+        film.depths  # noqa: B018 - computed before the clock of `track` starts
     for number in track(numbers):
-        yield number, film.look(number)
+        yield number, film.render_frame(number)
 
 
 def write_film(
@@ -191,14 +191,14 @@ def write_film(
     separate: bool = False,
     track: Track = iter,
 ) -> list[pathlib.Path]:
-    """Renders a film into one file that moves, or one for each thing that is shown.
+    """Renders a film into one animation, or one for each quantity.
 
     **Arguments:**
 
     - `film`: the film.
-    - `out`: ends in `.gif` or `.mp4`.
-    - `frames_per_second`: speed. Keyword only, as is what follows.
-    - `separate`: whether each thing that is shown gets a file of its own, named after it.
+    - `out`: the file; its name ends in `.gif` or `.mp4`.
+    - `frames_per_second`: the speed. Keyword only, as is what follows.
+    - `separate`: if true, each quantity gets a file of its own, named after it.
     - `track`: an iterator over frame numbers, which may show progress.
 
     **Returns:**
@@ -233,8 +233,8 @@ def write_still(film: Film, out: pathlib.Path, *, separate: bool = False) -> lis
     **Arguments:**
 
     - `film`: the film.
-    - `out`: ends in `.png` or `.exr`.
-    - `separate`: as in `write_film`; of no meaning for `.exr`. Keyword only argument.
+    - `out`: the file; its name ends in `.png` or `.exr`.
+    - `separate`: if true, each quantity gets a PNG file of its own. Keyword only argument.
 
     **Returns:**
 
@@ -242,10 +242,10 @@ def write_still(film: Film, out: pathlib.Path, *, separate: bool = False) -> lis
     """
     if out.suffix == ".exr":
         require_exr()
-        Exr().write(film, film.look(0), [out])
+        Exr().write(film, film.render_frame(0), [out])
         return [out]
     outs = _outs(film, out, separate)
-    (Apart() if separate else Rows()).write(film, film.look(0), outs)
+    (SeparateFiles() if separate else Rows()).write(film, film.render_frame(0), outs)
     return outs
 
 

@@ -1,33 +1,46 @@
-"""Runs: settings, presets, run folders, checkpoints on disk, evaluation, reports and tables."""
+"""Runs: settings, presets, run folders, checkpoints on disk, evaluation, reports and tables.
 
+In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
+`_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
+disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`),
+their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit (`_callbacks`,
+`_final_report`, `_fit_run`).
+"""
+
+from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
 from ._checkpoint import load_state as load_state, save_state as save_state
 from ._checkpoints import Checkpoints as Checkpoints
 from ._config import FitConfig as FitConfig, OutputSettings as OutputSettings
 from ._data_settings import DataSettings as DataSettings
-from ._evaluate import compare as compare, evaluate as evaluate
+from ._evaluate import (
+    compare as compare,
+    evaluate as evaluate,
+    evaluate_run as evaluate_run,
+    find_measures as find_measures,
+    Measures as Measures,
+)
+from ._final_report import FinalReport as FinalReport
+from ._fit_run import fit_run as fit_run, FitOptions as FitOptions
 from ._grid import Grid as Grid
-from ._markup import Table as Table
-from ._measures import find_measures as find_measures, Measures as Measures
 from ._method import AbstractMethod as AbstractMethod
 from ._mipnerf import MipNerf as MipNerf
-from ._plot import plot_log as plot_log, read_log as read_log
+from ._paths import film_run as film_run, PathRequest as PathRequest
 from ._presets import preset as preset, PRESETS as PRESETS
-from ._profile import Profile as Profile
 from ._recipe import FitParts as FitParts, make_scene as make_scene, prepare as prepare
-from ._result import read_result as read_result, Result as Result
 from ._run import open_run as open_run, Run as Run
 from ._scores import Scores as Scores
-from ._tables import metric_table as metric_table, paper_tables as paper_tables
-from ._tensorboard import TensorBoard as TensorBoard
 from ._training import TrainingSettings as TrainingSettings
 
 # Internal: for other packages of the library, and for none of its users.
 from ._checkpoint import Snapshot, take_snapshot
-from ._config import config_record, field_name, MethodName, METHODS, PARTS, setting_names
+from ._config import field_name, MethodName, METHODS, PARTS, setting_names
 from ._data_settings import held_out_split
-from ._markup import latex, markdown
+from ._evaluate import Pace
+from ._final_report import plan_final_report, plot_log
+from ._fit_run import Processes, Stopped
+from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
 from ._presets import BASES, differences, PURPOSES
-from ._protocol import protocol_of
-from ._report import report
-from ._result import cautions
+from ._report import latex, markdown, metric_table, report, Table
+from ._run import next_free_run, read_log
 from ._scores import mean_of_means, METRICS, summary
+from ._tables import cautions, paper_tables, read_result, Result

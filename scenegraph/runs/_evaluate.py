@@ -1,4 +1,9 @@
-from collections.abc import Callable, Iterable
+"""Scores of rendered pictures: of one pair, of a set of views, of a run."""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -8,15 +13,109 @@ import numpy as np
 from .._typing import Array
 from ..data import Views
 from ..images import as_bytes, Image, srgb_numbers
-from ..losses import psnr, ssim
+from ..io import FileError, import_extra, MissingExtra
+from ..losses import flip, load_lpips, psnr, ssim
 from ..rendering import render
-from ..scene import Scene
-from ._measures import Measures
-from ._scores import Scores
+from ..scene import load, Scene
+from ._data_settings import held_out_split
+from ._report import report
+from ._run import Run, silent
+from ._scores import describe_protocol, Scores, summary
 
 
 # The sides of the smallest pictures that SSIM and LPIPS can compare.
 _SSIM_SIDE, _LPIPS_SIDE = 11, 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Measures:
+    """The metrics by which pictures are compared, beside PSNR and SSIM.
+
+    **Arguments:**
+
+    - `flip`, `lpips`: functions of two arrays of colours that return a number; `None` leaves one
+      out.
+    - `missing`: the reasons for the metrics that are left out, in words for the user.
+    """
+
+    flip: Callable[[Any, Any], float] | None = None
+    lpips: Callable[[Any, Any], float] | None = None
+    missing: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def find_measures(
+    *, lpips: bool = True, lpips_weights: str | os.PathLike | None = None
+) -> Measures:
+    """Finds all metrics that can be computed with the packages that are installed.
+
+    **Arguments:**
+
+    - `lpips`: if false, LPIPS is left out. Keyword only argument.
+    - `lpips_weights`: the file of its weights, as in `load_lpips`. Keyword only argument.
+
+    **Returns:**
+
+    The metrics; those that cannot be computed are named with the reason.
+
+    **Errors:**
+
+    If weights are named: `FileError` if they are missing or of another kind; `MissingExtra` if
+    the packages for them are missing.
+    """
+    found, missing = {}, {}
+    try:
+        import_extra("flip_evaluator", "metrics", "FLIP")
+        found["flip"] = flip
+    except MissingExtra as error:
+        missing["flip"] = str(error)
+    if not lpips:
+        missing["lpips"] = "LPIPS was not asked for"
+    try:
+        found |= {"lpips": load_lpips(lpips_weights)} if lpips else {}
+    except (MissingExtra, FileError) as error:
+        if lpips_weights is not None:
+            raise
+        missing["lpips"] = str(error)
+    if "lpips" in missing:
+        missing["average"] = "the average error needs LPIPS"
+    return Measures(**found, missing=missing)
+
+
+def compare(name: str, image: Image, truth: Image, measures: Measures = Measures()) -> Scores:
+    """Scores one picture.
+
+    **Arguments:**
+
+    - `name`: the name of the picture.
+    - `image`: the rendered picture.
+    - `truth`: the true picture, of the same size.
+    - `measures`: the metrics beside PSNR and SSIM.
+
+    **Returns:**
+
+    The scores. SSIM is not a number for pictures under 11 pixels, nor LPIPS for those under 16.
+    """
+    rounded = [jnp.asarray(as_bytes(x) / np.float32(255)) for x in (image, truth)]
+    numbers = [float(x) for x in (*_plain(image.rgb, truth.rgb), *_plain(*rounded))]
+    exact = _perceptual(measures, srgb_numbers(image), srgb_numbers(truth))
+    coarse = {f"{key}_8bit": value for key, value in _perceptual(measures, *rounded).items()}
+    return Scores(name, *numbers, **exact, **coarse, size=(image.width, image.height))
+
+
+@eqx.filter_jit
+def _plain(image: Array, truth: Array) -> tuple[Array, Array]:
+    large = min(image.shape[:2]) >= _SSIM_SIDE
+    return psnr(image, truth), ssim(image, truth) if large else jnp.asarray(jnp.nan)
+
+
+def _perceptual(measures: Measures, image: Array, truth: Array) -> dict[str, Any]:
+    large = min(image.shape[:2]) >= _LPIPS_SIDE
+    found: dict[str, Any] = {}
+    if measures.flip is not None:
+        found["flip"] = measures.flip(image, truth)
+    if measures.lpips is not None:
+        found["lpips"] = measures.lpips(image, truth) if large else float("nan")
+    return found
 
 
 def evaluate(
@@ -27,16 +126,17 @@ def evaluate(
     seen: Callable[[int, Image, Image], Any] | None = None,
     measures: Measures = Measures(),
 ) -> list[Scores]:
-    """Renders pictures from their cameras, deterministically, and compares.
+    """Renders pictures from their cameras, deterministically, and compares them with the truth.
 
     **Arguments:**
 
-    - `scene`: fitted.
-    - `views`: held-out pictures.
-    - `frames`: which of them; by default all. Keyword only argument.
-    - `seen`: called with number, rendered picture and truth. Keyword only argument.
-    - `measures`: what else to compare by than PSNR and SSIM; `find_measures` finds all that is
-      there. Keyword only argument.
+    - `scene`: the fitted scene.
+    - `views`: the held-out pictures.
+    - `frames`: the indices of the pictures to score; by default all. Keyword only argument.
+    - `seen`: a function that is called with the index, the rendered picture and the truth. Keyword
+      only argument.
+    - `measures`: the metrics beside PSNR and SSIM; `find_measures` finds all that can be computed.
+      Keyword only argument.
 
     **Returns:**
 
@@ -51,40 +151,81 @@ def evaluate(
     return scores
 
 
-def compare(name: str, image: Image, truth: Image, measures: Measures = Measures()) -> Scores:
-    """Scores one picture.
+def evaluate_run(
+    run: Run,
+    split: str | None = None,
+    *,
+    data: str | os.PathLike | None = None,
+    scene: Scene | None = None,
+    frames: list[int] | None = None,
+    measures: Measures | None = None,
+    say: Callable[[str], Any] = silent,
+) -> dict[str, Any]:
+    """Scores a run on held-out pictures; writes metrics, and pictures beside the truth.
 
     **Arguments:**
 
-    - `name`: of the picture.
-    - `image`: rendered.
-    - `truth`: what it should be.
-    - `measures`: what else to compare by than PSNR and SSIM.
+    - `run`: the run.
+    - `split`: the name of the split; by default `test`, or else `val`, or else `train`.
+    - `data`: the data folder; by default that of the fit. Keyword only, as is all that follows.
+    - `scene`: the scene; by default the saved one.
+    - `frames`: the indices of the pictures to score; by default all.
+    - `measures`: the metrics beside PSNR and SSIM; with `None` there are no others, and no
+      pictures of the errors either.
+    - `say`: a function that is called with messages about the progress.
 
     **Returns:**
 
-    The scores. SSIM is not a number for pictures under 11 pixels, nor LPIPS for those under 16.
+    The content of `metrics.json`.
     """
-    rounded = [jnp.asarray(as_bytes(x) / np.float32(255)) for x in (image, truth)]
-    numbers = [float(x) for x in (*_plain(image.rgb, truth.rgb), *_plain(*rounded))]
-    exact = _perceived(measures, srgb_numbers(image), srgb_numbers(truth))
-    coarse = _perceived(measures, *rounded)
-    return Scores(name, *numbers, **exact, **_end(coarse), size=(image.width, image.height))
+    (config, _), folder = run.load_config(), data or run.data_folder()
+    split = split or held_out_split(folder)
+    views = config.data.load(folder, split)
+    pace = Pace(views.frames if frames is None else len(frames), say)
+
+    def seen(frame: int, image: Image, truth: Image) -> None:
+        run.save_pair(f"{split}_{frame:03d}", image, truth)
+        if measures is not None:
+            run.save_errors(f"{split}_{frame:03d}_error", image, truth)
+        pace.tick()
+
+    used = _PLAIN if measures is None else measures
+    scene = load(run.folder) if scene is None else scene
+    scores = evaluate(scene, views, frames=frames, seen=seen, measures=used)
+    kinds = {"flip": used.flip is not None, "lpips": used.lpips is not None}
+    protocol = describe_protocol(config.data, views, split, len(scores), **kinds)
+    metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
+    run.save_metrics(metrics, report(metrics))
+    return metrics
 
 
-@eqx.filter_jit
-def _plain(image: Array, truth: Array) -> tuple[Array, Array]:
-    large = min(image.shape[:2]) >= _SSIM_SIDE
-    return psnr(image, truth), ssim(image, truth) if large else jnp.asarray(jnp.nan)
+_PLAIN = Measures(
+    missing={
+        name: f"{title} is measured by `scenegraph eval` alone"
+        for name, title in [("flip", "FLIP"), ("lpips", "LPIPS"), ("average", "the average error")]
+    }
+)
 
 
-def _perceived(measures: Measures, image: Array, truth: Array) -> dict[str, Any]:
-    large = min(image.shape[:2]) >= _LPIPS_SIDE
-    flip = None if measures.flip is None else measures.flip(image, truth)
-    if measures.lpips is None:
-        return {"flip": flip}
-    return {"flip": flip, "lpips": measures.lpips(image, truth) if large else float("nan")}
+@dataclasses.dataclass
+class Pace:
+    """Says every ten seconds how far a long task has come, and how long the rest will take."""
 
+    total: int
+    say: Callable[[str], Any]
+    every: float = 10.0
 
-def _end(values: dict[str, Any]) -> dict[str, Any]:
-    return {name + "_8bit": value for name, value in values.items()}
+    def __post_init__(self):
+        self._done, self._first, self._said = 0, 0.0, time.monotonic()
+
+    def tick(self) -> None:
+        """Counts one more picture."""
+        self._done += 1
+        now = time.monotonic()
+        if self._done == 1:  # Most of its time was compilation, which tells nothing of the rest.
+            self._first = now
+        elif now - self._said >= self.every:
+            self._said = now
+            one = (now - self._first) / (self._done - 1)
+            left = round(one * (self.total - self._done))
+            self.say(f"picture {self._done}/{self.total}, {one:.1f} s each, {left} s left")

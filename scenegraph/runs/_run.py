@@ -1,4 +1,4 @@
-"""A run folder: settings, scene, checkpoint, log, metrics and pictures."""
+"""A run folder: settings, scene, checkpoints, log, metrics and pictures."""
 
 import dataclasses
 import json
@@ -6,23 +6,19 @@ import os
 import pathlib
 from typing import Any
 
-import numpy as np
-
 from ..images import error_panels, Image, side_by_side
-from ..io import (
-    append_json,
-    FileError,
-    PART,
-    read_json,
-    replace_file,
-    write_json,
-    write_picture,
-)
+from ..io import append_json, FileError, PART, read_json, replace_file, write_json, write_picture
 from ..scene import save, SCENE_FILE
 from ._checkpoint import Snapshot
 from ._checkpoints import Checkpoints
 from ._config import config_of_record, config_record, FitConfig
-from ._plot import read_log
+
+
+CAMERAS_FILE = "cameras.sg"
+
+
+def silent(message: str) -> None:
+    """Drops a message."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,48 +27,48 @@ class Run:
 
     **Arguments:**
 
-    - `folder`: where they are.
+    - `folder`: the path of the run folder.
     """
 
     folder: pathlib.Path
 
     @property
     def log(self) -> pathlib.Path:
-        """`metrics.jsonl`: a line of JSON every so many steps."""
+        """`metrics.jsonl`: the log, a line of JSON every so many steps."""
         return self.folder / "metrics.jsonl"
 
     @property
     def metrics(self) -> pathlib.Path:
-        """`metrics.json`: what `eval` found."""
+        """`metrics.json`: the scores of the latest evaluation."""
         return self.folder / "metrics.json"
 
     @property
     def report(self) -> pathlib.Path:
-        """`metrics.md`: the same to be read."""
+        """`metrics.md`: the same scores as a page of text."""
         return self.folder / "metrics.md"
 
     @property
     def pictures(self) -> pathlib.Path:
-        """`pictures/`: rendered, true, and where they differ."""
+        """`pictures/`: rendered pictures, true ones, and their differences."""
         return self.folder / "pictures"
 
+    @property
+    def tensorboard(self) -> pathlib.Path:
+        """`tensorboard/`: event files, if there are any."""
+        return self.folder / "tensorboard"
+
     def metrics_of(self, split: str) -> pathlib.Path:
-        """`metrics_SPLIT.json`: what `eval` last found on one split.
+        """Returns the path of `metrics_SPLIT.json`: the scores of the latest evaluation of a split.
 
         **Arguments:**
 
-        - `split`: its name.
+        - `split`: the name of the split.
 
         **Returns:**
 
         The path.
         """
         return self.folder / f"metrics_{split}.json"
-
-    @property
-    def tensorboard(self) -> pathlib.Path:
-        """`tensorboard/`: event files, if they were asked for."""
-        return self.folder / "tensorboard"
 
     def checkpoints(
         self,
@@ -82,15 +78,15 @@ class Run:
         about: dict[str, Any] | None = None,
         writes: bool = True,
     ) -> Checkpoints:
-        """The files in `checkpoints/`: all that is needed to go on.
+        """Returns the checkpoints in `checkpoints/`; with each, `scene.sg` is written too.
 
         **Arguments:**
 
-        - `period`, `keep`, `about`, `writes`: as for `Checkpoints`.
+        - `period`, `keep`, `about`, `writes`: the arguments of `Checkpoints`.
 
         **Returns:**
 
-        The checkpoints; with each, `scene.sg` is written too.
+        The checkpoints.
         """
 
         def save_scene(snapshot: Snapshot) -> None:
@@ -100,11 +96,11 @@ class Run:
         return Checkpoints(folder, period, keep=keep, about=about, also=save_scene, writes=writes)
 
     def check(self, *, resume: bool) -> None:
-        """Makes sure that the folder can be written to; writes nothing.
+        """Makes sure that a fit can write to the folder; writes nothing.
 
         **Arguments:**
 
-        - `resume`: whether an earlier fit is to be continued. Keyword only argument.
+        - `resume`: if true, an earlier fit is to be continued. Keyword only argument.
 
         **Errors:**
 
@@ -123,12 +119,12 @@ class Run:
             )
 
     def _in_use(self) -> bool:
-        """Whether there is more in the folder than a fit leaves that never came to a checkpoint."""
+        """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
-        begun = {"config.json", "cameras.sg", self.log.name, "data", "checkpoints"}
-        begun.add(self.tensorboard.name)
-        parts = {path for path in there if PART in path}
-        return bool(there - begun - parts or self.checkpoints().paths())
+        begun = {"config.json", CAMERAS_FILE, "data", "checkpoints"}
+        begun |= {self.log.name, self.tensorboard.name}
+        begun |= {name for name in there if PART in name}
+        return bool(there - begun or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json`, making the folder.
@@ -136,7 +132,7 @@ class Run:
         **Arguments:**
 
         - `config`: the settings.
-        - `others`: what else to remember, such as the data folder.
+        - `others`: anything else to remember, such as the data folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
@@ -146,7 +142,7 @@ class Run:
 
         **Returns:**
 
-        The settings and what else was remembered.
+        The settings, and all else that was remembered.
 
         **Errors:**
 
@@ -161,12 +157,28 @@ class Run:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise FileError(f"{path} does not hold the settings of a fit ({error}).") from error
 
+    def data_folder(self) -> pathlib.Path:
+        """Returns the data folder to which the run was fitted.
+
+        **Returns:**
+
+        The folder.
+
+        **Errors:**
+
+        `FileError` if the run does not name it.
+        """
+        data = self.load_config()[1].get("data")
+        if not isinstance(data, str):
+            raise FileError(f"{self.folder}/config.json does not name its data folder; pass one.")
+        return self.folder / data  # A folder inside the run is named relative to it.
+
     def append(self, line: dict[str, Any]) -> None:
         """Adds a line to the log.
 
         **Arguments:**
 
-        - `line`: what JSON can hold.
+        - `line`: a dictionary that JSON can hold.
         """
         append_json(self.log, line)
 
@@ -175,7 +187,7 @@ class Run:
 
         **Arguments:**
 
-        - `step`: the fit goes on from here.
+        - `step`: the step from which the fit goes on.
         """
         if self.log.exists():
             kept = [line for line in read_log(self.log) if line["step"] <= step]
@@ -183,38 +195,36 @@ class Run:
             replace_file(self.log, lambda file: file.write(text.encode()))
 
     def save_pair(self, name: str, image: Image, truth: Image) -> None:
-        """Writes a picture beside its truth, with a line between.
+        """Writes a picture beside its truth, with a line between them.
 
         **Arguments:**
 
-        - `name`: of the file in `pictures/`, without ending.
-        - `image`: rendered, left.
-        - `truth`: right.
+        - `name`: the name of the file in `pictures/`, without its ending.
+        - `image`: the rendered picture, on the left.
+        - `truth`: the true picture, of the same size, on the right.
         """
-        self._write_picture(name, side_by_side([image, truth]))
+        self.pictures.mkdir(exist_ok=True)
+        write_picture(self.pictures / f"{name}.png", side_by_side([image, truth]))
 
     def save_errors(self, name: str, image: Image, truth: Image) -> None:
-        """Writes a picture, its truth and where they differ.
+        """Writes a picture, its truth and their difference.
 
         **Arguments:**
 
-        - `name`: of the file in `pictures/`, without ending.
-        - `image`: rendered.
-        - `truth`: of the same size.
+        - `name`: the name of the file in `pictures/`, without its ending.
+        - `image`: the rendered picture.
+        - `truth`: the true picture, of the same size.
         """
-        self._write_picture(name, error_panels(image, truth))
-
-    def _write_picture(self, name: str, pixels: np.ndarray) -> None:
         self.pictures.mkdir(exist_ok=True)
-        write_picture(self.pictures / f"{name}.png", pixels)
+        write_picture(self.pictures / f"{name}.png", error_panels(image, truth))
 
     def save_metrics(self, metrics: dict[str, Any], report: str) -> None:
-        """Writes what an evaluation found: the latest, and the latest of its split.
+        """Writes the scores of an evaluation: the latest, and the latest of its split.
 
         **Arguments:**
 
-        - `metrics`: from `summary`.
-        - `report`: the same to be read.
+        - `metrics`: the content of `metrics.json`.
+        - `report`: the same as a page of text.
         """
         write_json(self.metrics_of(metrics["protocol"]["split"]), metrics)
         write_json(self.metrics, metrics)
@@ -222,14 +232,33 @@ class Run:
 
 
 def open_run(folder: str | os.PathLike) -> Run:
-    """A run folder.
+    """Returns the run in a folder.
 
     **Arguments:**
 
-    - `folder`: its path; it need not exist yet.
+    - `folder`: the path of the folder; it need not exist yet.
 
     **Returns:**
 
     The run.
     """
     return Run(pathlib.Path(folder))
+
+
+def next_free_run() -> Run:
+    """Returns the run in the first of `runs/001`, `runs/002`, ... that does not exist."""
+    runs = pathlib.Path("runs")
+    taken = {path.name for path in runs.iterdir()} if runs.is_dir() else set()
+    return Run(runs / next(f"{n:03d}" for n in range(1, 10**6) if f"{n:03d}" not in taken))
+
+
+def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
+    """Reads `metrics.jsonl`. Half a line at its end, as a killed process leaves it, is dropped."""
+    try:
+        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        log = [json.loads(line) for line in lines if line.endswith("\n")]
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"cannot read the log {path}: {error}.") from error
+    if not all(isinstance(line, dict) and isinstance(line.get("step"), int) for line in log):
+        raise FileError(f"cannot read the log {path}: it has a line without a step.")
+    return log

@@ -1,6 +1,7 @@
-"""The scores of one picture, and what they come to over many."""
+"""The scores of one picture, their means over many, and how they were measured."""
 
 import dataclasses
+import importlib.metadata
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,24 +9,28 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..losses import average_error
+from ..data import Views
+from ..images import ERROR_MAP, ERROR_SCALE
+from ..losses import average_error, PIXELS_PER_DEGREE
+from ._data_settings import DataSettings
 
 
 METRICS = ("psnr", "ssim", "flip", "lpips", "average")
 _MEASURED = ("psnr", "ssim", "flip", "lpips")
+_PACKAGES = ("scenegraph", "jax", "flip-evaluator", "lpips")
 
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
-    """How near one picture comes to the truth.
+    """The scores of one picture.
 
     **Arguments:**
 
-    - `name`: of the picture.
-    - `psnr`, `ssim`: of the floating picture, not clipped.
-    - `psnr_8bit`, `ssim_8bit`: after clipping and rounding to 8 bits, as a file holds it.
-    - `flip`, `lpips`, `flip_8bit`, `lpips_8bit`: likewise, but that FLIP clips; `None` where they
-      were not measured.
+    - `name`: the name of the picture.
+    - `psnr`, `ssim`: the scores of the floating picture, not clipped; PSNR in decibels.
+    - `psnr_8bit`, `ssim_8bit`: the scores after clipping and rounding to 8 bits, as in a file.
+    - `flip`, `lpips`, `flip_8bit`, `lpips_8bit`: the same for these metrics, but that FLIP clips;
+      `None` where they were not measured.
     - `size`: width and height in pixels.
     """
 
@@ -41,7 +46,7 @@ class Scores:
     size: tuple[int, int] = (0, 0)
 
     def record(self) -> dict[str, Any]:
-        """As JSON can hold it: with the average error, and without what is not a number.
+        """Returns the scores as JSON holds them: with the average error; NaN becomes `None`.
 
         **Returns:**
 
@@ -54,20 +59,7 @@ class Scores:
 def summary(
     scores: Sequence[Scores], protocol: dict[str, Any], missing: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """What `metrics.json` holds.
-
-    **Arguments:**
-
-    - `scores`: of every picture.
-    - `protocol`: how they were made, for the reader.
-    - `missing`: why some metrics were not measured.
-
-    **Returns:**
-
-    Means over pictures, their standard deviations, the same for every size of picture, every
-    picture's own scores, and the protocol. `None` stands for what was not measured in every
-    picture.
-    """
+    """Returns the content of `metrics.json`: means and deviations, of all and of every size."""
     sizes = sorted({score.size for score in scores}, key=lambda size: (-max(size), -size[0]))
     groups = [[score for score in scores if score.size == size] for size in sizes]
     scales = [
@@ -86,16 +78,7 @@ def summary(
 
 
 def mean_of_means(means: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    """What several means, of sizes or of scenes, come to, as it is published.
-
-    **Arguments:**
-
-    - `means`: of each, by the names in `METRICS`.
-
-    **Returns:**
-
-    Their means; but the average error is that of the means, not the mean of the average errors.
-    """
+    """Averages means of sizes or scenes; the average error is that of the means, as published."""
     values = {name: _over(np.mean, [mean[name] for mean in means]) for name in _MEASURED}
     return {**values, "average": _average(*(values[name] for name in ("psnr", "ssim", "lpips")))}
 
@@ -105,12 +88,12 @@ def _statistics(scores: Sequence[Scores]) -> dict[str, dict[str, float | None]]:
     columns = {name: [record[name] for record in records] for name in _keys(METRICS)}
     means = {name: _over(np.mean, column) for name, column in columns.items()}
     deviations = {name: _over(np.std, column) for name, column in columns.items()}
-    # As published: the average of means, not the mean of averages.
+    # As published, the average error is that of the means, not the mean of average errors.
     return {"mean": {**means, **_averages(means)}, "std": deviations}
 
 
 def _over(function: Any, column: list[float | None]) -> float | None:
-    """Of all or of nothing: what some pictures lack has no mean over all."""
+    """Applies a statistic to a metric, unless some pictures lack it."""
     numbers = [x for x in column if x is not None]
     if len(numbers) < len(column) or not numbers:
         return None
@@ -141,10 +124,48 @@ def _keys(names: Sequence[str]) -> list[str]:
 
 
 def _labels(sizes: Sequence[tuple[int, int]]) -> list[str]:
-    """Names of sizes, largest first: `full`, `1/2`, `1/4`; pixels, where they are no such parts."""
+    """Names sizes, largest first: `full`, `1/2`, `1/4`; or in pixels, if they are no such parts."""
     ratios = [max(sizes[0]) / max(max(size), 1) for size in sizes]
     whole = [round(ratio) for ratio in ratios]
     even = all(abs(ratio / n - 1) < 0.02 for ratio, n in zip(ratios, whole, strict=True))
     if len(set(whole)) < len(sizes) or not even:
         return [f"{width}x{height}" for width, height in sizes]
     return ["full" if n == 1 else f"1/{n}" for n in whole]
+
+
+def describe_protocol(
+    data: DataSettings, views: Views, split: str, pictures: int, *, flip: bool, lpips: bool
+) -> dict[str, Any]:
+    """Describes how pictures were scored, as `metrics.json` holds it."""
+    kinds = {}
+    if flip:
+        kinds["flip"] = f"LDR, {PIXELS_PER_DEGREE:.2f} pixels per degree, mean; float, clipped"
+    if lpips:
+        kinds["lpips"] = "VGG16, version 0.1; float, not clipped"
+        kinds["average"] = "geometric mean of 10^(-psnr/10), sqrt(1-ssim), lpips; of their means"
+    return {
+        "split": split,
+        "pictures": pictures,
+        "of": views.frames,
+        "size": [int(jnp.max(views.widths)), int(jnp.max(views.heights))],
+        "downscale": data.downscale,
+        "background": data.background,
+        "samples": "deterministic",
+        "means": "over pictures; standard deviations are those of the pictures scored",
+        "psnr": "mean over pictures, float, not clipped",
+        "ssim": "11x11 Gaussian window, sigma 1.5, valid pixels; float, not clipped",
+        **kinds,
+        "8bit": "clipped and rounded to 8 bits",
+        "errors": f"absolute, mean over channels, {ERROR_MAP} from 0 to {ERROR_SCALE:g} and more",
+        "versions": _versions(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions

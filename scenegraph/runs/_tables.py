@@ -1,22 +1,76 @@
-"""The paper's tables, from the metrics of runs."""
+"""Tables of many runs, as papers print them."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._markup import Table
-from ._result import Result
+from ..io import FileError, read_json
+from ._report import metric_text, Table, TITLES
+from ._run import Run
 from ._scores import mean_of_means, METRICS
 
 
-TITLES = {
-    "psnr": "PSNR ↑",
-    "ssim": "SSIM ↑",
-    "flip": "FLIP ↓",
-    "lpips": "LPIPS ↓",
-    "average": "avg. ↓",
-}
 _MEAN = "mean"
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The scores of one evaluated run."""
+
+    name: str  # of the run's folder
+    scene: str  # the name of the data's folder
+    preset: str
+    metrics: Mapping[str, Any]  # the content of `metrics.json`
+
+
+def read_result(run: Run, split: str | None = None) -> Result:
+    """Reads the scores of a run, on one split or on that which was evaluated last."""
+    _, others = run.load_config()
+    path = run.metrics if split is None else run.metrics_of(split)
+    command = f"scenegraph eval {run.folder}" + ("" if split is None else f" --split {split}")
+    if not path.exists():
+        pictures = "" if split is None else f" on the {split} pictures"
+        raise FileError(f"{run.folder} was not evaluated{pictures}; `{command}` does that.")
+    metrics = read_json(path)
+    if not isinstance(metrics, dict) or "scales" not in metrics or "protocol" not in metrics:
+        raise FileError(f"{path} lacks the scores of every size; `{command}` writes it anew.")
+    data = pathlib.Path(metrics["protocol"].get("data") or others.get("data") or "")
+    here = run.folder.resolve()
+    # A data set that was made on the spot is named after its run.
+    scene = here.name if data.is_relative_to(here) else data.name
+    return Result(here.name, scene, str(others.get("preset", "")), metrics)
+
+
+def cautions(results: Sequence[Result]) -> list[str]:
+    """Lists warnings before numbers are compared: settings, pictures or metrics that differ."""
+    return [*_differences(results), *_left_out(results), *_missing(results)]
+
+
+def _differences(results: Sequence[Result]) -> Iterator[str]:
+    for key in ("split", "downscale", "background"):
+        values = [result.metrics["protocol"].get(key) for result in results]
+        if len(set(values)) > 1:
+            pairs = ", ".join(f"{r.name}: {v}" for r, v in zip(results, values, strict=True))
+            yield f"the runs differ in {key} ({pairs}): their numbers cannot be compared"
+
+
+def _left_out(results: Sequence[Result]) -> Iterator[str]:
+    for result in results:
+        count, total = (result.metrics["protocol"].get(key) for key in ("pictures", "of"))
+        if count != total:
+            yield f"{result.name}: {count} of {total} pictures; `scenegraph eval` scores them all"
+
+
+def _missing(results: Sequence[Result]) -> Iterator[str]:
+    """Says which metrics are missing, in one sentence for each reason."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for metric, reason in result.metrics.get("missing", {}).items():
+            if metric != "average":  # It is missing because another is.
+                names.setdefault((metric, reason), []).append(result.name)
+    for (metric, reason), runs in names.items():
+        yield f"{', '.join(runs)}: no {metric.upper()} ({reason})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,63 +84,21 @@ class _Row:
 def paper_tables(
     results: Sequence[Result], *, eight_bit: bool = False, bold: bool = False
 ) -> list[Table]:
-    """Tables of many runs as papers print them.
-
-    **Arguments:**
-
-    - `results`: from `read_result`.
-    - `eight_bit`: numbers of pictures rounded to 8 bits. Keyword only argument.
-    - `bold`: mark the best of what can be compared: of runs on one scene. Keyword only argument.
-
-    **Returns:**
-
-    One table for the runs whose pictures are all of one size, one for the others: for these every
-    size has a row. Means over sizes, and over scenes, have rows of their own.
-    """
+    """Tabulates runs with pictures of one size, and those of several, with a row for every size."""
     end = "_8bit" if eight_bit else ""
-    methods = _methods(results)
+    # Presets name the methods if they tell runs on one scene apart; otherwise folders do.
+    distinct = len({(result.scene, result.preset) for result in results}) == len(results)
     single, several = [], []
-    for result, method in zip(results, methods, strict=True):
+    for result in results:
+        method = result.preset if distinct else result.name
         if len(result.metrics["scales"]) > 1:
             several += _scale_rows(result, method, end)
         else:
             single.append(_Row(result.scene, method, "", _values(result.metrics, end)))
-    caption = _caption(results, eight_bit)
-    kinds = [(rows, caption) for rows in (single, several) if rows]
-    return [_table(rows, caption, bold) for rows, caption in kinds]
-
-
-def metric_table(metrics: Mapping[str, Any]) -> Table:
-    """Means and standard deviations of one run, for every size of picture.
-
-    **Arguments:**
-
-    - `metrics`: what `metrics.json` holds.
-
-    **Returns:**
-
-    The table: numbers of floating pictures, then of pictures rounded to 8 bits.
-    """
-    there = [name for name in METRICS if metrics.get(name) is not None]
-    groups = [(scale, "x".join(map(str, scale["size"]))) for scale in metrics["scales"]]
-    if len(groups) > 1:
-        whole = {"mean": metrics, "std": metrics["std"], "pictures": len(metrics["per_image"])}
-        groups.append((whole, "all"))
-    rows = [
-        [size, str(group["pictures"]), numbers, *_spread(group, there, end)]
-        for end, numbers in (("", "float"), ("_8bit", "8-bit"))
-        for group, size in groups
-    ]
-    return Table(["size", "pictures", "numbers", *(TITLES[name] for name in there)], rows, texts=3)
-
-
-def _spread(group: Mapping[str, Any], names: list[str], end: str) -> list[str]:
-    def cell(name: str) -> str:
-        deviation = group["std"].get(name)
-        mean = metric_text(name, group["mean"].get(name))
-        return mean if deviation is None else f"{mean} ± {metric_text(name, deviation)}"
-
-    return [cell(name + end) for name in names]
+    splits = " and ".join(dict.fromkeys(r.metrics["protocol"]["split"] for r in results))
+    numbers = "rounded to 8 bits" if eight_bit else "in floating point, not clipped"
+    caption = f"Means over {splits} pictures, {numbers}."
+    return [_table(rows, caption, bold) for rows in (single, several) if rows]
 
 
 def _scale_rows(result: Result, method: str, end: str) -> list[_Row]:
@@ -101,14 +113,8 @@ def _values(means: Mapping[str, Any], end: str) -> dict[str, float | None]:
     return {name: means.get(name + end) for name in METRICS}
 
 
-def _methods(results: Sequence[Result]) -> list[str]:
-    """Presets, as long as they tell runs on one scene apart; else the names of the folders."""
-    pairs = {(result.scene, result.preset) for result in results}
-    return [r.preset if len(pairs) == len(results) else r.name for r in results]
-
-
 def _over_scenes(rows: list[_Row]) -> list[_Row]:
-    """Means over the scenes of each method, for every size that all of its scenes have."""
+    """Averages over the scenes of each method, for every size that all of its scenes have."""
     means = []
     for method in dict.fromkeys(row.method for row in rows):
         own = [row for row in rows if row.method == method]
@@ -140,7 +146,7 @@ def _table(rows: list[_Row], caption: str, bold: bool) -> Table:
 def _best(
     rows: list[_Row], shown: list[str], texts: list[list[str]], first: int
 ) -> frozenset[tuple[int, int]]:
-    """Places of the best among the methods on one scene and size; equal texts are equally good."""
+    """Finds the best among the methods on one scene and size; equal texts are equally good."""
     places = set()
     for key in {(row.scene, row.scale) for row in rows}:
         rivals = [i for i, row in enumerate(rows) if (row.scene, row.scale) == key]
@@ -151,26 +157,3 @@ def _best(
             winner = choose(known)[1] if len(known) > 1 else None
             places |= {(i, first + column) for i in rivals if texts[i][first + column] == winner}
     return frozenset(places)
-
-
-def metric_text(name: str, value: float | None) -> str:
-    """A metric as tables show it.
-
-    **Arguments:**
-
-    - `name`: of the metric, which decides on the digits.
-    - `value`: of it; `None` if it was not measured.
-
-    **Returns:**
-
-    A number, or a dash.
-    """
-    if value is None:
-        return "–"
-    return f"{value:.2f}" if name.startswith("psnr") else f"{value:.4f}"
-
-
-def _caption(results: Sequence[Result], eight_bit: bool) -> str:
-    splits = " and ".join(dict.fromkeys(r.metrics["protocol"]["split"] for r in results))
-    numbers = "rounded to 8 bits" if eight_bit else "in floating point, not clipped"
-    return f"Means over {splits} pictures, {numbers}."

@@ -12,9 +12,8 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cli import main
-from scenegraph.cli._pace import Pace
 from scenegraph.io import read_picture
-from scenegraph.runs import make_scene, open_run
+from scenegraph.runs import make_scene, open_run, Pace
 from support.blender_folder import write_ball
 from support.command_line import refused
 from support.helpers import assert_close
@@ -97,7 +96,7 @@ def test_flip_of_eval_is_that_of_the_rendered_pictures(run, data, capsys):
 def test_eval_with_lpips(run, monkeypatch, capsys):
     """With a network that is not there, in place of one that may not be there."""
     monkeypatch.setattr(
-        sys.modules["scenegraph.runs._measures"],
+        sys.modules["scenegraph.runs._evaluate"],
         "load_lpips",
         lambda weights: lambda image, truth: float(jnp.mean(jnp.abs(image - truth))),
     )
@@ -124,13 +123,13 @@ def test_eval_shows_the_error(run, capsys):
     assert_close(shown[6:208:13, 212 + 6 : 212 + 208 : 13], pair[:, -16:], 0, 1)
 
 
-def test_long_tasks_tell_how_long(monkeypatch, capsys):
+def test_long_tasks_tell_how_long(monkeypatch):
     clock = iter([0.0, 30.0, 35.0, 41.0, 52.0, 53.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    pace = Pace(10)
+    lines: list[str] = []
+    pace = Pace(10, lines.append)
     for _ in range(5):
         pace.tick()
-    lines = capsys.readouterr().err.splitlines()
     # Thirty seconds of the first were compilation.
     assert lines == [
         "picture 2/10, 5.0 s each, 40 s left",

@@ -8,9 +8,16 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cli import main
-from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
 from scenegraph.io import read_json, read_picture, write_json
-from scenegraph.runs import BASES, open_run, PRESETS
+from scenegraph.runs import (
+    BASES,
+    open_run,
+    PathContext,
+    PathRequest,
+    PATHS,
+    PRESETS,
+    summarise_cameras,
+)
 from support.blender_folder import write_ball
 from support.command_line import refused
 from support.llff_folder import facing_poses, inward_poses, write_llff
@@ -97,11 +104,11 @@ def test_inward_cameras_from_pictures_to_film(tmp_path):
 
 
 def test_a_path_that_blender_data_do_not_have(blender):
-    known = Known(open_run("none"), turntable(sg.load_blender(blender)))
-    assert known.usual_path() == "orbit"
-    assert len(PATHS["orbit"](known, Wanted(3))) == 3
+    known = PathContext(open_run("none"), summarise_cameras(sg.load_blender(blender)))
+    assert known.usual_path == "orbit"
+    assert len(PATHS["orbit"](known, PathRequest(frames=3))) == 3
     with pytest.raises(ValueError, match="no path of its own; pass --path orbit"):
-        PATHS["data"](known, Wanted(3))
+        PATHS["data"](known, PathRequest(frames=3))
 
 
 # --- Which format

@@ -11,12 +11,10 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cli import main
-from scenegraph.cli._own_path import OWN_PATH
-from scenegraph.cli._paths import PATHS, turntable
 from scenegraph.images import as_bytes, published_suite, visualise
 from scenegraph.io import read_json, read_picture
 from scenegraph.rendering._film import Film
-from scenegraph.runs import open_run
+from scenegraph.runs import open_run, PATHS, summarise_cameras
 from support.blender_folder import eyes, look_at, write_ball
 from support.command_line import refused
 from support.helpers import assert_close
@@ -41,7 +39,7 @@ def finished(data, tmp_path_factory) -> pathlib.Path:
     config = sg.preset("tiny")
     run.save_config(config, data=str(data), preset="tiny")
     sg.save(SCENE, run.folder / "scene.sg")
-    sg.save(turntable(config.data.load(data)), run.folder / "cameras.sg")
+    sg.save(summarise_cameras(config.data.load(data)), run.folder / "cameras.sg")
     return run.folder
 
 
@@ -65,7 +63,7 @@ def numbered(name: str, count: int) -> list[str]:
 # --- Paths
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if path != OWN_PATH])
+@pytest.mark.parametrize("path", [path for path in PATHS if path != "data"])
 def test_every_path(finished, tmp_path, path):
     render(finished, "--path", path, "--frames", 3, "--out", tmp_path / "film")
     frames = numbered("frame_{:03d}.png", 3)
@@ -148,7 +146,7 @@ def test_colours_of_depth_are_those_of_the_whole_film():
         for y in (-2.0, -4.0)
     )
     film = Film(SCENE, [near, far], ("depth",))
-    images = [film.look(0), film.look(1)]
+    images = [film.render_frame(0), film.render_frame(1)]
     solid = [np.asarray(x.depth)[np.asarray(x.alpha) >= 0.5] for x in images]
     assert film.depths[0] < np.median(solid[0]) < np.median(solid[1]) < film.depths[1]
     assert_close(film.depths, np.percentile(np.concatenate(solid), [1, 99]), 1e-5)
@@ -332,5 +330,5 @@ def test_missing_extras_are_said_before_anything_is_rendered(
     finished, tmp_path, monkeypatch, capsys, out, extra
 ):
     monkeypatch.setitem(__import__("sys").modules, extra, None)
-    monkeypatch.setattr(Film, "look", lambda *_: pytest.fail("a frame was rendered"))
+    monkeypatch.setattr(Film, "render_frame", lambda *_: pytest.fail("a frame was rendered"))
     refused(["render", finished, "--out", tmp_path / out], capsys, "pip install scenegraph[")

@@ -10,10 +10,16 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cameras import focal_from_fov, MovedCamera
-from scenegraph.cli._finale import plan_finale
-from scenegraph.cli._paths import Known, PATHS, turntable, Wanted
 from scenegraph.data import find_bounds, find_empty_cells, pixel_rays, pixels_through, stack_cameras
-from scenegraph.runs import evaluate, open_run
+from scenegraph.runs import (
+    evaluate,
+    open_run,
+    PathContext,
+    PathRequest,
+    PATHS,
+    plan_final_report,
+    summarise_cameras,
+)
 from support.blender_folder import ball_picture, eyes, FOV_X, look_at
 from support.helpers import assert_close
 
@@ -92,13 +98,15 @@ def test_evaluation_renders_each_size(views):
     scores = evaluate(scene, views, seen=lambda _, image, truth: shapes.append(image.rgb.shape))
     assert shapes == [(height, width, 3) for width, height in SIZES]
     assert np.isfinite([score.psnr for score in scores]).all()
-    plan = plan_finale(scene, views, 1e4)
+    plan = plan_final_report(scene, views, 1e4)
     assert plan.frames == [0, 1, 2, 3, 4] and plan.seconds > 0
-    assert plan_finale(scene, views, 1.0).frames == [0]
+    assert plan_final_report(scene, views, 1.0).frames == [0]
 
 
 def test_films_are_seen_by_the_largest(views):
-    camera = PATHS["orbit"](Known(open_run("none"), turntable(views)), Wanted(3))[1]
+    camera = PATHS["orbit"](
+        PathContext(open_run("none"), summarise_cameras(views)), PathRequest(frames=3)
+    )[1]
     assert (camera.width, camera.height) == (24, 24)
 
 

@@ -178,7 +178,7 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch, tmp_path):
 
 
 def test_depth_is_light_where_it_is_near():
-    from scenegraph.runs._tensorboard import _depth_colors
+    from scenegraph.runs._callbacks import _depth_colors
 
     depth = np.linspace(2.0, 6.0, 20)[None]
     light = _depth_colors(depth, np.ones_like(depth)).sum(axis=2)[0].astype(int)

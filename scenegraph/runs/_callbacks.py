@@ -1,9 +1,13 @@
+"""Callbacks of a fit into a run folder: TensorBoard, a profiler, and scores on the way."""
+
 import dataclasses
 import os
+import pathlib
 import time
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..data import Views
@@ -13,26 +17,28 @@ from ..io import import_extra
 from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
-from ._evaluate import compare
+from ._checkpoints import Checkpoints
+from ._evaluate import compare, evaluate
+from ._run import Run
 
 
 @dataclasses.dataclass
 class TensorBoard(AbstractCallback):
-    """Writes what a fit tells to TensorBoard, under the names of the published mip-NeRF code.
+    """Writes the course of a fit for TensorBoard, under the names of the published mip-NeRF code.
 
     It needs the extra `tensorboard`, which writes such files; `tensorboard --logdir FOLDER`, a
     package of its own, shows them. Call `close` after the fit.
 
     **Arguments:**
 
-    - `folder`: for the event files. Files of an earlier fit may be there: what they tell of steps
-      that come again is hidden.
-    - `every`: steps between numbers.
-    - `rays`: in a batch, to report rays a second; 0 if that makes no sense.
+    - `folder`: the folder of the event files. Files of an earlier fit may be there: their numbers
+      for steps that come again are hidden.
+    - `every`: the number of steps between numbers.
+    - `rays`: the number of rays in a batch, to report rays a second; 0 for no such report.
     - `learning_rate`: a function of the step and of the last step, such as a `LogLinear`; `None`
-      if it is not to be shown.
-    - `views`: held-out pictures, of which one after the other is rendered; `None` for none.
-    - `picture_every`: steps between them.
+      for no such report.
+    - `views`: the held-out pictures, of which one after the other is rendered; `None` for none.
+    - `picture_every`: the number of steps between pictures.
 
     **Errors:**
 
@@ -54,7 +60,7 @@ class TensorBoard(AbstractCallback):
     def __call__(self, progress: Progress) -> bool:
         if self._writer is None:
             self._open(progress)
-        self._write(_training(progress, self.rays), progress.step)
+        self._write(_training_numbers(progress, self.rays), progress.step)
         if self.learning_rate is not None:
             rate = float(self.learning_rate(progress.step, progress.state.horizon))
             self._write({"learning_rate": rate}, progress.step)
@@ -94,7 +100,7 @@ class TensorBoard(AbstractCallback):
             self._writer.add_image(name, pixels, progress.step, dataformats="HWC")
 
 
-def _training(progress: Progress, rays: int) -> dict[str, float]:
+def _training_numbers(progress: Progress, rays: int) -> dict[str, float]:
     info, extra, model = progress.info, progress.state.extra, progress.state.model
     numbers = {
         "train_loss": float(info.loss),
@@ -114,7 +120,7 @@ def _training(progress: Progress, rays: int) -> dict[str, float]:
 
 
 def _channels(image: Image) -> dict[str, np.ndarray]:
-    """All that a rendered picture shows, as bytes."""
+    """Makes colour, opacity and depth of a picture visible, as bytes."""
     shown = {"test_pred_color": as_bytes(image)}
     if image.alpha is None:
         return shown
@@ -126,9 +132,74 @@ def _channels(image: Image) -> dict[str, np.ndarray]:
 
 
 def _depth_colors(depth: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """Light is near, dark is far, and white is what is not there."""
+    """Colours depths: light is near, dark is far, white is empty."""
     there = depth[alpha > 0.5]
     near, far = np.percentile(there, [1, 99]) if there.size else (0.0, 1.0)
     colors = color_map((far - depth) / max(far - near, 1e-6), "viridis")
     mixed = alpha[..., None] * colors + (1 - alpha[..., None]) * 255
     return np.round(mixed).astype(np.uint8)
+
+
+class Profile(AbstractCallback):
+    """Records the work of device and Python during a few steps, once all is compiled.
+
+    The traces are for TensorBoard's profile plug-in, XProf, and https://ui.perfetto.dev. To be used
+    in a `with` statement, which ends a recording that the fit did not come to the end of.
+
+    **Arguments:**
+
+    - `folder`: the folder of the traces; it is made.
+    - `wait`: the number of steps before the recording.
+    - `steps`: the number of steps that are recorded.
+    """
+
+    every = 1
+
+    def __init__(self, folder: str | os.PathLike, wait: int = 10, steps: int = 5):
+        if wait < 1 or steps < 1:
+            raise ValueError(f"a profile waits and records at least a step; got {wait}, {steps}.")
+        self.folder, self.wait, self.steps = pathlib.Path(folder), wait, steps
+        self._seen, self._running = 0, False
+
+    def __enter__(self) -> "Profile":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self._running:
+            self._stop()
+
+    def __call__(self, progress: Progress) -> bool:
+        self._seen += 1
+        if self._seen == self.wait:
+            jax.block_until_ready(progress.info)
+            jax.profiler.start_trace(self.folder)
+            self._running = True
+        elif self._running and self._seen == self.wait + self.steps:
+            jax.block_until_ready(progress.info)
+            self._stop()
+        return False
+
+    def _stop(self) -> None:
+        jax.profiler.stop_trace()
+        self._running = False
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOutScore(AbstractCallback):
+    """Logs the PSNR of four held-out pictures, saves the best state, and ends a good enough fit."""
+
+    every: int
+    run: Run
+    views: Views
+    target: float | None
+    checkpoints: Checkpoints
+    say: Callable[[str], Any]
+
+    def __call__(self, progress: Progress) -> bool:
+        frames = np.unique(np.linspace(0, self.views.frames - 1, 4).astype(int))
+        scores = evaluate(progress.state.model, self.views, frames=frames.tolist())
+        mean = float(np.mean([score.psnr for score in scores]))
+        self.say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
+        self.run.append({"step": progress.step, "test_psnr": mean})
+        self.checkpoints.save_if_best(progress.state, mean)
+        return self.target is not None and mean >= self.target

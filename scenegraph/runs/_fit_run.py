@@ -1,0 +1,240 @@
+"""A fit into a run folder: settings, checkpoints, log, and the report at the end."""
+
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..data import Views
+from ..fitting import (
+    AbstractCallback,
+    Console,
+    Deadline,
+    empty_extra,
+    fit,
+    FitError,
+    FitState,
+    JsonLines,
+    start_state,
+    StopOnSignal,
+)
+from ..io import MappedArray
+from ..rendering import Track
+from ..scene import save
+from ._callbacks import HeldOutScore, Profile, TensorBoard
+from ._checkpoints import Checkpoints
+from ._config import config_record, FitConfig
+from ._data_settings import held_out_split
+from ._final_report import FinalReport, plan_final_report
+from ._paths import OWN_PATH, summarise_cameras
+from ._recipe import FitParts, prepare
+from ._run import CAMERAS_FILE, Run, silent
+
+
+class Stopped(Exception):
+    """A fit that a signal has ended, after its state was saved."""
+
+    def __init__(self, received: int, message: str):
+        self.received, self.message = received, message
+
+
+@dataclasses.dataclass(frozen=True)
+class Processes:
+    """The processes that fit together; by default one alone."""
+
+    is_first: bool = True
+    from_first: Callable[[Any], Any] = lambda value: value  # the value of the first process
+    largest: Callable[[int], int] = lambda number: number  # the largest number of any process
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """The circumstances of a fit into a run folder, which its settings do not hold.
+
+    **Arguments:**
+
+    - `preset`: the name of the preset from which the settings come, to be remembered.
+    - `resume`: if true, the fit goes on from the newest whole checkpoint.
+    - `limit`: the time, in seconds, in which fit and report are to be finished; `None` for none.
+    - `elapsed`: the part of `limit` that has passed already, in seconds.
+    - `target_psnr`: the PSNR on held-out pictures, in decibels, that ends the fit; `None` for none.
+    - `tensorboard`: if true, curves and pictures are written for TensorBoard.
+    - `profile`: if true, a few steps are recorded for a profiler.
+    - `processes`: the processes that fit together.
+    - `say`: a function that is called with messages about the progress.
+    - `track`: an iterator over the frame numbers of the film, which may show progress.
+    """
+
+    preset: str = ""
+    resume: bool = False
+    limit: float | None = None
+    elapsed: float = 0.0
+    target_psnr: float | None = None
+    tensorboard: bool = False
+    profile: bool = False
+    processes: Processes = Processes()
+    say: Callable[[str], Any] = silent
+    track: Track = iter
+
+
+def fit_run(
+    run: Run, config: FitConfig, folder: pathlib.Path, options: FitOptions = FitOptions()
+) -> FitState:
+    """Fits a radiance field to a data folder, and leaves a run folder.
+
+    **Arguments:**
+
+    - `run`: the run; its folder is new, or resumed.
+    - `config`: the settings.
+    - `folder`: the data folder.
+    - `options`: the circumstances.
+
+    **Returns:**
+
+    The last state; the scene is `state.model`.
+
+    **Errors:**
+
+    `FitError` for a fit that cannot go on, after its last finite state was saved; `FileError` and
+    `ValueError` for bad data or settings, before anything is written.
+    """
+    begin, say = time.monotonic() - options.elapsed, options.say
+    views, held_out = config.data.load(folder), config.data.load(folder, held_out_split(folder))
+    _describe(run, folder, views, say)
+    parts = prepare(config, views)
+    if parts.box is not None:
+        low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
+        say(f"the scene lies between {low} and {high}")
+    about = _about(run, folder, options.preset)
+    checkpoints = run.checkpoints(
+        config.output.save_every,
+        keep=config.output.keep,
+        about={**about, "fit": config_record(config)},
+        writes=options.processes.is_first,
+    )
+    state = _restore(checkpoints, parts, say) if options.resume else None
+    run.save_config(config, **about)
+    run.cut_log(0 if state is None else int(state.step))
+    own_path = config.data.own_path(folder)
+    own = {} if own_path is None else {OWN_PATH: own_path}
+    save(summarise_cameras(views) | own, run.folder / CAMERAS_FILE)
+    plan = plan_final_report(parts.scene, held_out, options.limit, say)
+    plan = FinalReport(**options.processes.from_first(dataclasses.asdict(plan)))
+    until = None if options.limit is None else Deadline(begin + options.limit - plan.seconds)
+    job = _Job(run, config, options, parts, held_out, checkpoints)
+    last = job.fit(state, until)
+    plan.write(run, last.model, data=folder, say=say, track=options.track)
+    return last
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """A fit that is ready to begin."""
+
+    run: Run
+    config: FitConfig
+    options: FitOptions
+    parts: FitParts
+    held_out: Views
+    checkpoints: Checkpoints
+
+    def fit(self, state: FitState | None, deadline: Deadline | None) -> FitState:
+        """Fits, and saves the state with which the fit ends, however it ends."""
+        with self.checkpoints as checkpoints, StopOnSignal() as stop:
+            try:
+                last = self._steps(state, deadline, stop)
+            except FitError as error:
+                checkpoints.save(error.state)
+                where = f"The last finite scene is saved in {self.run.folder}."
+                raise FitError(f"{error} {where}", error.state) from error
+            checkpoints.save(last)
+        # A signal for one process stops all.
+        received = self.options.processes.largest(stop.received or 0)
+        if received:
+            raise Stopped(
+                received,
+                f"stopped by {signal.Signals(received).name} at step {int(last.step):,}, which is "
+                f"saved in {self.run.folder}; go on with `scenegraph fit --out {self.run.folder} "
+                "--resume`",
+            )
+        return last
+
+    def _steps(
+        self, state: FitState | None, deadline: Deadline | None, stop: StopOnSignal
+    ) -> FitState:
+        with contextlib.ExitStack() as stack:
+            result = fit(
+                self.parts.scene,
+                self.parts.batches,
+                optimizer=self.parts.optimizer,
+                loss=self.parts.loss,
+                steps=self.config.steps,
+                key=self.parts.key,
+                callbacks=[*self._callbacks(stack), stop],
+                state=state,
+                deadline=deadline,
+            )
+        return result.state
+
+    def _callbacks(self, stack: contextlib.ExitStack) -> list[AbstractCallback]:
+        """Makes the callbacks; the stack closes their files."""
+        output, rays = self.config.output, self.config.training.batch_size
+        evaluates = output.eval_every > 0
+        callbacks: list[AbstractCallback] = []
+        if self.options.tensorboard:
+            board = TensorBoard(
+                self.run.tensorboard,
+                output.log_every,
+                rays,
+                self.config.training.make_schedule(),
+                self.held_out if evaluates else None,
+                max(1, output.eval_every),
+            )
+            callbacks.append(stack.enter_context(contextlib.closing(board)))
+        if self.options.profile:
+            callbacks.append(stack.enter_context(Profile(self.run.folder / "profile")))
+        callbacks.append(Console(output.log_every, rays))
+        callbacks.append(JsonLines(self.run.log, output.log_every, rays))
+        if evaluates:
+            score = HeldOutScore(
+                output.eval_every,
+                self.run,
+                self.held_out,
+                self.options.target_psnr,
+                self.checkpoints,
+                self.options.say,
+            )
+            callbacks.append(score)
+        # The last, because a checkpoint stands for all that was logged before it.
+        return [*callbacks, self.checkpoints]
+
+
+def _describe(run: Run, folder: pathlib.Path, views: Views, say: Callable[[str], Any]) -> None:
+    """Says what is fitted, on which devices, and what is odd about the data."""
+    say(f"data {folder}, run {run.folder}")
+    if jax.device_count() > 1:
+        say(f"{jax.device_count()} devices of {jax.process_count()} processes share the rays")
+    if isinstance(views.pixels, MappedArray):
+        say(f"the pixels are read from {views.pixels.path}")
+    if views.pixels.shape[1] == 3:
+        say("the pictures have no opacity: they are taken as they are, on no backdrop")
+
+
+def _about(run: Run, folder: pathlib.Path, preset: str) -> dict[str, Any]:
+    """Returns what a run remembers beside its settings; data inside the run move with it."""
+    here = run.folder.resolve()
+    data = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    return {"data": str(data), "preset": preset}
+
+
+def _restore(checkpoints: Checkpoints, parts: FitParts, say: Callable[[str], Any]) -> FitState:
+    extra = empty_extra(parts.loss, parts.scene, parts.batches, parts.key)
+    like = start_state(parts.scene, parts.optimizer, extra=extra, key=parts.key)
+    state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))
+    say(f"resuming at step {int(state.step):,}")
+    return state

@@ -1,0 +1,218 @@
+"""Films of a run: the cameras that it remembers, and the paths along which they are filmed."""
+
+import dataclasses
+import difflib
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..cameras import (
+    AbstractCamera,
+    ellipse,
+    interpolate,
+    NDCCamera,
+    orbit,
+    pose_matrix,
+    read_camera_path,
+    scale_resolution,
+    spiral,
+)
+from ..data import focus_point, Views
+from ..rendering import Film, Track, write_film
+from ..scene import load, Scene
+from ._data_settings import held_out_split
+from ._run import CAMERAS_FILE, Run
+
+
+# The path that LLFF data bring along: its name, and its place in a run's memory.
+OWN_PATH = "data"
+_FRAMES, _SPEED = 60, 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class PathRequest:
+    """The cameras of a film that is to be rendered.
+
+    **Arguments:**
+
+    - `path`: `orbit`, `spiral`, `ellipse`, `interpolate`, `data` (the path of LLFF data), `views`
+      (the cameras of `split`), or a JSON file of cameras; by default `data` or else `orbit`.
+    - `frames`: the number of frames; by default 60, or all views, or all cameras of the file.
+    - `order`, `keyframes`: the arguments of `interpolate`.
+    - `split`: the split of `views`; by default `test`, or else `val`, or else `train`.
+    - `data`: the data folder of `views`; by default that of the fit.
+    """
+
+    path: str | None = None
+    frames: int | None = None
+    order: Literal["nearest", "index"] = "nearest"
+    keyframes: int | None = None
+    split: str | None = None
+    data: str | os.PathLike | None = None
+
+    @property
+    def length(self) -> int:
+        """The number of frames of a path that has no number of its own."""
+        return _FRAMES if self.frames is None else self.frames
+
+
+@dataclasses.dataclass(frozen=True)
+class PathContext:
+    """The cameras of a run's data, as `summarise_cameras` found them when the run began."""
+
+    run: Run
+    memory: dict[str, Any]
+
+    @property
+    def camera(self) -> AbstractCamera:
+        """A typical camera."""
+        return self.memory["camera"]
+
+    @property
+    def place(self) -> tuple[Any, Any]:
+        """The point that all cameras look at, and the direction upwards."""
+        return self.memory["target"], self.memory["up"]
+
+    @property
+    def usual_path(self) -> str:
+        """The path that is taken by default."""
+        return OWN_PATH if OWN_PATH in self.memory else "orbit"
+
+    def poses(self) -> np.ndarray:
+        """Returns the poses of all cameras; runs of earlier versions read them from their data."""
+        if "poses" in self.memory:
+            return np.asarray(self.memory["poses"])
+        config, _ = self.run.load_config()
+        return _poses(config.data.load(self.run.data_folder()))
+
+    def own_cameras(self, frames: int) -> list[AbstractCamera]:
+        """Returns cameras evenly spread along the data set's own path."""
+        if OWN_PATH not in self.memory:
+            raise ValueError("this run's data set has no path of its own; pass --path orbit.")
+        own = self.memory[OWN_PATH]
+        return [own[int(index)] for index in np.linspace(0, len(own), frames, endpoint=False)]
+
+
+# A path is a function of context and request; a new one is a line here.
+PATHS: dict[str, Callable[[PathContext, PathRequest], list[AbstractCamera]]] = {
+    "orbit": lambda known, request: orbit(known.camera, *known.place, request.length),
+    "spiral": lambda known, request: spiral(known.camera, *known.place, request.length),
+    "ellipse": lambda known, request: ellipse(
+        known.camera, known.poses(), *known.place, request.length
+    ),
+    "interpolate": lambda known, request: interpolate(
+        known.camera,
+        known.poses(),
+        request.length,
+        order=request.order,
+        keyframes=request.keyframes,
+    ),
+    OWN_PATH: lambda known, request: known.own_cameras(request.length),
+}
+
+
+def film_run(
+    run: Run,
+    out: str | os.PathLike,
+    request: PathRequest = PathRequest(),
+    *,
+    scene: Scene | None = None,
+    max_width: int | None = None,
+    track: Track = iter,
+) -> list[pathlib.Path]:
+    """Films a run along a camera path.
+
+    **Arguments:**
+
+    - `run`: the run.
+    - `out`: the file of the film; it ends in `.gif` or `.mp4`.
+    - `request`: the camera path.
+    - `scene`: the scene; by default the saved one. Keyword only, as is all that follows.
+    - `max_width`: the largest width of a frame, in pixels; by default that of the data.
+    - `track`: an iterator over frame numbers, which may show progress.
+
+    **Returns:**
+
+    The file, in a list.
+    """
+    scene = load(run.folder) if scene is None else scene
+    cameras, speed = find_cameras(run, request)
+    if max_width is not None and cameras[0].width > max_width:
+        cameras = [scale_resolution(camera, max_width / camera.width) for camera in cameras]
+    film, out = Film(scene, cameras), pathlib.Path(out)
+    return write_film(film, out, frames_per_second=speed or _SPEED, track=track)
+
+
+def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], float | None]:
+    """Returns the cameras of a path of a run, and the frames a second that a file asks for."""
+    if request.path == "views":
+        config, _ = run.load_config()
+        folder = request.data or run.data_folder()
+        views = config.data.load(folder, request.split or held_out_split(folder))
+        return _some([views.camera(i) for i in range(views.frames)], request.frames), None
+    known = path_context(run)
+    path = request.path or known.usual_path
+    if path in PATHS:
+        return PATHS[path](known, request), None
+    return read_cameras(request, known.camera)
+
+
+def read_cameras(
+    request: PathRequest, camera: AbstractCamera
+) -> tuple[list[AbstractCamera], float | None]:
+    """Returns the cameras of a file, and its frames a second; sizes by default are a camera's."""
+    path = request.path or ""
+    if not path.endswith(".json"):
+        choices = [*PATHS, "views"]
+        near = difflib.get_close_matches(path, choices, n=1, cutoff=0.0)[0]
+        raise ValueError(
+            f"there is no path {path!r}; did you mean {near!r}? A run knows "
+            f"{', '.join(choices)}; any scene can be filmed along a file that ends in .json."
+        )
+    found = read_camera_path(path, camera)
+    return _some(found.cameras, request.frames), found.frames_per_second
+
+
+def _some(cameras: list[AbstractCamera], frames: int | None) -> list[AbstractCamera]:
+    """Picks evenly spread cameras; all by default."""
+    if frames is None:
+        return cameras
+    if not 1 <= frames <= len(cameras):
+        raise ValueError(f"there are {len(cameras)} cameras; --frames asks for {frames}.")
+    return [cameras[number * len(cameras) // frames] for number in range(frames)]
+
+
+def path_context(run: Run) -> PathContext:
+    """Reads what a run remembers of its cameras."""
+    return PathContext(run, load(run.folder / CAMERAS_FILE))
+
+
+def summarise_cameras(views: Views) -> dict[str, Any]:
+    """Finds a typical camera, the point that all look at, the direction upwards, and all poses."""
+    # Smaller pictures may be the same ones, seen from the same places.
+    cameras = [views.camera(frame) for frame in _largest(views)[:50]]
+    plain = [c.camera if isinstance(c, NDCCamera) else c for c in cameras]
+    lines = [c.line(jnp.asarray([c.width, c.height]) / 2) for c in plain]
+    positions, directions = (np.stack(part).astype(np.float64) for part in zip(*lines, strict=True))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    target = focus_point(positions, directions)
+    # The camera of middle height above that point is the typical one.
+    order = np.argsort(positions[:, 2] - target[2])
+    camera = cameras[order[len(order) // 2]]
+    up = [0.0, 1.0, 0.0] if isinstance(camera, NDCCamera) else [0.0, 0.0, 1.0]
+    place = {"target": jnp.asarray(target), "up": jnp.asarray(up)}
+    return {"camera": camera, **place, "poses": _poses(views)}
+
+
+def _largest(views: Views) -> list[int]:
+    sizes = np.asarray(views.widths * views.heights)
+    return np.flatnonzero(sizes == sizes.max()).tolist()
+
+
+def _poses(views: Views) -> np.ndarray:
+    """Returns world from camera, `cameras 4 4`, of the largest pictures."""
+    return np.stack([np.asarray(pose_matrix(views.camera(i))) for i in _largest(views)])
