@@ -108,6 +108,10 @@ def test_api_pages_show_no_internal_names(sources):
     none(words.internal_on_pages(sources, ROOT / "docs"))
 
 
+def test_api_pages_show_no_name_twice():
+    none(words.shown_again(ROOT / "docs"))
+
+
 def test_contributing_shows_the_table():
     rows = re.findall(r"^\| (\d+) \| `(\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert {package: int(layer) for layer, package in rows} == LAYERS

@@ -421,7 +421,7 @@ def test_large_packages(tmp_path):
 
 
 PAGED = {
-    "__init__.py": "from . import low as low",
+    "__init__.py": "from . import low as low\nfrom .low import B as B\nfrom ._x import D as D",
     "low/__init__.py": "from ._a import A as A, B as B, C",
     "side/__init__.py": "from ._a import D as D",
     "high/__init__.py": "from ._a import e",
@@ -441,43 +441,43 @@ def test_internal_names_on_pages(tmp_path):
 
         ::: toy.low.A
             options:
-              members:
-                - method
-                - _method
+              members: [method]
+
+        ::: toy.B
 
         ::: toy.low.C
-
+        ::: toy.low.B
         ::: toy.low
-            options:
-              members: [B, C]
     """
-    docs = pages(tmp_path, low=low, side="::: toy.side\n::: toy.side._a\n::: toy.none\n::: toy\n")
-    found = words.internal_on_pages(toy(tmp_path, PAGED), docs)
+    side = "::: toy.side.D\n::: toy.low.A.method\n::: toy.high.e\n::: toy.D\n::: toy\n"
+    found = words.internal_on_pages(toy(tmp_path, PAGED), pages(tmp_path, low=low, side=side))
     assert [finding.split("api/")[1] for finding in found] == [
-        "low.md:4: `toy.low.A._method` is not public",
         "low.md:10: `toy.low.C` is not public",
-        "low.md:12: `toy.low.C` is not public",
-        "side.md:2: `toy.side._a` is not public",
-        "side.md:3: `toy.none` is not public",
-        "side.md:4: `toy` is not public",
+        "low.md:11: `toy.low.B` is not public; users type `toy.B`",
+        "low.md:12: `toy.low` is not public",
+        "side.md:2: `toy.low.A.method` is not public",
+        "side.md:3: `toy.high.e` is not public",
+        "side.md:4: `toy.D` is not public",
+        "side.md:5: `toy` is not public",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        ("::: toy.low\n::: toy.side", []),
-        ("::: toy.low\n    options:\n      heading_level: 3\n\nWords.\n\n::: toy.side.D", []),
-        ("::: toy.low.A\n\n::: toy.low.B\n", ["toy.side.D"]),
-        ("::: toy.low\n    options:\n      members:\n        - A\n", ["toy.low.B", "toy.side.D"]),
-        (
-            "::: toy.low\n    options:\n      members: false\n::: toy.low.A\n::: toy.side\n",
-            ["toy.low.B"],
-        ),
-        ("toy.low", ["toy.low.A", "toy.low.B", "toy.side.D"]),
+        ("::: toy.low.A\n::: toy.B\n::: toy.side.D", []),
+        ("::: toy.B\n    options:\n      heading_level: 3\n\n::: toy.side.D", ["toy.low.A"]),
+        ("::: toy.low\n::: toy.low.B\n", ["toy.low.A", "toy.B", "toy.side.D"]),
+        ("toy.low.A", ["toy.low.A", "toy.B", "toy.side.D"]),
     ],
 )
 def test_public_names_on_no_page(tmp_path, text, missing):
     docs = pages(tmp_path, page=text)
     found = words.public_on_no_page(toy(tmp_path, PAGED), docs)
     assert found == [f"docs/api: no page shows `{name}`" for name in missing]
+
+
+def test_names_shown_again(tmp_path):
+    docs = pages(tmp_path, one="::: toy.B\n\n::: toy.low.A\n", two="::: toy.low.A\n::: toy.B.f\n")
+    (found,) = words.shown_again(docs)
+    assert found.endswith(f"two.md:1: `toy.low.A` stands already at {docs}/api/one.md:3")

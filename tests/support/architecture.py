@@ -95,7 +95,7 @@ def _imports(source: Source) -> Iterator[tuple[ast.AST, tuple[str, ...]]]:
         if isinstance(node, ast.Import):
             targets = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = _origin(source, node)
+            base = import_origin(source, node)
             # `from .. import rays` names a package; of `from ..rays import Ray` the base is enough.
             targets = [(*base, a.name) for a in node.names] if len(base) == 1 else [base]
         else:
@@ -103,7 +103,7 @@ def _imports(source: Source) -> Iterator[tuple[ast.AST, tuple[str, ...]]]:
         yield from ((node, target) for target in targets if target[0] == library)
 
 
-def _origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
+def import_origin(source: Source, node: ast.ImportFrom) -> tuple[str, ...]:
     """The absolute name of the module from which something is imported."""
     named = tuple(node.module.split(".")) if node.module else ()
     if node.level == 0:
@@ -267,7 +267,7 @@ def public_definitions(sources: list[Source]) -> Iterator[tuple[str, Source, ast
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     if alias.asname == alias.name:
-                        yield from _resolve(modules, _origin(source, node), alias.name)
+                        yield from _resolve(modules, import_origin(source, node), alias.name)
 
 
 def _resolve(
@@ -279,7 +279,7 @@ def _resolve(
         if isinstance(node, Function | ast.ClassDef) and node.name == name:
             yield name, source, node
         elif isinstance(node, ast.ImportFrom):
-            origin = _origin(source, node)
+            origin = import_origin(source, node)
             for alias in node.names:
                 if (alias.asname or alias.name) == name and origin != module:
                     yield from _resolve(modules, origin, alias.name)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from support.architecture import (
     finding,
     Function,
+    import_origin,
     is_docstring,
     public_definitions,
     Source,
@@ -94,60 +95,51 @@ def questions_for_titles(sources: list[Source]) -> list[str]:
 
 
 def internal_on_pages(sources: list[Source], docs: pathlib.Path) -> list[str]:
-    """Names on API pages that no package exports as `X as X`."""
+    """Directives that show something else than one public name, as short as users type it."""
     public = _public_names(sources)
     return [
-        f"{where}: `{name}` is not public"
-        for where, shown, members in _directives(docs)
-        for name in [shown, *(f"{shown}.{member}" for member in members or ())]
-        if not _is_public(name, public)
+        f"{where}: `{name}` is not public" + (f"; users type `{short}`" if short else "")
+        for where, name in _directives(docs)
+        if name not in public.values()
+        for short in [public.get(name)]
     ]
 
 
 def public_on_no_page(sources: list[Source], docs: pathlib.Path) -> list[str]:
     """Names that a package exports as `X as X` and that no API page shows."""
-    public, shown = _public_names(sources), set()
-    for _, name, members in _directives(docs):
-        everything = members is None and name in public
-        shown |= {f"{name}.{x}" for x in (public[name] if everything else members or ())} | {name}
-    names = [f"{package}.{name}" for package, exported in public.items() for name in exported]
+    shown = {name for _, name in _directives(docs)}
+    names = _public_names(sources).values()
     return [f"docs/api: no page shows `{name}`" for name in names if name not in shown]
 
 
-def _public_names(sources: list[Source]) -> dict[str, list[str]]:
-    """The public names of every package, by the package's absolute name."""
-    return {
-        ".".join(source.module): [
-            alias.name
-            for node in source.tree.body
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-            if alias.asname == alias.name
-        ]
-        for source in sources
-        if source.is_init and len(source.module) > 1
-    }
+def shown_again(docs: pathlib.Path) -> list[str]:
+    """Directives that show what another one before them shows."""
+    seen: dict[str, str] = {}
+    return [
+        f"{where}: `{name}` stands already at {first}"
+        for where, name in _directives(docs)
+        if (first := seen.setdefault(name, where)) != where
+    ]
 
 
-def _is_public(name: str, public: dict[str, list[str]]) -> bool:
-    """True for a package, a public name of one, and what has a public name within that."""
-    library, package, *rest = [*name.split("."), "", ""][: max(name.count(".") + 1, 2)]
-    exported = public.get(f"{library}.{package}")
-    return exported is not None and rest[:1] in ([], *([x] for x in exported)) and "._" not in name
+def _public_names(sources: list[Source]) -> dict[str, str]:
+    """The names that packages export as `X as X`, and how users type them: as `lib.X` where the
+    root exports them too, else as `lib.package.X`."""
+    names, at_root = [], set()
+    for source in [source for source in sources if source.is_init]:
+        for node in [node for node in source.tree.body if isinstance(node, ast.ImportFrom)]:
+            exported = [alias.name for alias in node.names if alias.asname == alias.name]
+            if len(source.module) == 1:
+                at_root |= {(*import_origin(source, node), name) for name in exported}
+            else:
+                names += [(*source.module, name) for name in exported]
+    short = {name: (name[0], name[-1]) if name in at_root else name for name in names}
+    return {".".join(name): ".".join(typed) for name, typed in short.items()}
 
 
-def _directives(docs: pathlib.Path) -> Iterator[tuple[str, str, list[str] | None]]:
-    """Where a page shows what, and the members that it lists; None where all of them are shown."""
+def _directives(docs: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Where a page shows something, and its name."""
     for page in sorted((docs / "api").glob("*.md")):
-        text = page.read_text()
-        for match in re.finditer(r"^::: (\S+)\n((?: .*\n)*)", text + "\n", re.MULTILINE):
-            line = text.count("\n", 0, match.start()) + 1
-            yield f"{page}:{line}", match[1], _members(match[2])
-
-
-def _members(options: str) -> list[str] | None:
-    """Of `members: [A, B]`, `members: false`, or a list of lines; None where there is none."""
-    block = re.search(r"^ *members:(.*)\n((?: *- .*\n)*)", options, re.MULTILINE)
-    inline = re.findall(r"\w+", block[1]) if block else []
-    listed = re.findall(r"- (\w+)", block[2]) if block else []
-    return [name for name in inline if name != "false"] + listed if block else None
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            if line.startswith("::: "):
+                yield f"{page}:{number}", line.split()[1]
