@@ -11,23 +11,10 @@ _SAMPLES_ELSEWHERE = 2**17
 def choose_chunk(
     chunk: int | Literal["auto"], rays: int, integrator: AbstractIntegrator, *, samples_on_cpu: int
 ) -> int:
-    """How many rays are worked on at a time.
+    """Returns the number of rays that a device works on at a time, from 1 to `rays`.
 
-    **Arguments:**
-
-    - `chunk`: a number of rays, or `"auto"` for one that suits the device.
-    - `rays`: how many there are.
-    - `integrator`: says how many samples a ray has.
-    - `samples_on_cpu`: what suits a CPU, where few samples stay in the cache; other devices want
-      much work at a time. Keyword only argument.
-
-    **Returns:**
-
-    At least one and at most `rays`.
-
-    **Errors:**
-
-    `ValueError` for a chunk below one.
+    `"auto"` takes as many rays as have `samples_on_cpu` samples together: few samples stay in the
+    cache of a CPU; other devices want more work at a time.
     """
     if chunk == "auto":
         samples = samples_on_cpu if jax.default_backend() == "cpu" else _SAMPLES_ELSEWHERE

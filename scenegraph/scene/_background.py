@@ -11,15 +11,15 @@ from ..shapes import azimuth, elevation
 
 
 class AbstractBackground(AbstractModule):
-    """What a ray sees when nothing stops it."""
+    """The colour of rays that nothing stops."""
 
     @abc.abstractmethod
     def __call__(self, ray: Ray) -> Color:
-        """The colour at the end of a ray.
+        """Returns the colour at the end of a ray.
 
         **Arguments:**
 
-        - `ray`: one ray, in the world.
+        - `ray`: one ray, in world coordinates.
 
         **Returns:**
 
@@ -32,7 +32,7 @@ class Backdrop(AbstractBackground):
 
     **Arguments:**
 
-    - `shader`: what the sphere looks like.
+    - `shader`: the shader of the sphere.
     """
 
     shader: AbstractShader
@@ -51,16 +51,7 @@ def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]
 
 
 def as_background(value: Any) -> AbstractBackground:
-    """A background from what a user writes.
-
-    **Arguments:**
-
-    - `value`: a background, a shader, or a colour (three numbers).
-
-    **Returns:**
-
-    The background.
-    """
+    """Makes a background of a background, a shader, or a colour (three numbers)."""
     if isinstance(value, AbstractBackground):
         return value
     return Backdrop(as_shader(value))

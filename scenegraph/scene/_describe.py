@@ -12,7 +12,7 @@ from ._weights import count_parameters
 
 
 def describe(tree: PyTree) -> str:
-    """A readable tree of a scene: names, kinds, shapes, number types, parameter counts.
+    """Describes a scene as a readable tree: names, classes, shapes, dtypes, parameter counts.
 
     **Arguments:**
 

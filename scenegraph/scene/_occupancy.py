@@ -6,15 +6,15 @@ from ..numerics import AbstractModule, as_float_leaf
 
 
 class Occupancy(AbstractModule):
-    """How dense a field is, cell by cell of its bounds: what is next to empty need not be asked.
+    """The density of a field, cell by cell of its bounds, so that empty space is skipped.
 
-    It is state, not something to optimise: `refresh_occupancy` keeps it up to date.
+    It is state and takes no gradient: `refresh_occupancy` keeps it up to date.
 
     **Arguments:**
 
-    - `thickness`: the optical depth of each cell along its edge, as last seen; negative where there
-      never is anything.
-    - `threshold`: cells that are thinner than this are skipped.
+    - `thickness`: the optical depth of each cell along its edge, as last sampled; negative in cells
+      that are known to stay empty.
+    - `threshold`: the optical depth below which a cell is skipped; static.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix C.
     """
@@ -24,12 +24,12 @@ class Occupancy(AbstractModule):
 
     @staticmethod
     def everywhere(resolution: int = 64, threshold: float = 0.03) -> "Occupancy":
-        """One that does not know anything yet, so that nothing is skipped.
+        """Makes an occupancy that skips nothing.
 
         **Arguments:**
 
-        - `resolution`: cells along each axis.
-        - `threshold`: as in `Occupancy`.
+        - `resolution`: the number of cells along each axis.
+        - `threshold`: the optical depth below which a cell is skipped.
 
         **Returns:**
 
@@ -38,11 +38,11 @@ class Occupancy(AbstractModule):
         return Occupancy(jnp.full((resolution,) * 3, 10 * threshold), threshold)
 
     def without(self, empty: Bool[Array, "x y z"]) -> "Occupancy":
-        """One that also knows where there never is anything.
+        """Marks cells that stay empty.
 
         **Arguments:**
 
-        - `empty`: whether a cell is empty.
+        - `empty`: true for cells to be skipped from now on.
 
         **Returns:**
 
@@ -51,15 +51,15 @@ class Occupancy(AbstractModule):
         return Occupancy(jnp.where(empty, -1.0, self.thickness), self.threshold)
 
     def at(self, place: Vector) -> Bool[Array, ""]:
-        """Whether there may be anything at a place.
+        """Returns false at places whose cell is skipped.
 
         **Arguments:**
 
-        - `place`: in the bounds, from 0 to 1 along each axis.
+        - `place`: the position in the bounds, from 0 to 1 along each axis.
 
         **Returns:**
 
-        False where the field need not be asked.
+        A boolean.
         """
         size = jnp.asarray(self.thickness.shape)
         x, y, z = jnp.clip((place * size).astype(jnp.int32), 0, size - 1)

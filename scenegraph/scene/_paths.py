@@ -1,4 +1,4 @@
-"""Names of leaves: child names, then field names, joined by dots."""
+"""Paths of leaves: child names, then field names, joined by dots."""
 
 import difflib
 import re
@@ -47,7 +47,7 @@ def _walk(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
 
 
 def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
-    """All array leaves of a scene or of any part of it, with their paths.
+    """Lists the array leaves of a scene or of any part of it, with their paths.
 
     **Arguments:**
 
@@ -66,17 +66,7 @@ def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
 
 
 def label_leaves(tree: PyTree, label: Callable[[str], Any]) -> PyTree:
-    """A tree of the same structure in which a label stands for every leaf.
-
-    **Arguments:**
-
-    - `tree`: a scene, or any part of it.
-    - `label`: from a leaf's path to its label.
-
-    **Returns:**
-
-    The tree of labels.
-    """
+    """Returns a tree of the same structure, with `label(path)` in the place of every leaf."""
 
     def at(keys: tuple, _: Any) -> Any:
         return label(".".join(_walk(tree, keys)[0]))
@@ -85,17 +75,9 @@ def label_leaves(tree: PyTree, label: Callable[[str], Any]) -> PyTree:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern names a leaf or something that holds it.
+    """Returns true if a pattern matches a path or the beginning of it.
 
-    **Arguments:**
-
-    - `pattern`: names joined by dots; `*` stands for anything within a name, `**` for any number
-      of names.
-    - `path`: of a leaf.
-
-    **Returns:**
-
-    True if the pattern matches the path or the beginning of it.
+    `*` stands for anything within a name, `**` for any number of names.
     """
     return _matches(pattern.split("."), path.split("."))
 
@@ -114,17 +96,7 @@ def _fits(pattern: str, name: str) -> bool:
 
 
 def no_match(pattern: str, paths: list[str]) -> ValueError:
-    """What to raise for a pattern that names nothing.
-
-    **Arguments:**
-
-    - `pattern`: that the user wrote.
-    - `paths`: that there are.
-
-    **Returns:**
-
-    An error that lists the nearest of them.
-    """
+    """Returns the error for a pattern that matches no path, with the nearest paths."""
     near = difflib.get_close_matches(pattern, paths, n=3, cutoff=0.3) or paths[:3]
     return ValueError(
         f"no leaf has a path that matches {pattern!r}. The nearest are: {', '.join(near)}."
@@ -132,16 +104,7 @@ def no_match(pattern: str, paths: list[str]) -> ValueError:
 
 
 def trainable_leaves(tree: PyTree) -> PyTree:
-    """The leaves that are optimised by default: every floating one that is not frozen.
-
-    **Arguments:**
-
-    - `tree`: a scene or any Module.
-
-    **Returns:**
-
-    A tree of booleans for `equinox.partition`.
-    """
+    """Marks the leaves that are optimised by default: floating-point and not frozen."""
 
     def wanted(node: Any) -> Any:
         if is_frozen(node):
@@ -152,19 +115,19 @@ def trainable_leaves(tree: PyTree) -> PyTree:
 
 
 def select(tree: PyTree, *patterns: str, where: Callable | None = None) -> PyTree:
-    """Picks leaves by path, or by a function.
+    """Selects leaves by path, or by a function.
 
     **Arguments:**
 
     - `tree`: a scene or any Module.
     - `patterns`: paths such as `"floor.shader.albedo.scale"` or `"cam*.pose"`: `*` matches within
       one name, `**` any number of names; a path that ends early takes all that is below.
-    - `where`: instead of patterns, a function from the tree to the parts wanted, as in
-      `equinox.tree_at`. Keyword only argument.
+    - `where`: a function from the tree to the selected parts, as in `equinox.tree_at`, instead of
+      patterns. Keyword only argument.
 
     **Returns:**
 
-    A tree of booleans for `equinox.partition`; frozen leaves are never picked.
+    A tree of booleans for `equinox.partition`; frozen leaves are never selected.
 
     **Errors:**
 
@@ -191,7 +154,7 @@ def _check_free(tree: PyTree, patterns: tuple[str, ...]) -> None:
 
 
 def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
-    """Booleans for all leaves that some pattern matches, frozen or not."""
+    """Marks the leaves that some pattern matches, frozen or not."""
     paths = [path for path, _, _ in named_leaves(tree)]
     for pattern in patterns:
         if not any(matches(pattern, path) for path in paths):
@@ -205,12 +168,12 @@ def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
 
 
 def freeze(tree: PyTree, *patterns: str) -> PyTree:
-    """Keeps leaves from being optimised.
+    """Excludes leaves from optimisation.
 
     **Arguments:**
 
     - `tree`: a scene or any Module.
-    - `patterns`: paths as in `select`; none for everything.
+    - `patterns`: paths as in `select`; without any, all leaves.
 
     **Returns:**
 
@@ -226,12 +189,12 @@ def freeze(tree: PyTree, *patterns: str) -> PyTree:
 
 
 def thaw(tree: PyTree, *patterns: str) -> PyTree:
-    """Lets frozen leaves be optimised again, except for the base of a `Pose`.
+    """Includes frozen leaves in optimisation again, except for the base of a `Pose`.
 
     **Arguments:**
 
     - `tree`: a scene or any Module.
-    - `patterns`: paths as in `select`; none for everything.
+    - `patterns`: paths as in `select`; without any, all leaves.
 
     **Returns:**
 

@@ -11,21 +11,21 @@ from ._volume import Volume
 
 
 _DECAY = 0.9
-# Of all cells, one in so many is asked at a time.
+# One in so many of all cells is sampled at a time.
 _PART = 8
 
 
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
-    """Asks fields again how dense they are, in some of the cells that may hold anything.
+    """Samples the density of fields anew, in some of the cells that are not marked empty.
 
-    A cell keeps the larger of what is found at a random place in it and of nine tenths of what it
-    had: one thin place does not empty it, and a field may change its mind.
+    A cell gets `max(0.9 * old, new)`, where `new` is its optical depth at a random place: one thin
+    place does not empty it, and dense cells can become empty in time.
 
     **Arguments:**
 
-    - `scene`: or any part of one. Volumes that have an occupancy, and are not frozen themselves,
-      are changed.
-    - `key`: for the cells and places. Keyword only argument.
+    - `scene`: a scene, or any part of one. Volumes that have an occupancy, and are not frozen
+      themselves, are changed.
+    - `key`: the random key of cells and places. Keyword only argument.
 
     **Returns:**
 
@@ -47,16 +47,7 @@ def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
 
 
 def has_occupancy(node: Any) -> bool:
-    """Whether a node is a volume that knows where it is empty.
-
-    **Arguments:**
-
-    - `node`: anything.
-
-    **Returns:**
-
-    True for a `Volume` with an occupancy.
-    """
+    """Returns true for a `Volume` with an occupancy."""
     return isinstance(node, Volume) and node.occupancy is not None
 
 
@@ -82,7 +73,7 @@ def _refreshed(volume: Volume, key: RandomKey) -> Volume:
 
 
 def _thickness(volume: Any) -> Array:
-    """Where a volume has it, also one whose wrappers have been opened."""
+    """Returns the thickness array of a volume, frozen or not."""
     known = volume.occupancy
     return (known.value if is_frozen(known) else known).thickness
 
@@ -90,7 +81,7 @@ def _thickness(volume: Any) -> Array:
 def _some_cells(
     possible: Bool[Array, " cells"], key: RandomKey
 ) -> tuple[Int[Array, " some"], Bool[Array, " some"]]:
-    """The next cells that may hold anything, from a random one on."""
+    """Returns the next cells that are not marked empty, from a random one on."""
     start = jax.random.randint(key, (), 0, possible.size)
     found = compact(jnp.roll(possible, -start), max(1, possible.size // _PART))
     return (found.indices + start) % possible.size, found.valid

@@ -46,7 +46,7 @@ def save(tree: PyTree, path: str | os.PathLike) -> None:
 
     - `tree`: Modules, dicts, lists and tuples of arrays, numbers, strings and the activation
       functions of `jax.nn`.
-    - `path`: of the file; it is written beside and renamed.
+    - `path`: the path of the file, which is written beside and renamed.
 
     **Errors:**
 
@@ -58,47 +58,18 @@ def save(tree: PyTree, path: str | os.PathLike) -> None:
 
 
 def tree_header(tree: PyTree, arrays: list[np.ndarray]) -> dict[str, Any]:
-    """What a file says of a scene: the versions that wrote it, and its tree.
-
-    **Arguments:**
-
-    - `tree`: as for `save`.
-    - `arrays`: those of the tree are appended.
-
-    **Returns:**
-
-    The header of an archive with these arrays.
-
-    **Errors:**
-
-    As `save`.
-    """
+    """Returns the header of an archive with a tree, whose arrays it appends to `arrays`."""
     return {**versions(), "tree": _encode(tree, arrays)}
 
 
 def versions() -> dict[str, Any]:
-    """Who wrote a file.
-
-    **Returns:**
-
-    The format's number, and the versions of the library and of JAX.
-    """
+    """Returns the number of the file format, and the versions of the library and of JAX."""
     ours = importlib.metadata.version("scenegraph")
     return {"format": _FORMAT, "scenegraph": ours, "jax": jax.__version__}
 
 
 def check_format(path: str | os.PathLike, header: dict[str, Any]) -> None:
-    """Makes sure that a file is of a version that can be read.
-
-    **Arguments:**
-
-    - `path`: of the file.
-    - `header`: of the file.
-
-    **Errors:**
-
-    `FileError` with both versions.
-    """
+    """Raises `FileError`, with both versions, for a file of a version that cannot be read."""
     if header.get("format") != _FORMAT:
         raise FileError(
             f"{path} has format {header.get('format')!r}, of scenegraph "
@@ -109,16 +80,7 @@ def check_format(path: str | os.PathLike, header: dict[str, Any]) -> None:
 
 
 def written_by(header: dict[str, Any]) -> str:
-    """What to add to a complaint about a file that another version wrote.
-
-    **Arguments:**
-
-    - `header`: of the file.
-
-    **Returns:**
-
-    A sentence with both versions; nothing if they are the same.
-    """
+    """Returns a sentence with the versions of file and library; nothing if they are equal."""
     theirs, ours = header.get("scenegraph"), versions()["scenegraph"]
     return "" if theirs == ours else f" (Scenegraph {theirs} wrote it; this is {ours}.)"
 
@@ -128,7 +90,7 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
 
     **Arguments:**
 
-    - `path`: of the file, or of a run folder; or of a checkpoint, for the scene in it.
+    - `path`: the path of a file or of a run folder; or of a checkpoint, for the scene in it.
     - `classes`: Modules of your own that the file may name. Keyword only argument.
 
     **Returns:**

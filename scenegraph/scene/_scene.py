@@ -14,7 +14,7 @@ class Scene(AbstractModule):
 
     - `root`: usually a `Group`.
     - `background`: a background, a shader, or a colour.
-    - `integrator`: how rays through the scene are computed; `None` chooses by what is in it.
+    - `integrator`: the integrator of rays through the scene; `None` to choose one by the nodes.
     """
 
     root: Any

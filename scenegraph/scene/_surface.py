@@ -14,14 +14,14 @@ def _as_leaf(value: Any) -> Any:
 
 
 class Surface(AbstractNode):
-    """A shape and what it looks like.
+    """A shape and its shader.
 
     **Arguments:**
 
-    - `shape`: where it is.
-    - `shader`: its look: a shader, or a colour that it has whatever the light.
-    - `opacity`: the part of the light that it stops where it covers a pixel. By default it is one,
-      and frozen: a picture seldom tells it from the colour.
+    - `shape`: the shape, in the node's own frame.
+    - `shader`: a shader, or a constant colour, which does not depend on lights.
+    - `opacity`: the fraction of the light that it stops where it covers a pixel. By default it is
+      one, and frozen: a picture seldom determines both opacity and colour.
     """
 
     shape: AbstractShape
@@ -40,7 +40,7 @@ class Surface(AbstractNode):
 
 
 def _pattern_in_uv(node: Any) -> str | None:
-    """The name of a Module, at or below a node, that uses surface coordinates."""
+    """Returns the name of a Module, at or below a node, that uses surface coordinates."""
     if not isinstance(node, eqx.Module):
         return None
     parts = [getattr(node, name) for name in node.__dataclass_fields__]

@@ -21,12 +21,13 @@ class Volume(AbstractNode):
 
     **Arguments:**
 
-    - `field`: density and colour.
-    - `bounds`: where the field is looked at; `None` for all of each ray's `near` to `far`.
-    - `space`: which numbers the field's colours are. In a scene with lights they are decoded to
+    - `field`: the field of density and colour, in the volume's own frame.
+    - `bounds`: the box outside of which the field is not sampled; `None` for all of each ray's
+      `near` to `far`.
+    - `space`: the colour space of the field. In a scene with lights its colours are decoded to
       linear light; in one without, all numbers are taken as they are.
-    - `occupancy`: where in the bounds there is nothing; it is frozen.
-    - `proposal`: a cheaper field that says where to look, for `Hierarchical(proposals=True)`; by
+    - `occupancy`: the cells of the bounds that are not empty; it is frozen.
+    - `proposal`: a cheaper field that guides sampling, for `Hierarchical(proposals=True)`; by
       default the field itself.
     """
 

@@ -9,15 +9,10 @@ from ..fields import Dense
 
 
 def network_weights(tree: PyTree) -> list[Array]:
-    """All weights and biases of networks: what weight decay and parameter counts are over.
+    """Returns all weights and biases of networks, in tree order.
 
-    **Arguments:**
-
-    - `tree`: a scene or any part of one.
-
-    **Returns:**
-
-    The arrays, in tree order; poses, colours and other physical leaves are not among them.
+    Weight decay and parameter counts are over these; poses, colours and other physical leaves are
+    not among them.
     """
 
     def is_dense(node: Any) -> bool:
@@ -28,7 +23,7 @@ def network_weights(tree: PyTree) -> list[Array]:
 
 
 def count_parameters(tree: PyTree) -> int:
-    """How many numbers the networks of a scene hold.
+    """Counts the numbers that the networks of a scene hold.
 
     **Arguments:**
 
@@ -42,16 +37,7 @@ def count_parameters(tree: PyTree) -> int:
 
 
 def mean_square_weight(tree: PyTree) -> Scalar:
-    """The mean of all squared network weights.
-
-    **Arguments:**
-
-    - `tree`: a scene or any part of one.
-
-    **Returns:**
-
-    A number; 0 where there is no network.
-    """
+    """Returns the mean of all squared network weights; 0 without a network."""
     weights = network_weights(tree)
     total = sum((jnp.sum(weight**2) for weight in weights), start=jnp.zeros(()))
     return total / max(1, sum(weight.size for weight in weights))
