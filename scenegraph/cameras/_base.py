@@ -102,6 +102,7 @@ def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
         line = camera.line(pixel)
         return line, line
 
+    # The footprint of a pixel: do/d(x, y) and dd/d(x, y), in one pass with the line itself.
     derivatives, (origin, direction) = jax.jacfwd(twice, has_aux=True)(pixel)
     d_origin, d_direction = derivatives
     view = safe_normalise(direction)
@@ -110,6 +111,7 @@ def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
 
 def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
     """Copies a camera with another size, its own or that of the camera inside it."""
+    # Not by the constructor, which would need to know each class's arguments.
     copy = object.__new__(type(camera))
     for field in dataclasses.fields(camera):
         value = getattr(camera, field.name)

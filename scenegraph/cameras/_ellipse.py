@@ -42,6 +42,7 @@ def ellipse(
     arms = np.asarray(poses, float)[:, :3, 3] - target
     if not np.any(np.linalg.norm(np.cross(arms, axis), axis=1) > 1e-6):
         raise ValueError("an ellipse cannot be fitted to cameras that all stand on its axis.")
+    # eye(a) = target + r_0 cos(a) u_0 + r_1 sin(a) u_1 + height axis
     across = _principal_axes(arms, axis)
     radii = np.percentile(np.abs(arms @ across.T), 90, axis=0)
     radii = np.maximum(radii, _FLATTEST * radii.max())

@@ -134,6 +134,7 @@ def _two_opt(order: list[int], between: np.ndarray, start: int) -> bool:
 
 def _at_constant_speed(points: np.ndarray, radius: float, frames: int, closed: bool) -> np.ndarray:
     """Samples the spline through poses at steps of equal length."""
+    # Centripetal knots: parameter lengths are square roots of distances.
     ends = np.concatenate([points, points[:1]]) if closed else points
     knots = np.sqrt(np.maximum(_distances(ends[:-1], ends[1:], radius), 1e-9 * radius))
     moves = _motions(jnp.asarray(ends, jnp.float32))

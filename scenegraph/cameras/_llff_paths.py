@@ -6,7 +6,7 @@ import numpy as np
 def average_pose(poses: np.ndarray) -> np.ndarray:
     """Averages poses that look roughly the same way: mean position, axis and upward direction."""
     back, up = poses[:, :3, 2].sum(axis=0), poses[:, :3, 1].sum(axis=0)
-    return _look(back, up, poses[:, :3, 3].mean(axis=0))
+    return _look_at(back, up, poses[:, :3, 3].mean(axis=0))
 
 
 def recentre_poses(poses: np.ndarray) -> np.ndarray:
@@ -69,9 +69,10 @@ def llff_spiral(
     target = middle[:3] @ [0, 0, -focus, 1]
     reach = np.percentile(np.abs(poses[:, :3, 3]), 90, axis=0)
     angles = np.linspace(0, 2 * np.pi * turns, frames, endpoint=False)
+    # place = middle + R reach (cos a, -sin a, -sin(rise a))
     swing = np.stack([np.cos(angles), -np.sin(angles), -np.sin(angles * rise)], axis=1) * reach
     places = swing @ middle[:3, :3].T + middle[:3, 3]
-    return np.stack([_look(place - target, up, place) for place in places])
+    return np.stack([_look_at(place - target, up, place) for place in places])
 
 
 def spherified_circle(poses: np.ndarray, frames: int = 120, *, closed: bool = False) -> np.ndarray:
@@ -96,15 +97,16 @@ def spherified_circle(poses: np.ndarray, frames: int = 120, *, closed: bool = Fa
     """
     if frames < 1:
         raise ValueError(f"a path needs at least one frame; got {frames}.")
+    # r^2 = mean |x|^2 - height^2
     places = poses[:, :3, 3]
     height = places[:, 2].mean()
     radius = np.sqrt(max(np.mean(np.sum(places**2, axis=1)) - height**2, 0.0))
     angles = np.linspace(0, 2 * np.pi, frames, endpoint=closed)
     circle = [[radius * np.cos(x), radius * np.sin(x), height] for x in angles]
-    return np.stack([_look(place, [0.0, 0.0, 1.0], place) for place in np.asarray(circle)])
+    return np.stack([_look_at(place, [0.0, 0.0, 1.0], place) for place in np.asarray(circle)])
 
 
-def _look(back: np.ndarray, up: np.ndarray | list[float], place: np.ndarray) -> np.ndarray:
+def _look_at(back: np.ndarray, up: np.ndarray | list[float], place: np.ndarray) -> np.ndarray:
     """Makes the pose at a position whose z axis is `back`."""
     back = _unit(back)
     right = _unit(np.cross(up, back))

@@ -107,11 +107,13 @@ def _published_radius(camera: NDCCamera, pixel: Float[Array, "2"]) -> Scalar:
     last = jnp.asarray([camera.width, camera.height]) - 1
     place = jnp.where(pixel > last, pixel - 2, pixel)
     # Each difference is taken along one axis; only the coordinate on that axis is moved back.
-    across = _spacing(camera, jnp.stack([place[0], pixel[1]]), jnp.asarray([1.0, 0.0]))
-    down = _spacing(camera, jnp.stack([pixel[0], place[1]]), jnp.asarray([0.0, 1.0]))
+    across = _origin_distance(camera, jnp.stack([place[0], pixel[1]]), jnp.asarray([1.0, 0.0]))
+    down = _origin_distance(camera, jnp.stack([pixel[0], place[1]]), jnp.asarray([0.0, 1.0]))
     return (across + down) / math.sqrt(12)
 
 
-def _spacing(camera: NDCCamera, pixel: Float[Array, "2"], step: Float[Array, "2"]) -> Scalar:
+def _origin_distance(
+    camera: NDCCamera, pixel: Float[Array, "2"], step: Float[Array, "2"]
+) -> Scalar:
     apart = camera.line(pixel + step)[0] - camera.line(pixel)[0]
     return safe_sqrt(jnp.sum(apart * apart))

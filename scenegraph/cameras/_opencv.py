@@ -13,7 +13,7 @@ from ._lens import is_before_fold, Point2, undistort
 
 
 class OpenCVCamera(AbstractCamera):
-    """A pinhole camera whose lens bends: OpenCV's (and COLMAP's) radial and tangential distortion.
+    """A pinhole camera with OpenCV's (and COLMAP's) radial and tangential lens distortion.
 
     With `x`, `y` (down) a point's coordinates divided by its depth, and `r` their length, the point
     is seen at `principal_point + focal * (u, v)`, where

@@ -63,6 +63,7 @@ class PanoramaCamera(AbstractCamera):
         return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
+        # azimuth = atan2(x, -z), below = atan2(-y, |(x, z)|)
         x, y, z = self.pose.inverse().point(point)
         square = x**2 + z**2
         # Straight up and down any azimuth is right; the eye itself is nowhere.

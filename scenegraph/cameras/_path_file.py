@@ -16,7 +16,7 @@ from ._poses import cameras_at
 
 
 _LARGEST = 2**14
-_OWN_KEYS = ("cameras", "width", "height", "fps")
+_PLAIN_KEYS = ("cameras", "width", "height", "fps")
 _CAMERA_KEYS = ("camera_to_world", "fov_x", "focal")
 
 
@@ -68,18 +68,18 @@ def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraP
     content = {"cameras": content} if isinstance(content, list) else content
     if not isinstance(content, dict):
         raise FileError(f"{path} must hold a list of cameras; it holds {_kind(content)}.")
-    reader = _read_nerfstudio if "camera_path" in content else _read_own
+    reader = _read_nerfstudio if "camera_path" in content else _read_plain
     size, entries = reader(str(path), content)
     speed = content.get("fps")
     speed = None if speed is None else as_number(speed, f"{path}: `fps`", 0, 1e4)
-    return CameraPath(_cameras(str(path), camera, size, entries), speed)
+    return CameraPath(_make_cameras(str(path), camera, size, entries), speed)
 
 
 _Size = tuple[int, int] | None
 
 
-def _read_own(path: str, content: dict) -> tuple[_Size, list[_Entry]]:
-    _refuse_unknown(path, content, _OWN_KEYS)
+def _read_plain(path: str, content: dict) -> tuple[_Size, list[_Entry]]:
+    _refuse_unknown(path, content, _PLAIN_KEYS)
     size = _size(path, content, "width", "height")
     return size, [
         _read_camera(f"{path}: camera {number}", entry, size)
@@ -149,6 +149,7 @@ def _size(path: str, content: dict, width: str, height: str) -> _Size:
 
 
 def _refuse_unknown(where: str, content: dict, known: tuple[str, ...]) -> None:
+    # A misspelt key would be ignored silently.
     if unknown := sorted(set(content) - set(known)):
         raise FileError(f"{where} has {unknown[0]!r}, which is none of {', '.join(known)}.")
 
@@ -158,11 +159,12 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), f"{value!r}")
 
 
-def _cameras(
+def _make_cameras(
     path: str, camera: AbstractCamera, size: _Size, entries: list[_Entry]
 ) -> list[AbstractCamera]:
     if size is None:
         return cameras_at(camera, np.stack([entry.pose for entry in entries]))
+    # The scene's own angle of view, where the file has none.
     known = _focal_of(path, camera) * size[0] / camera.width
     focals = [known if entry.focal is None else entry.focal for entry in entries]
     return [
@@ -180,7 +182,7 @@ def _focal_of(path: str, camera: Any) -> float:
     step = float(jnp.linalg.norm(ray.d_direction[0]))
     if not step or not np.allclose(ray.origin, camera.pose.offset(), atol=1e-4):
         raise FileError(
-            f"{path} says how large pictures are, which the rays of this scene's "
-            f"{type(camera).__name__} do not allow; let it hold poses alone."
+            f"{path} sets sizes or focal lengths, which the rays of this scene's "
+            f"{type(camera).__name__} do not allow: it is no pinhole. Keep the poses alone."
         )
     return float(jnp.linalg.norm(ray.direction)) / step

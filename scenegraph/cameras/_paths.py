@@ -31,9 +31,10 @@ def orbit(
 
     `ValueError` for fewer than one frame.
     """
+    # eye_k = target + R(axis, 2 pi k / frames) arm
     angles = np.linspace(0, 2 * math.pi, require_frames(frames), endpoint=False)
     target, axis, arm = orbit_frame(camera, target, up)
-    eyes = [target + _turn(arm, axis, angle) for angle in angles]
+    eyes = [target + _rotate_about(arm, axis, angle) for angle in angles]
     return [aim_camera(camera, eye, target, axis) for eye in eyes]
 
 
@@ -62,10 +63,11 @@ def spiral(
 
     `ValueError` for fewer than one frame.
     """
+    # eye_k = target + R(axis, turns phase) elevate(arm, rise sin(phase))
     phases = np.linspace(0, 2 * math.pi, require_frames(frames), endpoint=False)
     target, axis, arm = orbit_frame(camera, target, up)
     eyes = [
-        target + _turn(_elevate(arm, axis, rise * math.sin(phase)), axis, turns * phase)
+        target + _rotate_about(_elevate(arm, axis, rise * math.sin(phase)), axis, turns * phase)
         for phase in phases
     ]
     return [aim_camera(camera, eye, target, axis) for eye in eyes]
@@ -86,7 +88,7 @@ def orbit_frame(
     return target, axis / np.linalg.norm(axis), np.asarray(camera.pose.offset(), float) - target
 
 
-def _turn(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
+def _rotate_about(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     """Rotates `arm` about the unit vector `axis`."""
     # Rodrigues: v cos a + (k x v) sin a + k (k . v) (1 - cos a)
     along = axis * (axis @ arm)
@@ -95,6 +97,7 @@ def _turn(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
 
 def _elevate(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     """Changes the angle above the horizon, staying 0.1 radians away from the poles."""
+    # At a pole the view would be parallel to `axis`, which is upwards in the picture.
     height = axis @ arm
     level = arm - axis * height
     elevation = np.clip(

@@ -94,6 +94,7 @@ class PerspectiveCamera(AbstractCamera):
         return cone(self, pixel)
 
     def project(self, point: Vector) -> Float[Array, "2"]:
+        # (c_x + f x / -z, c_y - f y / -z) of a point before the camera, z < 0
         x, y, z = self.pose.inverse().point(point)
         ahead = jnp.where(z < 0, -z, jnp.nan)
         return self.principal_point + self.focal * jnp.stack([x, -y]) / ahead

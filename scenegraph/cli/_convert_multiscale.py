@@ -44,6 +44,6 @@ class ConvertMultiscale:
                 straight_alpha=self.straight_alpha,
                 near=self.near,
                 far=self.far,
-                seen=lambda done, total: progress.update(task, completed=done, total=total),
+                progress=lambda done, total: progress.update(task, completed=done, total=total),
             )
         say(f"wrote {self.out}; fit it with `scenegraph fit {self.out}`")

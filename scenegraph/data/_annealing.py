@@ -91,6 +91,7 @@ class Annealing(AbstractModule):
         Indices in the flat list, row by row, `rays window window`; at the picture's edge they
         repeat.
         """
+        # start + row width + column, with rows and columns clamped to the picture
         away = np.arange(-self.radius, self.radius + 1)
         columns = (place[:, :1] + away).clip(0, size[:, :1] - 1)
         rows = (place[:, 1:] + away).clip(0, size[:, 1:] - 1)
@@ -110,6 +111,7 @@ class Annealing(AbstractModule):
 
         The means, `rays channels`.
         """
+        # sum_ij w_i w_j p_ij: the box filter is separable
         weights = self.weights(width)
         return jnp.einsum("i,j,rijc->rc", weights, weights, pixels)
 
@@ -128,5 +130,7 @@ class Annealing(AbstractModule):
 
         True for squares without a part outside, `rays`.
         """
+        # Clamped pixels would count twice: squares that reach over the edge are left out of the
+        # loss.
         centre = place + 0.5
         return jnp.all((centre - width / 2 >= 0) & (centre + width / 2 <= size), axis=1)

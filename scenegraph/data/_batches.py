@@ -78,6 +78,7 @@ class SingleImage(AbstractPixelChoice):
     """Pixels from one picture a batch, as mip-NeRF draws them from Blender data."""
 
     def __call__(self, views: Views, count: int, key: RandomKey) -> Int[Array, " rays"]:
+        # Every picture is equally likely, whatever its size.
         frame_key, pixel_key = jax.random.split(key)
         frame = jax.random.randint(frame_key, (), 0, views.frames)
         size = (views.widths * views.heights)[frame]
@@ -135,6 +136,7 @@ class RayBatches(AbstractModule):
 
         `TypeError` in compiled functions, if the pixels are in a file: `fit` reads that outside.
         """
+        # Apart from `assemble`: pixels in a file are read on the host, the rest is compiled.
         file = self.views.pixels
         if isinstance(file, MappedArray):
             return self._read(file, seed, step)
@@ -183,6 +185,7 @@ class RayBatches(AbstractModule):
 
         The batch.
         """
+        # Random backdrops go into the pixels and behind the rays alike.
         behind = self.views.backdrop.behind(self._keys(seed, step)[1], self.size)
         rgba, width, lossmult = self._pixels(drawn, step)
         rgb = self._convert(self.views.backdrop.compose(rgba, behind))
@@ -194,6 +197,7 @@ class RayBatches(AbstractModule):
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Key[Array, " 2"]:
         """Derives a step's keys: that of the pixels, and that of the backdrop."""
+        # A pure function of seed and step: a resumed fit sees the batches that it would have seen.
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
 
     def _pixels(
@@ -203,6 +207,7 @@ class RayBatches(AbstractModule):
         values, lossmult = self.views.as_floats(drawn.values), self.views.lossmult[drawn.frame]
         if self.annealing is None:
             return values, 1.0, lossmult
+        # Rays as wide as the squares that the pixels are averaged over.
         width = self.annealing(step)
         sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[drawn.frame]
         inside = self.annealing.is_inside(sizes, drawn.place, width)

@@ -14,6 +14,7 @@ from ._scene_cameras import SceneCameras
 from ._views import Views
 
 
+# The cells of the box, and of the pictures' rasters, along each axis.
 _CELLS = 48
 # Pixels with less opacity count as empty.
 _VISIBLE = 0.02
@@ -42,6 +43,7 @@ def depth_range(
 ) -> tuple[float, float]:
     """Returns near and far, by default generous ones for cameras that look at one thing."""
     centre = focus_point(poses[:, :3, 3], -poses[:, :3, 2])
+    # From a thousandth to ten times the largest distance of a camera from that thing.
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
     return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
 
@@ -66,7 +68,8 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = _frustum_box(views, views.cameras)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return lower, upper
-    masks = [_dilate(mask) for mask in _masks(views, _CELLS)]
+    # The second round's grid is finer, because it spans the first round's box.
+    masks = [_dilate(mask) for mask in _coarse_masks(views, _CELLS)]
     for _ in range(2):
         lower, upper = _hull_box(views, masks, lower, upper)
     return lower, upper
@@ -82,7 +85,7 @@ def find_empty_cells(
     cell = (upper - lower) / resolution
     places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
     left = np.arange(len(places))  # The cells that no picture has shown to be empty yet.
-    for frame, mask in enumerate(_masks(views, resolution)):
+    for frame, mask in enumerate(_coarse_masks(views, resolution)):
         # A cell is empty if nothing is seen within half of it about its middle.
         share = _projected_size(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
         for _ in range(math.ceil(share * mask.shape[1])):
@@ -96,6 +99,8 @@ def find_empty_cells(
 
 def _projected_size(views: Views, frame: int, places: np.ndarray, half: np.ndarray) -> float:
     """Bounds the projected distance from a box's middle to its corners, as a share of the width."""
+    # A corner is a half axis away along each of three axes: |p(c) - p| <= sum_i |p(m + h_i) -
+    # p(m)|.
     moved = np.concatenate([places, *(places + half * axis for axis in np.eye(3))])
     middle, *others = np.split(_project(views, frame, moved), 4)
     away = np.sum([np.abs(other - middle) for other in others], axis=0)
@@ -111,6 +116,7 @@ def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarr
         origins, directions = _all_lines(views, sizes * jnp.asarray(corner, jnp.float32))
         ends += [origins + t[:, None] * directions for t in (cameras.near, cameras.far)]
     points = np.concatenate([np.asarray(end, np.float64) for end in ends])
+    # A little wider, so that rounding cuts nothing off.
     spare = 1e-4 * (points.max(axis=0) - points.min(axis=0))
     return points.min(axis=0) - spare, points.max(axis=0) + spare
 
@@ -118,8 +124,8 @@ def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarr
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """Returns a cube about the point that all cameras look at, as large as their pictures there."""
     middles = jnp.stack([views.widths, views.heights], axis=-1) / 2
-    positions, axes = _lines(views, middles)
-    _, edges = _lines(views, jnp.zeros_like(middles))
+    positions, axes = _unit_lines(views, middles)
+    _, edges = _unit_lines(views, jnp.zeros_like(middles))
     centre = focus_point(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
     # half = max distance tan(angle of a corner), within 0.95 of the nearest camera's distance.
@@ -131,7 +137,7 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
-def _lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:
+def _unit_lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:
     lines = _all_lines(views, pixels)
     origins, directions = (np.asarray(array, np.float64) for array in lines)
     return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
@@ -157,12 +163,13 @@ def _visible(views: Views) -> Iterator[np.ndarray]:
         yield np.asarray(alpha[views.part(frame)]).reshape(*size) > limit
 
 
-def _masks(views: Views, cells: int) -> list[np.ndarray]:
+def _coarse_masks(views: Views, cells: int) -> list[np.ndarray]:
     """Returns, for every picture, the cells of a coarse raster in which anything is visible."""
-    return [_pool(seen, max(1, seen.shape[1] // (2 * cells))) for seen in _visible(views)]
+    return [_max_pool(seen, max(1, seen.shape[1] // (2 * cells))) for seen in _visible(views)]
 
 
-def _pool(seen: np.ndarray, block: int) -> np.ndarray:
+def _max_pool(seen: np.ndarray, block: int) -> np.ndarray:
+    # The last blocks may be cut by the picture's edge.
     rows, columns = -(-seen.shape[0] // block), -(-seen.shape[1] // block)
     padded = np.zeros((rows * block, columns * block), bool)
     padded[: seen.shape[0], : seen.shape[1]] = seen
@@ -209,6 +216,7 @@ def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
     """Projects points to a picture, in pixels."""
     if isinstance(views.cameras, SceneCameras):
         raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
+    # Padded to whole blocks: one compiled program serves any number of points.
     blocks = max(1, -(-len(points) // _POINTS))
     padded = np.zeros((blocks * _POINTS, 3), np.float32)
     padded[: len(points)] = points

@@ -19,10 +19,11 @@ from ._lenses import MODELS
 from ._transforms import transforms_path
 
 
-# nerfstudio turns COLMAP's world, whose y points down if the first camera is upright, so that z
-# points up.
+# The rotation by which nerfstudio turns COLMAP's world, whose y points down if the first camera is
+# upright, so that z points up.
 _TURN = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0]])
 _POINTS = "sparse_pc.ply"
+# nerfstudio's name for each of COLMAP's models; coefficients that a model lacks are zero.
 _COUNTERPARTS = {
     "SIMPLE_PINHOLE": "OPENCV",
     "PINHOLE": "OPENCV",
@@ -78,9 +79,9 @@ def convert_colmap(
     if not model.images:
         raise FileError(f"{sparse} holds no image: COLMAP has found no camera's place.")
     folder = path.parent / "images" if images is None else pathlib.Path(images)
-    names = _find_pictures(path, folder, model.images)
+    names = _picture_names(path, folder, model.images)
     turn = np.eye(4)[:3] if keep_world else _TURN
-    listing = _listing(model, names, turn)
+    listing = _make_listing(model, names, turn)
     if not keep_world:
         listing["applied_transform"] = turn.tolist()
     if len(model.points):
@@ -90,7 +91,7 @@ def convert_colmap(
     return path
 
 
-def _find_pictures(
+def _picture_names(
     path: pathlib.Path, folder: pathlib.Path, images: list[ColmapImage]
 ) -> list[str]:
     """Returns the pictures' names, relative to the listing; refuses missing ones and others."""
@@ -120,15 +121,15 @@ def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
         return None
 
 
-def _listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str, Any]:
+def _make_listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str, Any]:
     # A lens stands before all frames if there is only one, else each frame has its own.
     numbers = {image.camera for image in model.images}
-    lenses = {number: _lens(number, model.cameras[number]) for number in sorted(numbers)}
+    lenses = {number: _convert_lens(number, model.cameras[number]) for number in sorted(numbers)}
     shared = lenses[numbers.pop()] if len(lenses) == 1 else {}
     frames = [
         {
             "file_path": name,
-            "transform_matrix": _pose(image, turn).tolist(),
+            "transform_matrix": _convert_pose(image, turn).tolist(),
             "colmap_im_id": image.number,
         }
         | ({} if shared else lenses[image.camera])
@@ -137,7 +138,7 @@ def _listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str
     return {**shared, "frames": frames}
 
 
-def _lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
+def _convert_lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
     """Converts a camera to what nerfstudio writes of a lens."""
     if camera.model not in _COUNTERPARTS:
         raise FileError(
@@ -145,23 +146,24 @@ def _lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
             "`colmap image_undistorter` makes pictures without distortion, and a model for them. "
             f"Supported are {', '.join(_COUNTERPARTS)}."
         )
-    model, said = _COUNTERPARTS[camera.model], camera.parameters
+    model, given = _COUNTERPARTS[camera.model], camera.parameters
     if model == "EQUIRECTANGULAR":
+        # Focal lengths in pixels a half turn, as nerfstudio has them.
         width, height = camera.width, camera.height
-        said = {"fx": width / 2, "fy": float(height), "cx": width / 2, "cy": height / 2}
-    bends = ("k1", "k2", "p1", "p2") if model == "OPENCV" else MODELS[model]
+        given = {"fx": width / 2, "fy": float(height), "cx": width / 2, "cy": height / 2}
+    coefficients = ("k1", "k2", "p1", "p2") if model == "OPENCV" else MODELS[model]
     return {
         "camera_model": model,
         "w": camera.width,
         "h": camera.height,
-        "fl_x": said.get("fx", said.get("f")),
-        "fl_y": said.get("fy", said.get("f")),
-        "cx": said["cx"],
-        "cy": said["cy"],
-    } | {name: said.get(name, 0.0) for name in bends}
+        "fl_x": given.get("fx", given.get("f")),
+        "fl_y": given.get("fy", given.get("f")),
+        "cx": given["cx"],
+        "cy": given["cy"],
+    } | {name: given.get(name, 0.0) for name in coefficients}
 
 
-def _pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
+def _convert_pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
     """Converts COLMAP's camera from world to world from camera, 4x4."""
     # R = (w^2 - v.v) I + 2 v v^T + 2 w [v]x of the quaternion (w, v). The pose is
     # turn (R^T diag(1, -1, -1), -R^T t): the camera's y is turned up and its z back.

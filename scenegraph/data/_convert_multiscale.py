@@ -27,7 +27,7 @@ def convert_multiscale(
     straight_alpha: bool = False,
     near: float = 2.0,
     far: float = 6.0,
-    seen: Callable[[int, int], Any] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> None:
     """Writes a Blender data set at several sizes, each half of the one before.
 
@@ -43,8 +43,8 @@ def convert_multiscale(
       truncated to bytes instead of rounded, which is bit for bit what the published converter does.
       Keyword only, as is all that follows.
     - `near`, `far`: the ends of all cameras' rays.
-    - `seen`: a function that is called with the number of pictures of the source that are done, and
-      their total number.
+    - `progress`: a function that is called with the number of pictures of the source that are done,
+      and their total number.
 
     **Errors:**
 
@@ -58,24 +58,27 @@ def convert_multiscale(
         raise ValueError(
             f"`levels` is at least 1, and 0 <= near < far; got {levels}, {near}, {far}."
         )
-    splits = [split for split in _SPLITS if _listing(source, split).exists()] or ["train"]
-    listings = {split: read_blender_listing(_listing(source, split)) for split in splits}
+    splits = [split for split in _SPLITS if _listing_path(source, split).exists()] or ["train"]
+    listings = {split: read_blender_listing(_listing_path(source, split)) for split in splits}
     if out.exists() and any(out.iterdir()):
         raise FileError(f"{out} is not empty; choose a new folder to convert to.")
     total, done, metadata = sum(len(frames) for _, frames in listings.values()), 0, {}
     with _new_folder(out) as folder:
         for split, (fov_x, frames) in listings.items():
             rows = []
-            for index, sizes in enumerate(_write(folder, split, frames, levels, straight_alpha)):
+            for index, sizes in enumerate(
+                _write_pictures(folder, split, frames, levels, straight_alpha)
+            ):
                 rows += _metadata(split, index, frames[index], sizes, fov_x, (near, far))
                 done += 1
-                if seen is not None:
-                    seen(done, total)
+                if progress is not None:
+                    progress(done, total)
             metadata[split] = {key: [row[key] for row in rows] for key in rows[0]}
+        # Last, so that a folder with a listing is whole.
         write_json(folder / MULTISCALE_LISTING, metadata)
 
 
-def _listing(source: pathlib.Path, split: str) -> pathlib.Path:
+def _listing_path(source: pathlib.Path, split: str) -> pathlib.Path:
     return source / f"transforms_{split}.json"
 
 
@@ -97,7 +100,7 @@ def picture_name(split: str, index: int, level: int) -> str:
     return f"images_{split}/{index:03d}_d{level}.png"
 
 
-def _write(
+def _write_pictures(
     folder: pathlib.Path, split: str, frames: list[Frame], levels: int, straight_alpha: bool
 ) -> Iterator[list[tuple[int, int]]]:
     """Writes every picture at all sizes; yields widths and heights, picture by picture."""
@@ -106,6 +109,7 @@ def _write(
     def write(index: int) -> list[tuple[int, int]]:
         sizes = []
         for level, rgba in enumerate(_pyramid(frames[index], levels, straight_alpha)):
+            # The published converter truncates; its parity mode must not round.
             scaled = 255 * rgba if straight_alpha else np.round(255 * np.clip(rgba, 0, 1))
             write_picture(folder / picture_name(split, index, level), scaled.astype(np.uint8))
             sizes.append((rgba.shape[1], rgba.shape[0]))
@@ -139,7 +143,8 @@ def _metadata(
     limits: tuple[float, float],
 ) -> list[dict[str, Any]]:
     """Makes the rows of `metadata.json` of one picture, size by size."""
-    # f = (width / 2) / tan(fov / 2), halved at every level
+    # f = (width / 2) / tan(fov / 2), halved at every level; a pixel of level l stands for 4^l
+    # pixels of the largest picture.
     full = float(0.5 * sizes[0][0] / np.tan(0.5 * fov_x))
     return [
         {
@@ -159,6 +164,7 @@ def _metadata(
 
 
 def _pixel_to_camera(focal: float, width: int, height: int) -> list[list[float]]:
+    # x = (u - width / 2) / f, y = -(v - height / 2) / f, z = -1
     return [
         [1 / focal, 0.0, -0.5 * width / focal],
         [0.0, -1 / focal, 0.5 * height / focal],

@@ -33,7 +33,7 @@ def _blender_splits(folder: pathlib.Path) -> tuple[str, ...]:
     return tuple(stem.removeprefix("transforms_") for stem in stems)
 
 
-# The first that fits is taken.
+# The first format whose marker is there is taken.
 FORMATS = (
     Format(
         "multiscale",

@@ -26,7 +26,9 @@ MODELS = {
     "OPENCV_FISHEYE": ("k1", "k2", "k3", "k4"),
     "EQUIRECTANGULAR": (),
 }
+# No model has others than these.
 _COEFFICIENTS = MODELS["FULL_OPENCV"]
+# The classes of lenses that are not a pinhole's with distortion.
 _WIDE: dict[str, Kind] = {
     "OPENCV_FISHEYE": FisheyeCamera,
     "EQUIRECTANGULAR": PanoramaCamera,
@@ -85,8 +87,8 @@ def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Len
             f"{where}: `camera_model` {model!r} is not supported; there are {', '.join(MODELS)}."
         )
     given = [key for key in (*_SIZES, *_COEFFICIENTS) if keys.get(key) is not None]
-    lens = Lens(where, model, {key: _number(where, key, keys[key]) for key in given})
-    _check(lens)
+    lens = Lens(where, model, {key: _checked_number(where, key, keys[key]) for key in given})
+    _check_coefficients(lens)
     return lens
 
 
@@ -114,7 +116,7 @@ _SIZES = {
 }
 
 
-def _number(where: str, key: str, value: Any) -> float:
+def _checked_number(where: str, key: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FileError(f"{where}: `{key}` must be a number; got {value!r}.")
     if not abs(value) <= LARGEST:  # not NaN, nor an integer that no float holds
@@ -125,7 +127,7 @@ def _number(where: str, key: str, value: Any) -> float:
     return float(value)
 
 
-def _check(lens: Lens) -> None:
+def _check_coefficients(lens: Lens) -> None:
     # Every coefficient that is not zero must mean something.
     for key in _COEFFICIENTS:
         if lens.numbers.get(key, 0.0) != 0 and key not in MODELS[lens.model]:
@@ -146,6 +148,7 @@ def camera_kind(lenses: list[Lens]) -> Kind:
                 f"{lens.where}: `camera_model` {lens.model} cannot be mixed with "
                 f"{lenses[0].model}; put these pictures into a data set of their own."
             )
+    # A plain pinhole has fewer leaves, and an exact inverse.
     plain = not any(any(lens.coefficients().values()) or _has_two_focals(lens) for lens in lenses)
     return PerspectiveCamera if kinds[0] is OpenCVCamera and plain else kinds[0]
 

@@ -55,6 +55,7 @@ def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
 
 def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     """Finds the file of a picture; only files inside the data folder are ever opened."""
+    # Data sets are downloaded: a listing must not make the loader read any file of the machine.
     folder = path.parent.resolve()
     picture = folder / name
     # A name without the ending of a picture is a PNG's.

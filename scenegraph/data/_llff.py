@@ -95,7 +95,7 @@ def load_llff(
     """
     folder, loading = pathlib.Path(folder), Loading(**options)
     scene = _read_scene(folder / LLFF_LISTING, spherify)
-    chosen = _choose(folder, split, hold_every, len(scene.poses))
+    chosen = _split_indices(folder, split, hold_every, len(scene.poses))
     files, factor = _find_pictures(folder, loading.downscale, len(scene.poses))
     files = [files[index] for index in chosen]
     pixels, full = gather_pictures(files, loading, factor)
@@ -103,7 +103,7 @@ def load_llff(
     width, height = map(int, sizes[0])
     _check_size(folder, files[0], width, height, scene, loading.downscale)
     optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
-    cameras = jax.jit(jax.vmap(lambda pose: _camera(pose, optics)))(scene.poses[chosen])
+    cameras = jax.jit(jax.vmap(lambda pose: _make_camera(pose, optics)))(scene.poses[chosen])
     return assemble_views(loading, pixels, cameras, sizes, [file.name for file in files])
 
 
@@ -127,7 +127,7 @@ def llff_path(
     width, height = (max(1, round(size / downscale)) for size in (scene.width, scene.height))
     loading = Loading(downscale, near, far)
     optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
-    return [_camera(jnp.asarray(pose, jnp.float32), optics) for pose in poses]
+    return [_make_camera(jnp.asarray(pose, jnp.float32), optics) for pose in poses]
 
 
 def _optics(
@@ -139,11 +139,12 @@ def _optics(
     return _Optics(*size, scene.focal / loading.downscale, near, far, ndc, published)
 
 
-def _camera(pose: Matrix4, optics: _Optics) -> AbstractCamera:
+def _make_camera(pose: Matrix4, optics: _Optics) -> AbstractCamera:
     width, height, focal = optics.width, optics.height, optics.focal
     limits = {"near": optics.near, "far": optics.far}
     if not optics.ndc:
         return PerspectiveCamera(Pose(pose), focal, width, height, **limits)
+    # The frustum of the camera itself, as in `convert_to_ndc`: 2 f / width, 2 f / height.
     frustum = [2 * focal / width, 2 * focal / height]
     inner = PerspectiveCamera(Pose(pose), focal, width, height)
     return NDCCamera(inner, frustum, published=optics.published, **limits)
@@ -159,7 +160,7 @@ def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
         raise FileError(f"{path}: depths from {nearest:g} to {farthest:g} differ too much.")
     # After scaling by 1 / (3/4 nearest), the nearest depth is 4/3.
     scale = 1 / (0.75 * nearest)
-    poses = recentre_poses(_poses(path, columns, scale))
+    poses = recentre_poses(_convert_poses(path, columns, scale))
     if spherify:
         poses, more = spherify_poses(poses)
         scale = scale * more
@@ -177,13 +178,15 @@ def _read_table(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
         )
     if not are_usable(table):
         raise FileError(f"{path} has numbers that are not finite, or above {LARGEST:g}.")
+    # Row by row: 3x4 pose, and height, width and focal length as a fifth column; near and far
+    # depth.
     columns, bounds = table[:, :15].reshape(-1, 3, 5), table[:, 15:]
     if not (bounds > 0).all() or not (bounds[:, 0] < bounds[:, 1]).all():
         raise FileError(f"{path}: depths must be positive, and the near one less than the far one.")
     return columns, bounds
 
 
-def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
+def _convert_poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
     """Converts the file's columns down, right, back, position to poses, world from camera."""
     down, right, back, place = (columns[:, :, index] for index in range(4))
     top = np.stack([right, -down, back, scale * place], axis=2)
@@ -193,7 +196,7 @@ def _poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.ndarray:
     return poses
 
 
-def _choose(folder: pathlib.Path, split: str, hold_every: int, count: int) -> np.ndarray:
+def _split_indices(folder: pathlib.Path, split: str, hold_every: int, count: int) -> np.ndarray:
     if split not in LLFF_SPLITS:
         raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
     chosen = choose_frames(count, hold_every, training=split == "train")
@@ -215,8 +218,8 @@ def _find_pictures(
         neither = f"{small.name} nor {full.name}" if downscale > 1 else full.name
         known = ", ".join(sorted(x.name for x in folder.glob("images*") if x.is_dir())) or "none"
         raise FileError(
-            f"{folder} has no folder {neither}; folders of pictures in it: {known} (--downscale "
-            "says which)."
+            f"{folder} has no folder {neither}; folders of pictures in it: {known} (choose one "
+            "by --downscale)."
         )
     names = sorted(x.name for x in place.iterdir() if x.suffix.lower() in PICTURES)
     if len(names) != count:

@@ -67,6 +67,7 @@ def gather_pictures(
         files,
         lambda index: read_picture(files[index]),
         shrunk,
+        # Part of the name of the file in the cache.
         settings=f"{factor} {loading.straight_alpha}",
         memory_map=loading.memory_map,
         one_size=one_size,

@@ -46,7 +46,8 @@ def load_multiscale(
     listing, loading = pathlib.Path(folder) / MULTISCALE_LISTING, Loading(**options)
     columns = _read_listing(listing, split)
     files, poses, lenses = _read_cameras(listing, split, columns)
-    numbers = {name: _numbers(listing, split, name, columns[name]) for name in _NUMBERS}
+    # All is checked before the first picture is read, which takes longer.
+    numbers = {name: _read_numbers(listing, split, name, columns[name]) for name in _NUMBERS}
     pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
     _check_sizes(listing, files, full, numbers)
     sizes = full // loading.downscale
@@ -78,7 +79,7 @@ def _read_cameras(
         where = f"{path}: {split} picture {index}"
         files.append(picture_path(path, where, name))
         poses.append(as_pose(columns["cam2world"][index], f"{where}: `cam2world`"))
-        lenses.append(_lens(where, columns["pix2cam"][index]))
+        lenses.append(_read_pinhole(where, columns["pix2cam"][index]))
     return files, np.stack(poses), np.stack(lenses)
 
 
@@ -120,7 +121,7 @@ def _check_columns(path: pathlib.Path, split: str, columns: dict[str, Any]) -> N
         raise FileError(f"{path}: `{split}.file_path` must hold names of files.")
 
 
-def _numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np.ndarray:
+def _read_numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np.ndarray:
     """Checks and converts a column of numbers."""
     where = f"{path}: `{split}.{name}`"
     plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in values)
@@ -137,7 +138,7 @@ def _numbers(path: pathlib.Path, split: str, name: str, values: list[Any]) -> np
     return numbers
 
 
-def _lens(where: str, value: Any) -> np.ndarray:
+def _read_pinhole(where: str, value: Any) -> np.ndarray:
     """Returns focal length and principal point from the `pix2cam` of a pinhole."""
     # pix2cam = [[1/f, 0, -cx/f], [0, -1/f, cy/f], [0, 0, -1]]
     matrix = as_matrix(value, f"{where}: `pix2cam`")
@@ -160,8 +161,8 @@ def _check_sizes(
     numbers: dict[str, np.ndarray],
 ) -> None:
     expected = np.stack([numbers["width"], numbers["height"]], axis=-1).astype(int)
-    for file, size, said in zip(files, sizes, expected, strict=True):
-        if (size != said).any():
+    for file, size, known in zip(files, sizes, expected, strict=True):
+        if (size != known).any():
             raise FileError(
-                f"{file} has {size[0]}x{size[1]} pixels; {path} says {said[0]}x{said[1]}."
+                f"{file} has {size[0]}x{size[1]} pixels; {path} says {known[0]}x{known[1]}."
             )

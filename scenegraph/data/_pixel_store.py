@@ -27,7 +27,7 @@ Shape = tuple[int, int, int]
 PixelArray = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
 
 
-class _Read(NamedTuple):
+class _ReadPicture(NamedTuple):
     """A picture's shape in its file, and its pixels after `change`."""
 
     shape: Shape
@@ -44,11 +44,13 @@ def gather_pixels(
     one_size: bool = True,
 ) -> tuple[PixelArray, list[Shape]]:
     """Reads pictures, changes each, and lists all their pixels; also returns the files' shapes."""
+    # The first picture tells how large the list will be, and what the others must be like: of its
+    # size, or, where sizes may differ, of as many channels.
     first = read(0)
-    begin = _Read(first.shape, change(first))
+    begin = _ReadPicture(first.shape, change(first))
     size = begin.pixels.nbytes * len(files)
 
-    def read_alike(index: int) -> _Read:
+    def read_alike(index: int) -> _ReadPicture:
         picture = read(index)
         alike = picture.shape[2] == first.shape[2] and not one_size
         if not alike and picture.shape != first.shape:
@@ -57,7 +59,7 @@ def gather_pixels(
                 f"{files[index]} has shape {picture.shape} (height, width, channels); the first "
                 f"picture, {files[0]}, has {first.shape}. All must {rule}."
             )
-        return _Read(picture.shape, change(picture))
+        return _ReadPicture(picture.shape, change(picture))
 
     if memory_map is None:
         memory_map = size > _MEMORY_SHARE * free_memory()
@@ -65,7 +67,7 @@ def gather_pixels(
         return _from_cache(files, read_alike, settings, size)
     with ThreadPoolExecutor() as pool:
         pictures = [begin, *pool.map(read_alike, range(1, len(files)))]
-    flat = np.concatenate([_rows(picture.pixels) for picture in pictures])
+    flat = np.concatenate([_flatten(picture.pixels) for picture in pictures])
     return jnp.asarray(flat), [picture.shape for picture in pictures]
 
 
@@ -85,8 +87,9 @@ def _free_on_host() -> float:
 
 
 def _from_cache(
-    files: list[pathlib.Path], read: Callable[[int], _Read], settings: str, size: int
+    files: list[pathlib.Path], read: Callable[[int], _ReadPicture], settings: str, size: int
 ) -> tuple[PixelArray, list[Shape]]:
+    # One name for the same request, and one file for the present state of its pictures.
     name, fingerprint = _cache_key(files, settings)
     folder = cache_folder() / "pixels"
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,22 +99,28 @@ def _from_cache(
         if found is None:
             require_space(folder, size)
             about = {"shapes": []}
-            found = write_mapped(path, _blocks(len(files), read, about["shapes"]), about), about
+            found = (
+                write_mapped(path, _read_blocks(len(files), read, about["shapes"]), about),
+                about,
+            )
             _remove_stale(folder, name, path)
     pixels, about = found
     return pixels, [(height, width, channels) for height, width, channels in about["shapes"]]
 
 
-def _blocks(count: int, read: Callable[[int], _Read], shapes: list[Shape]) -> Iterator[np.ndarray]:
+def _read_blocks(
+    count: int, read: Callable[[int], _ReadPicture], shapes: list[Shape]
+) -> Iterator[np.ndarray]:
     """Yields the pixels of one picture after the other, and appends their shapes."""
+    # So many at a time, because a pool would read all pictures before the first is written.
     with ThreadPoolExecutor() as pool:
         for start in range(0, count, _AT_A_TIME):
             for picture in pool.map(read, range(start, min(start + _AT_A_TIME, count))):
                 shapes.append(picture.shape)
-                yield _rows(picture.pixels)
+                yield _flatten(picture.pixels)
 
 
-def _rows(pixels: np.ndarray) -> np.ndarray:
+def _flatten(pixels: np.ndarray) -> np.ndarray:
     return pixels.reshape(-1, pixels.shape[2])
 
 

@@ -42,6 +42,7 @@ class PixelReader:
         with jax.default_device(self._cpu), jax.enable_x64(len(self.file) >= 2**31):
             drawn = _indices(self._batches, np.asarray(seed, np.uint32), np.asarray(step, np.int32))
         indices = np.asarray(drawn).astype(np.int64)
+        # The same as `Views.locate`, in 64 bits.
         frame = np.searchsorted(self._starts, indices, side="right") - 1
         starts, sizes = self._starts[frame], self._sizes[frame]
         row, column = np.divmod(indices - starts, sizes[:, 0])
@@ -67,6 +68,7 @@ class Prefetcher:
 
     def __call__(self, number: int) -> PyTree:
         """Waits for what `prepare` returns for a step; raises what it raised."""
+        # Steps come in order; what has been submitted before is on its way already.
         for coming in range(number, number + self._ahead + 1):
             if coming not in self._coming:
                 self._coming[coming] = self._pool.submit(self._prepare, coming)

@@ -25,7 +25,7 @@ class _View(NamedTuple):
 
     @property
     def name(self) -> str:
-        return _plain(self.frame.name)
+        return _normalised(self.frame.name)
 
 
 def load_transforms(
@@ -65,7 +65,7 @@ def load_transforms(
     path, loading = transforms_path(folder), Loading(**options)
     listing = read_frames_listing(path)
     views = _read_views(path, listing)
-    chosen = _choose(path, listing, views, split, hold_every)
+    chosen = _split_views(path, listing, views, split, hold_every)
     files = [view.frame.picture for view in chosen]
     pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
     lenses = [view.lens.pixels(*map(int, size)) for view, size in zip(chosen, full, strict=True)]
@@ -98,20 +98,21 @@ def _split_keys(listing: dict[str, Any]) -> list[str]:
     return [key for key in listing if key.endswith(_NAMES)]
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     """Normalises a path: `./images/a.png` is `images/a.png`."""
     return pathlib.PurePosixPath(name).as_posix()
 
 
 def _read_views(path: pathlib.Path, listing: dict[str, Any]) -> list[_View]:
     """Reads all frames of a listing, sorted by the names of the pictures."""
-    _check_applied(path, listing.get("applied_transform"))
+    # Sorted, because splits by `hold_every` are by name.
+    _check_applied_transform(path, listing.get("applied_transform"))
     read = lambda index, frame: _read_view(path, listing, index, frame)
     views = [read(index, frame) for index, frame in enumerate(listing["frames"])]
     return sorted(views, key=lambda view: view.name)
 
 
-def _check_applied(path: pathlib.Path, value: Any) -> None:
+def _check_applied_transform(path: pathlib.Path, value: Any) -> None:
     # The transform is in the poses already: it is checked, and not applied.
     if value is None:
         return
@@ -131,13 +132,13 @@ def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: A
     return _View(read, read_lens(where, listing, frame))
 
 
-def _choose(
+def _split_views(
     path: pathlib.Path, listing: dict[str, Any], views: list[_View], split: str, hold_every: int
 ) -> list[_View]:
     """Returns the views of one split."""
     indices = choose_frames(len(views), hold_every, training=split == "train")
     if _split_keys(listing):
-        return _named(path, listing, views, split + _NAMES)
+        return _views_by_name(path, listing, views, split + _NAMES)
     if split not in _SPLITS:
         raise FileError(
             f"{path} names no pictures of the split {split!r}; there are {', '.join(_SPLITS)}."
@@ -147,7 +148,7 @@ def _choose(
     return [views[index] for index in indices]
 
 
-def _named(
+def _views_by_name(
     path: pathlib.Path, listing: dict[str, Any], views: list[_View], key: str
 ) -> list[_View]:
     if key not in listing:
@@ -157,7 +158,7 @@ def _named(
         raise FileError(f"{path}: `{key}` must be a list of names.")
     if not names:
         raise FileError(f"{path}: `{key}` is empty; at least one picture is needed.")
-    wanted = {_plain(name) for name in names}
+    wanted = {_normalised(name) for name in names}
     unknown = sorted(wanted - {view.name for view in views})
     if unknown:
         raise FileError(f"{path}: `{key}` names {unknown[0]!r}, which no frame has.")

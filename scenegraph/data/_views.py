@@ -67,6 +67,7 @@ class Views(AbstractModule):
             raise TypeError(
                 f"this picture's camera is in the scene: {self.cameras.paths[frame]!r}."
             )
+        # Sizes are static, so that only a known picture's camera can have its own.
         camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, self.cameras)
         if isinstance(frame, Tracer) or isinstance(self.widths, Tracer):
             return camera
@@ -142,6 +143,7 @@ class Views(AbstractModule):
 
         The same as `rays`.
         """
+        # The centre of the first pixel is (0.5, 0.5).
         centres = place + 0.5
         if isinstance(self.cameras, SceneCameras):
             widths = jnp.full(frame.shape, width, centres.dtype)
@@ -197,6 +199,7 @@ class Views(AbstractModule):
 
         The pictures' numbers, `rays`.
         """
+        # The last picture that starts at or before the pixel.
         return jnp.searchsorted(self.starts(), indices, side="right") - 1
 
     def image(self, frame: int) -> Image:
@@ -294,16 +297,18 @@ def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
     alike = [camera.resized(*size) for camera in cameras]
     if len({jax.tree.structure(camera) for camera in alike}) > 1:
         raise ValueError("the cameras differ in kind, or in static settings other than their size.")
+    # One camera of each size is enough to test.
     by_size = {(camera.width, camera.height): camera for camera in cameras}
     for camera in by_size.values():
-        _check_size_does_not_matter(camera, camera.resized(*size))
+        _check_size_independence(camera, camera.resized(*size))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike)
 
 
-def _check_size_does_not_matter(camera: AbstractCamera, resized: AbstractCamera) -> None:
+def _check_size_independence(camera: AbstractCamera, resized: AbstractCamera) -> None:
     # All pictures of a stack are rendered with one static size, which must not change a ray.
     if (camera.width, camera.height) == (resized.width, resized.height):
         return
+    # Tested in the last pixel of the picture.
     pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
     leaves = [jax.tree.leaves(x.ray(pixel)) for x in (camera, resized)]
     if not all(jnp.array_equal(a, b) for a, b in zip(*leaves, strict=True)):

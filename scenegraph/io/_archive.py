@@ -25,10 +25,10 @@ def write_archive(
 ) -> None:
     """Writes arrays and a JSON header in place of what was there, all or nothing."""
     text = json.dumps({"digest": _DIGEST, **header}).encode()
-    replace_file(path, lambda file: _write(file, text, arrays))
+    replace_file(path, lambda file: _write_members(file, text, arrays))
 
 
-def _write(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> None:
+def _write_members(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         digest = hashlib.sha256(text)
         archive.writestr(_HEADER, text)
@@ -43,7 +43,7 @@ def _write(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> None:
 
 def read_archive(path: str | os.PathLike) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Reads header and arrays of what `write_archive` wrote; nothing in the file is executed."""
-    return _read(path, _whole)
+    return _read(path, _read_members)
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
@@ -61,14 +61,14 @@ def _read(path: str | os.PathLike, part: Callable[[zipfile.ZipFile], Any]) -> An
         raise DamagedFile(f"{path} is damaged or not a scenegraph file ({error}).") from error
 
 
-def _whole(archive: zipfile.ZipFile) -> tuple[dict[str, Any], list[np.ndarray]]:
+def _read_members(archive: zipfile.ZipFile) -> tuple[dict[str, Any], list[np.ndarray]]:
     text = _member(archive, _HEADER)
     header, named = _parse(text)
     digest, arrays = hashlib.sha256(text), []
     for index in range(sum(name.endswith(".npy") for name in archive.namelist())):
         data = _member(archive, f"{index}.npy")
         digest.update(data)
-        arrays.append(_array(data))
+        arrays.append(_parse_array(data))
     # Files of the first version have no digest; the archive's own checksums are all they have.
     if named is not None and _member(archive, _DIGEST) != digest.hexdigest().encode():
         raise ValueError("its checksum is wrong")
@@ -89,7 +89,7 @@ def _parse(text: bytes) -> tuple[dict[str, Any], str | None]:
     return header, header.pop("digest", None)
 
 
-def _array(data: bytes) -> np.ndarray:
+def _parse_array(data: bytes) -> np.ndarray:
     # The size comes from the bytes that are there, never from what the header claims.
     file = io.BytesIO(data)
     if np.lib.format.read_magic(file) != (1, 0):

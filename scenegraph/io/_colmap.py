@@ -118,7 +118,7 @@ def read_colmap(folder: str | os.PathLike) -> ColmapModel:
         )
     paths = [folder / f"{name}{kinds[0]}" for name in ("cameras", "images", "points3D")]
     cameras, images, points = _BINARY if kinds[0] == ".bin" else _TEXT
-    seen = points(paths[2]) if paths[2].exists() else _points(paths[2], [])
+    seen = points(paths[2]) if paths[2].exists() else _make_points(paths[2], [])
     model = ColmapModel(cameras(paths[0]), images(paths[1]), *seen)
     for image in model.images:
         if image.camera not in model.cameras:
@@ -192,7 +192,7 @@ def _binary_images(path: pathlib.Path) -> list[ColmapImage]:
     data, images = _Bytes(path), []
     for _ in data.entries(73):
         number, *pose, camera = data.take("I7dI")
-        images.append(_image(str(path), number, data.text(), camera, pose))
+        images.append(_make_image(str(path), number, data.text(), camera, pose))
         data.skip(24 * data.count(24))
     return images
 
@@ -203,7 +203,7 @@ def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     for _ in data.entries(51):
         points.append(data.take("Q3d3Bd")[1:7])
         data.skip(8 * data.count(8))
-    return _points(path, points)
+    return _make_points(path, points)
 
 
 # --- Text
@@ -255,7 +255,7 @@ def _text_images(path: pathlib.Path) -> list[ColmapImage]:
         *words, name = line.split(maxsplit=9)
         pose = _parse(where, float, words[1:8], 7)
         number, camera = _parse(where, int, [*words[:1], *words[8:]], 2)
-        images.append(_image(where, number, name, camera, pose))
+        images.append(_make_image(where, number, name, camera, pose))
         if next(lines, None) is None:
             raise FileError(
                 f"{path} is cut: the line after the last image, which lists its points and may be "
@@ -272,7 +272,7 @@ def _text_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
             if not all(0 <= value <= 255 for value in values[3:6]):
                 raise FileError(f"{where}: colours lie between 0 and 255.")
             points.append(values[:6])
-    return _points(path, points)
+    return _make_points(path, points)
 
 
 _BINARY = _binary_cameras, _binary_images, _binary_points
@@ -305,7 +305,7 @@ def _add_camera(
     cameras[number] = ColmapCamera(_MODELS[model][0], width, height, parameters)
 
 
-def _image(where: str, number: int, name: str, camera: int, pose: list[float]) -> ColmapImage:
+def _make_image(where: str, number: int, name: str, camera: int, pose: list[float]) -> ColmapImage:
     values = np.array(pose, dtype=np.float64)
     length = float(np.linalg.norm(np.clip(values[:4], -1e6, 1e6)))
     if not (np.abs(values) < _HUGE).all() or not 1e-6 < length < 1e6:
@@ -313,7 +313,7 @@ def _image(where: str, number: int, name: str, camera: int, pose: list[float]) -
     return ColmapImage(number, name, camera, values[:4] / length, values[4:])
 
 
-def _points(path: pathlib.Path, points: list) -> tuple[np.ndarray, np.ndarray]:
+def _make_points(path: pathlib.Path, points: list) -> tuple[np.ndarray, np.ndarray]:
     table = np.array(points, dtype=np.float64).reshape(-1, 6)
     if not (np.abs(table) < _HUGE).all():
         raise FileError(f"{path} has points that are not finite.")

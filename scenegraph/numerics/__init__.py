@@ -31,7 +31,6 @@ from ._steps import (
     max_blur as max_blur,
     midpoints as midpoints,
 )
-from ._trigonometry import expected_sin as expected_sin, safe_cos as safe_cos, safe_sin as safe_sin
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_bits, nth_bit, pack_bits
@@ -47,3 +46,4 @@ from ._rules import (
 )
 from ._segments import segment_prefix_sums
 from ._tangents import tangents
+from ._trigonometry import expected_sin, safe_cos, safe_sin

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float
 
 
+# `safe_trig_helper` of the published mip-NeRF code: beyond it, angles are taken modulo it.
 _LIMIT = 100 * jnp.pi
 
 
@@ -12,53 +13,20 @@ def _wrap(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
 
 def safe_sin(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Computes the sine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
-
-    **Arguments:**
-
-    - `x`: angles in radians, any shape.
-
-    **Returns:**
-
-    The sine.
-
-    **Source:** `safe_trig_helper` of the published mip-NeRF code.
-    """
+    """Computes the sine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does."""
     return jnp.sin(_wrap(x))
 
 
 def safe_cos(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Computes the cosine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does.
-
-    **Arguments:**
-
-    - `x`: angles in radians, any shape.
-
-    **Returns:**
-
-    The cosine.
-
-    **Source:** `safe_trig_helper` of the published mip-NeRF code.
-    """
+    """Computes the cosine of `x`, taken modulo 100 pi beyond +-100 pi, as mip-NeRF does."""
     return jnp.cos(_wrap(x))
 
 
 def expected_sin(
     mean: Float[Array, "*batch"], variance: Float[Array, "*batch"]
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
-    """Computes mean and variance of `sin(z)` for a normally distributed `z`.
-
-    **Arguments:**
-
-    - `mean`: the mean of `z`, in radians, any shape.
-    - `variance`: the variance of `z`, in radians squared, of the same shape.
-
-    **Returns:**
-
-    `(E[sin z], Var[sin z])`; the variance is clamped to be at least zero.
-
-    **Source:** mip-NeRF (Barron et al. 2021), equations 11 and 12.
-    """
+    """Computes mean and variance of `sin(z)` for a normally distributed `z`."""
+    # mip-NeRF (Barron et al. 2021), equations 11 and 12:
     # E[sin z] = exp(-var / 2) sin(mean)
     # E[sin^2 z] = (1 - exp(-2 var) cos(2 mean)) / 2, and Var = E[sin^2 z] - E[sin z]^2
     first = jnp.exp(-0.5 * variance) * safe_sin(mean)

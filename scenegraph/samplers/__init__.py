@@ -5,9 +5,9 @@ from ._spacing import (
     AbstractSpacing as AbstractSpacing,
     Disparity as Disparity,
     sample_edges as sample_edges,
-    stratify as stratify,
     Uniform as Uniform,
 )
 
 # Internal: for other packages of the library, and for none of its users.
 from ._importance import jittered_strata, strata
+from ._spacing import stratify

@@ -43,19 +43,8 @@ class Disparity(AbstractSpacing):
 
 
 def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[Array, " edges"]:
-    """Moves every bin edge to a random place between the middles of its neighbours.
-
-    **Arguments:**
-
-    - `edges`: the bin edges in `t`, sorted, `edges`.
-    - `u`: uniform numbers in [0, 1), one an edge, `edges`.
-
-    **Returns:**
-
-    The moved edges, sorted, `edges`.
-
-    **Source:** `sample_along_rays` of the published mip-NeRF code.
-    """
+    """Moves every bin edge to a random place between the middles of its neighbours."""
+    # t_i = lower_i + (upper_i - lower_i) u_i, as `sample_along_rays` of the published mip-NeRF code
     middles = midpoints(edges)
     upper = jnp.concatenate([middles, edges[-1:]])
     lower = jnp.concatenate([edges[:1], middles])

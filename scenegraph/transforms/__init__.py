@@ -1,14 +1,10 @@
 """Affine maps between frames: similarity, affine, and poses that stay rigid when optimised."""
 
 from ._affine import Affine as Affine
-from ._base import (
-    AbstractTransform as AbstractTransform,
-    inverse_matrix as inverse_matrix,
-    rotate as rotate,
-)
+from ._base import AbstractTransform as AbstractTransform, rotate as rotate
 from ._pose import Pose as Pose
 from ._similarity import Similarity as Similarity
 
 # Internal: for other packages of the library, and for none of its users.
 from ._affine_map import AffineMap, compose, invert
-from ._base import Inverse
+from ._base import Inverse, inverse_matrix

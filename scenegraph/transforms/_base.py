@@ -23,16 +23,7 @@ def rotate(matrix: Matrix3, vector: Vector) -> Vector:
 
 
 def inverse_matrix(matrix: Matrix3) -> Matrix3:
-    """Inverts a 3x3 matrix by cross products of its columns.
-
-    **Arguments:**
-
-    - `matrix`: the matrix, `3 3`, not singular.
-
-    **Returns:**
-
-    The inverse, `3 3`; not finite where the matrix is singular.
-    """
+    """Inverts a 3x3 matrix by cross products of its columns; not finite where it is singular."""
     # The inverse has the rows b x c, c x a, a x b, divided by det = a . (b x c).
     a, b, c = matrix.T
     rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)])

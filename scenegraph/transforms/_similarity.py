@@ -31,7 +31,7 @@ class Similarity(AbstractTransform):
         require_nonzero(self, "rotation", "scale")
 
     def linear(self) -> Matrix3:
-        # scale * R(q / |q|)
+        # scale R(q / |q|)
         rotation = jaxlie.SO3(self.rotation / jnp.linalg.norm(self.rotation))
         return self.scale * rotation.as_matrix()
 

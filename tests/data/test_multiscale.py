@@ -84,7 +84,7 @@ def test_pictures_without_opacity_and_other_limits(tmp_path, pictures):
         2,
         near=1.0,
         far=3.5,
-        seen=lambda *progress: seen.append(progress),
+        progress=lambda *counts: seen.append(counts),
     )
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert list(read_json(tmp_path / "data" / "metadata.json")) == ["train", "test"]
