@@ -6,10 +6,10 @@ from ._gaussian import (
     Gaussian as Gaussian,
 )
 from ._hit import Hit as Hit
-from ._irradiance import Irradiance as Irradiance
 from ._pixel_jvp import pixel_jvp as pixel_jvp
 from ._ray import Ray as Ray
 from ._records import (
+    Irradiance as Irradiance,
     Layers as Layers,
     Medium as Medium,
     Radiance as Radiance,
@@ -24,7 +24,6 @@ from ._sections import (
 
 # Internal: for other packages of the library, and for none of its users.
 from ._gaussian import transform_gaussian
-from ._irradiance import no_light
 from ._pixel_jvp import batched_jvp
 from ._ray import transform_ray, widen
-from ._records import overlap, transform_section
+from ._records import no_light, overlap, transform_section

@@ -1,5 +1,6 @@
 import equinox as eqx
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from .._typing import Array, Float, Int, Scalar
 from ..numerics import AbstractModule, as_float_leaf
@@ -49,6 +50,21 @@ class Medium(AbstractModule):
     normal: Float[Array, "*samples 3"] | None = None
 
 
+class Irradiance(AbstractModule):
+    """The light that arrives at a point of a surface, shadows included.
+
+    **Arguments:**
+
+    - `direction`: unit vectors from the point to the lights.
+    - `irradiance`: power per area that each light sends through a surface that faces it.
+    - `ambient`: radiance that arrives evenly from all directions.
+    """
+
+    direction: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
+    irradiance: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
+    ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
+
+
 class Layers(AbstractModule):
     """The surfaces along rays as thin layers, sorted from near to far.
 
@@ -94,6 +110,12 @@ class Radiance(AbstractModule):
     asked: Int[Array, "*rays"] | None = None
     normal: Float[Array, "*rays 3"] | None = None
     median_depth: Float[Array, "*rays"] | None = None
+
+
+def no_light(dtype: DTypeLike = float) -> Irradiance:
+    """Returns the irradiance of a point without lights."""
+    none = jnp.zeros((0, 3), dtype)
+    return Irradiance(none, none, jnp.zeros(3, dtype))
 
 
 def transform_section(transform: AbstractTransform, section: Section) -> Section:
