@@ -10,10 +10,7 @@ from ._console import say
 
 @dataclasses.dataclass(frozen=True)
 class Eval:
-    """Score a fitted scene on held-out pictures.
-
-    Writes metrics.json, metrics.md and pictures into the run folder.
-    """
+    """Score a fitted scene on held-out pictures; write metrics and pictures into its run folder."""
 
     # The run folder.
     run: Annotated[pathlib.Path, tyro.conf.Positional]

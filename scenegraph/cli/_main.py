@@ -22,15 +22,7 @@ from ._table import Table
 
 
 # Errors that the user can do something about.
-_USER_ERRORS = (
-    FileError,
-    FitError,
-    MissingExtra,
-    ValueError,
-    OSError,
-    MemoryError,
-    JaxRuntimeError,
-)
+_USER_ERRORS = FileError, FitError, MissingExtra, ValueError, OSError, MemoryError, JaxRuntimeError
 
 
 @ends_together
@@ -83,26 +75,17 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-_Command = Fit | Eval | Table | Render | Convert | Presets | Inspect | Check
+_Other = Eval | Table | Render | Convert | Presets | Inspect | Check
 
 
-def _parse(arguments: list[str]) -> _Command:
+def _parse(arguments: list[str]) -> Fit | _Other:
+    """Reads the command and its flags."""
     start = _start(arguments) if arguments[0] == "fit" else Fit()
     config = start.config
     _, flags = as_flags(config)
     fit_command = tyro.conf.subcommand("fit", default=dataclasses.replace(start, config=flags))
-    commands = (
-        Annotated[Fit, fit_command]
-        | Annotated[Eval, tyro.conf.subcommand("eval")]
-        | Annotated[Table, tyro.conf.subcommand("table")]
-        | Annotated[Render, tyro.conf.subcommand("render")]
-        | Annotated[Convert, tyro.conf.subcommand("convert")]
-        | Annotated[Presets, tyro.conf.subcommand("presets")]
-        | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-        | Annotated[Check, tyro.conf.subcommand("check")]
-    )
     command = tyro.cli(
-        commands,
+        Annotated[Fit, fit_command] | _Other,
         prog="scenegraph",
         description="Differentiable scenes and radiance fields.",
         args=arguments,

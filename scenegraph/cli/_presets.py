@@ -4,7 +4,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..runs import BASES, differences, PRESETS, PURPOSES
+from ..runs import differences, NOTES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Presets:
         table = Table(show_lines=True)
         table.add_column("--preset", overflow="fold")
         table.add_column("settings", no_wrap=True)
-        for name in PRESETS:
-            base = f"as {BASES[name]}, but" if name in BASES else "the library's defaults"
-            flags = [_flag(key, value) for key, value in differences(name).items()]
-            table.add_row(f"[bold]{name}[/]\n{PURPOSES[name]}", "\n".join([base, *flags]))
+        for name, (base, purpose) in NOTES.items():
+            first = "the library's defaults" if base is None else f"as {base}, but"
+            flags = [_flag(key, value) for key, value in differences(name, base).items()]
+            table.add_row(f"[bold]{name}[/]\n{purpose}", "\n".join([first, *flags]))
         Console().print(table)
 
 

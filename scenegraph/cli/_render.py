@@ -30,10 +30,7 @@ _ENDINGS = (".gif", ".mp4", ".png", ".exr")
 
 @dataclasses.dataclass(frozen=True)
 class Render:
-    """Film a fitted scene along a camera path, or render a picture of a saved scene.
-
-    The documentation has a page about it: Rendering.
-    """
+    """Film a fitted scene along a camera path, or render a picture of a saved scene."""
 
     # The run folder, or a saved scene with a camera in it.
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

@@ -13,7 +13,7 @@ import numpy as np
 from ..data import Views
 from ..fitting import AbstractCallback, Progress
 from ..images import as_bytes, color_map, Image
-from ..io import import_extra
+from ..io import append_json, import_extra
 from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
@@ -200,6 +200,6 @@ class HeldOutScore(AbstractCallback):
         scores = evaluate(progress.state.model, self.views, frames=frames.tolist())
         mean = float(np.mean([score.psnr for score in scores]))
         self.say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
-        self.run.append({"step": progress.step, "test_psnr": mean})
+        append_json(self.run.log, {"step": progress.step, "test_psnr": mean})
         self.checkpoints.save_if_best(progress.state, mean)
         return self.target is not None and mean >= self.target

@@ -1,4 +1,4 @@
-"""One file that holds all of a fit's state, and the scene in a form that can be loaded alone."""
+"""One file with all of a fit's state, from which the scene can be loaded alone."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from ..io import DamagedFile, FileError, read_archive, write_archive
 from ..scene import check_format, label_leaves, tree_header, versions, written_by
 
 
-# So many leaves that differ are named; the others are counted.
+# The largest number of differing leaves that a message names; it counts the others.
 _NAMED = 6
 _MODEL = "model: "
 # Paths of leaves in files of earlier versions.
@@ -25,27 +25,14 @@ _RENAMED = {".key": ".keys", ".room": ".budget"}
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A state in the host's memory, which no later step can touch, ready to be written.
+    """A state in the host's memory, which no later step can change, ready to be written."""
 
-    **Arguments:**
-
-    - `state`: a `FitState` with numpy arrays; keys are their data.
-    - `leaves`: path, type and shape of every array.
-    - `arrays`: those of the state, in the order of `leaves`.
-    """
-
-    state: FitState
-    leaves: list[tuple[str, str, list[int]]]
-    arrays: list[np.ndarray]
+    state: FitState  # with numpy arrays; keys are their data
+    leaves: list[tuple[str, str, list[int]]]  # path, type and shape of every array
+    arrays: list[np.ndarray]  # of the state, in the order of `leaves`
 
     def write(self, path: str | os.PathLike, **about: Any) -> None:
-        """Writes one file: beside it first, then renamed.
-
-        **Arguments:**
-
-        - `path`: of the file.
-        - `about`: anything to remember that JSON can hold.
-        """
+        """Writes a temporary file, and renames it; `about` is remembered in it as JSON."""
         arrays: list[np.ndarray] = []
         header = self._header(arrays)
         known = {id(array) for array in arrays}
@@ -55,7 +42,7 @@ class Snapshot:
         write_archive(path, {**header, "about": about, "leaves": leaves}, arrays)
 
     def _header(self, arrays: list[np.ndarray]) -> dict[str, Any]:
-        """With the scene, if the model is one that can be saved."""
+        """Returns the header, with the scene if the model is one that can be saved."""
         names = [kind for path, kind, _ in self.leaves if path.startswith(_MODEL)]
         if any(kind.startswith("key<") for kind in names):
             return versions()
@@ -67,16 +54,7 @@ class Snapshot:
 
 
 def take_snapshot(state: FitState) -> Snapshot:
-    """Copies a state from the device.
-
-    **Arguments:**
-
-    - `state`: of a fit.
-
-    **Returns:**
-
-    The copy.
-    """
+    """Copies a state from the device."""
     for leaf in _arrays(state):
         leaf.copy_to_host_async()
     arrays = [_to_numpy(leaf) for leaf in _arrays(state)]
@@ -84,24 +62,24 @@ def take_snapshot(state: FitState) -> Snapshot:
 
 
 def save_state(path: str | os.PathLike, state: FitState, **about: Any) -> None:
-    """Saves all of a fit: beside the file first, then renamed.
+    """Saves all of a fit: to a temporary file, which is then renamed.
 
     **Arguments:**
 
-    - `path`: of the file. Where the model is a scene, or can be saved like one, `load` finds it
-      in the file.
-    - `state`: of the fit.
-    - `about`: anything to remember that JSON can hold.
+    - `path`: the path of the file. If the model is a scene, or can be saved like one, `load` finds
+      it in the file.
+    - `state`: the state of the fit.
+    - `about`: anything to remember in the file that JSON can hold.
     """
     take_snapshot(state).write(path, **about)
 
 
 def load_state(path: str | os.PathLike, like: FitState) -> FitState:
-    """Loads a state into the shape of another.
+    """Loads a state into the structure of another.
 
     **Arguments:**
 
-    - `path`: of the file.
+    - `path`: the path of the file.
     - `like`: a state of the same scene and optimiser, for its structure.
 
     **Returns:**
@@ -134,7 +112,7 @@ def _keys(state: FitState) -> Any:
 
 
 def _leaves(path: str | os.PathLike, header: dict[str, Any], arrays: int) -> list[tuple[Any, int]]:
-    """What a file says of its leaves, and which array each of them is."""
+    """Reads the leaves from a header, and the index of each one's array."""
     try:
         leaves = [
             ((_RENAMED.get(name, name), kind, shape), at)
@@ -148,7 +126,7 @@ def _leaves(path: str | os.PathLike, header: dict[str, Any], arrays: int) -> lis
 
 
 def _describe(state: FitState) -> list[tuple[str, str, list[int]]]:
-    """Path, type and shape of every array. The model's paths are those of a scene."""
+    """Lists path, type and shape of every array. The model's paths are those of a scene."""
     named = label_leaves(state.model, lambda path: _MODEL + path)
     paths = jax.tree.leaves(named)
     keys = [keys for keys, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
@@ -158,7 +136,7 @@ def _describe(state: FitState) -> list[tuple[str, str, list[int]]]:
 
 
 def _differences(there: list, here: list) -> str:
-    """What differs: the scene, or else the optimiser; and its first leaves that do."""
+    """Says whether the scene or the optimiser differs, and names the first leaves that do."""
     one, other = ({path: _shown(*rest) for path, *rest in leaves} for leaves in (there, here))
     odd = [path for path in {**one, **other} if one.get(path) != other.get(path)]
     in_model = [path for path in odd if path.startswith(_MODEL)]
@@ -196,7 +174,7 @@ def _to_numpy(array: Array) -> np.ndarray:
 
 def _from_numpy(array: np.ndarray, template: Array) -> Array:
     expected = jax.random.key_data(template) if _is_key(template) else template
-    # numpy's format forgets types that numpy itself does not have.
+    # The numpy format loses types that numpy itself does not have.
     known = array.view(expected.dtype) if array.dtype.kind == "V" else array
     if known.shape != expected.shape or known.dtype != expected.dtype:
         raise DamagedFile("a checkpoint's arrays are not those that its header lists.")

@@ -1,4 +1,4 @@
-"""The checkpoints of a fit: written beside it by a thread, kept by number and by quality."""
+"""The checkpoints of a fit: written by a thread; the newest and the best are kept."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ _NAME = re.compile(r"(\d{8,})(?:_psnr_(-?\d+\.\d+|-?inf))?\.sg")
 
 
 class _File(NamedTuple):
-    """A checkpoint as its name tells of it."""
+    """A checkpoint, as its file name describes it."""
 
     step: int
     psnr: float | None
@@ -26,32 +26,33 @@ class _File(NamedTuple):
 
 
 class Checkpoints(AbstractCallback):
-    """Saves a fit every so many steps, without holding it up.
+    """Saves a fit every so many steps, without delaying it.
 
-    The state is copied to the host's memory, and a thread writes it: beside its place first, then
-    renamed. What goes wrong there is raised at the next step. The newest checkpoints stay, and the
-    one that did best on held-out pictures.
+    The state is copied to the host's memory, and a thread writes it to a temporary file, which is
+    then renamed. An error of the thread is raised at the next step. The newest checkpoints are
+    kept, and the best one on held-out pictures.
 
     **Arguments:**
 
-    - `folder`: of the checkpoints; it is made.
-    - `period`: steps between checkpoints; 0 for none but those that `save` is called for.
-    - `keep`: how many of the newest stay; at least one. Keyword only, as is all that follows.
-    - `about`: anything to remember in them that JSON can hold.
-    - `also`: called by the thread with every snapshot that it has written.
+    - `folder`: the folder of the checkpoints; it is made.
+    - `period`: the number of steps between checkpoints; 0 for calls of `save` only.
+    - `keep`: the number of newest checkpoints to keep; at least one. Keyword only, as is all that
+      follows.
+    - `about`: a dictionary to remember in them, which JSON can hold.
+    - `also`: a function that the thread calls with every snapshot that it has written.
     - `writes`: false in all but one of several processes that fit together: they only hand over
-      their parts of arrays that none has whole. All must save at the same steps.
+      their shards of arrays. All must save at the same steps.
 
     Example: at the end of the `with` statement, all is on the disk.
 
     ```python
-    with sg.fitting.Checkpoints("run/checkpoints", 1000, keep=2) as checkpoints:
+    with sg.runs.Checkpoints("run/checkpoints", 1000, keep=2) as checkpoints:
         result = sg.fit(scene, views, ..., callbacks=[checkpoints])
         checkpoints.save(result.state)
     ```
     """
 
-    every = 1  # the thread's errors are looked for at every step
+    every = 1  # so that errors of the thread are raised at the next step
 
     def __init__(
         self,
@@ -91,8 +92,8 @@ class Checkpoints(AbstractCallback):
 
         **Arguments:**
 
-        - `state`: of the fit.
-        - `psnr`: on held-out pictures, in decibels. Keyword only argument.
+        - `state`: the state of the fit.
+        - `psnr`: the PSNR on held-out pictures, in decibels. Keyword only argument.
 
         **Errors:**
 
@@ -106,15 +107,15 @@ class Checkpoints(AbstractCallback):
         self._writing = self._pool.submit(self._write, snapshot, step, psnr)
 
     def save_if_best(self, state: FitState, psnr: float) -> None:
-        """Saves a state that does better on held-out pictures than all before.
+        """Saves a state that is better on held-out pictures than all before.
 
         **Arguments:**
 
-        - `state`: of the fit.
-        - `psnr`: its score, in decibels.
+        - `state`: the state of the fit.
+        - `psnr`: its PSNR, in decibels.
         """
         self.wait()
-        # Before anything is decided that only the process that writes can know.
+        # All processes gather, because only the one that writes knows which is the best.
         state, best = gather_whole(state), _best(self._files())
         if best is None or best.psnr is None or psnr > best.psnr:
             self.save(state, psnr=psnr)
@@ -124,7 +125,7 @@ class Checkpoints(AbstractCallback):
 
         **Errors:**
 
-        `FileError` if what it wrote could not be written.
+        `FileError` if a checkpoint could not be written.
         """
         writing, self._writing = self._writing, None
         if writing is not None:
@@ -138,12 +139,12 @@ class Checkpoints(AbstractCallback):
         **Arguments:**
 
         - `like`: a fresh state of the same fit.
-        - `skipped`: called with the error of every newer one that is damaged; by default a
-          warning. Keyword only argument.
+        - `skipped`: a function that is called with the error of every newer one that is damaged;
+          by default it warns. Keyword only argument.
 
         **Returns:**
 
-        The state to go on from.
+        The state.
 
         **Errors:**
 
@@ -155,12 +156,12 @@ class Checkpoints(AbstractCallback):
             except DamagedFile as error:
                 (skipped or _warn)(error)
             else:
-                self._newest = file.step  # it need not be saved again
+                self._newest = file.step  # It need not be saved again.
                 return state
         raise FileError(f"there is no whole checkpoint in {self.folder} to resume from.")
 
     def paths(self) -> list[pathlib.Path]:
-        """The checkpoints that there are.
+        """Lists the checkpoints.
 
         **Returns:**
 
@@ -169,7 +170,7 @@ class Checkpoints(AbstractCallback):
         return [file.path for file in self._files()]
 
     def best(self) -> pathlib.Path | None:
-        """The checkpoint that did best on held-out pictures.
+        """Finds the best checkpoint on held-out pictures.
 
         **Returns:**
 
@@ -197,12 +198,12 @@ class Checkpoints(AbstractCallback):
             self.also(snapshot)
 
     def _forget(self, written: pathlib.Path) -> None:
-        """Removes what is neither new nor best, nor a part of the past of what was written."""
+        """Removes checkpoints that are neither new nor best, except those of later steps."""
         files = self._files()
         now = next(file.step for file in files if file.path == written)
         past = [file for file in files if file.step <= now]
         stay = {*past[-self.keep :], _best(past)}
-        # What a process that was killed had begun to write.
+        # Temporary files of a process that was killed.
         begun = self.folder.glob(f"*{PART}*")
         for path in [*begun, *(file.path for file in files if file not in stay)]:
             path.unlink(missing_ok=True)

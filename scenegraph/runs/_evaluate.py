@@ -12,7 +12,7 @@ import numpy as np
 
 from .._typing import Array
 from ..data import Views
-from ..images import as_bytes, Image, srgb_numbers
+from ..images import as_bytes, error_panels, Image, side_by_side, srgb_numbers
 from ..io import FileError, import_extra, MissingExtra
 from ..losses import flip, load_lpips, psnr, ssim
 from ..rendering import render
@@ -184,9 +184,9 @@ def evaluate_run(
     pace = Pace(views.frames if frames is None else len(frames), say)
 
     def seen(frame: int, image: Image, truth: Image) -> None:
-        run.save_pair(f"{split}_{frame:03d}", image, truth)
+        run.save_picture(f"{split}_{frame:03d}", side_by_side([image, truth]))
         if measures is not None:
-            run.save_errors(f"{split}_{frame:03d}_error", image, truth)
+            run.save_picture(f"{split}_{frame:03d}_error", error_panels(image, truth))
         pace.tick()
 
     used = _PLAIN if measures is None else measures

@@ -77,31 +77,19 @@ PRESETS = {
     "mipnerf-multiscale-noipe": _MULTISCALE.replace(integrated=False),
     "mipnerf-multiscale-noloss": _MULTISCALE.replace(area_weights=False),
 }
-# The preset with which each is best compared; `tiny` has the defaults.
-BASES = {
-    "fast": "tiny",
-    "fast-gpu": "fast",
-    "mipnerf": "tiny",
-    "mipnerf-noextras": "mipnerf",
-    "mipnerf-noipe": "mipnerf",
-    "mipnerf-llff": "mipnerf",
-    "mipnerf-multiscale": "mipnerf",
-    "mipnerf-multiscale-noextras": "mipnerf-multiscale",
-    "mipnerf-multiscale-noipe": "mipnerf-multiscale",
-    "mipnerf-multiscale-noloss": "mipnerf-multiscale",
-}
-PURPOSES = {
-    "fast": "a grid; a minute on a CPU",
-    "fast-gpu": "a larger grid, for a GPU",
-    "tiny": "a small network; minutes on a CPU",
-    "mipnerf": "the paper, Blender data",
-    "mipnerf-noextras": "ReLU densities, colours not padded",
-    "mipnerf-noipe": "points instead of cones",
-    "mipnerf-llff": "the paper, forward-facing scenes",
-    "mipnerf-multiscale": "the paper, multiscale data",
-    "mipnerf-multiscale-noextras": "ReLU densities, colours not padded",
-    "mipnerf-multiscale-noipe": "points instead of cones",
-    "mipnerf-multiscale-noloss": "pixels count alike at every scale",
+# For each preset the one with which it is best compared, and its purpose.
+NOTES = {
+    "fast": ("tiny", "a grid; a minute on a CPU"),
+    "fast-gpu": ("fast", "a larger grid, for a GPU"),
+    "tiny": (None, "a small network; minutes on a CPU"),
+    "mipnerf": ("tiny", "the paper, Blender data"),
+    "mipnerf-noextras": ("mipnerf", "ReLU densities, colours not padded"),
+    "mipnerf-noipe": ("mipnerf", "points instead of cones"),
+    "mipnerf-llff": ("mipnerf", "the paper, forward-facing scenes"),
+    "mipnerf-multiscale": ("mipnerf", "the paper, multiscale data"),
+    "mipnerf-multiscale-noextras": ("mipnerf-multiscale", "ReLU densities, colours not padded"),
+    "mipnerf-multiscale-noipe": ("mipnerf-multiscale", "points instead of cones"),
+    "mipnerf-multiscale-noloss": ("mipnerf-multiscale", "pixels count alike at every scale"),
 }
 
 
@@ -131,11 +119,11 @@ def preset(name: str, **changes: Any) -> FitConfig:
     return PRESETS[name].replace(**changes)
 
 
-def differences(name: str) -> dict[str, Any]:
-    """Returns the settings of a preset that differ from those of its base, `BASES[name]`."""
-    own, base = preset(name), preset(BASES.get(name, name))
+def differences(name: str, base: str | None) -> dict[str, Any]:
+    """Lists the settings of a preset that differ from those of another, with its own values."""
+    own, other = preset(name), preset(base or name)
     found: dict[str, Any] = {}
-    if type(own.method) is not type(base.method):
+    if type(own.method) is not type(other.method):
         found["field"] = field_name(own.method)
-        base = base.replace(method=type(own.method)())
-    return found | {key: value for key, value in own.flat().items() if value != base.flat()[key]}
+        other = other.replace(method=type(own.method)())
+    return found | {key: value for key, value in own.flat().items() if value != other.flat()[key]}

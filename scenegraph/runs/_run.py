@@ -6,8 +6,9 @@ import os
 import pathlib
 from typing import Any
 
-from ..images import error_panels, Image, side_by_side
-from ..io import append_json, FileError, PART, read_json, replace_file, write_json, write_picture
+import numpy as np
+
+from ..io import FileError, PART, read_json, replace_file, write_json, write_picture
 from ..scene import save, SCENE_FILE
 from ._checkpoint import Snapshot
 from ._checkpoints import Checkpoints
@@ -173,15 +174,6 @@ class Run:
             raise FileError(f"{self.folder}/config.json does not name its data folder; pass one.")
         return self.folder / data  # A folder inside the run is named relative to it.
 
-    def append(self, line: dict[str, Any]) -> None:
-        """Adds a line to the log.
-
-        **Arguments:**
-
-        - `line`: a dictionary that JSON can hold.
-        """
-        append_json(self.log, line)
-
     def cut_log(self, step: int) -> None:
         """Drops the lines that a resumed fit will write again.
 
@@ -194,29 +186,16 @@ class Run:
             text = "".join(json.dumps(line) + "\n" for line in kept)
             replace_file(self.log, lambda file: file.write(text.encode()))
 
-    def save_pair(self, name: str, image: Image, truth: Image) -> None:
-        """Writes a picture beside its truth, with a line between them.
+    def save_picture(self, name: str, pixels: np.ndarray) -> None:
+        """Writes a picture into `pictures/`.
 
         **Arguments:**
 
-        - `name`: the name of the file in `pictures/`, without its ending.
-        - `image`: the rendered picture, on the left.
-        - `truth`: the true picture, of the same size, on the right.
+        - `name`: the name of the file, without its ending.
+        - `pixels`: the bytes of the picture, shape `height width 3`.
         """
         self.pictures.mkdir(exist_ok=True)
-        write_picture(self.pictures / f"{name}.png", side_by_side([image, truth]))
-
-    def save_errors(self, name: str, image: Image, truth: Image) -> None:
-        """Writes a picture, its truth and their difference.
-
-        **Arguments:**
-
-        - `name`: the name of the file in `pictures/`, without its ending.
-        - `image`: the rendered picture.
-        - `truth`: the true picture, of the same size.
-        """
-        self.pictures.mkdir(exist_ok=True)
-        write_picture(self.pictures / f"{name}.png", error_panels(image, truth))
+        write_picture(self.pictures / f"{name}.png", pixels)
 
     def save_metrics(self, metrics: dict[str, Any], report: str) -> None:
         """Writes the scores of an evaluation: the latest, and the latest of its split.

@@ -10,7 +10,7 @@ import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.io import read_json, read_picture, write_json
 from scenegraph.runs import (
-    BASES,
+    NOTES,
     open_run,
     PathContext,
     PathRequest,
@@ -160,8 +160,10 @@ def test_presets_are_listed_as_flags(capsys, monkeypatch):
     for _, left, right, _ in parts:
         name = left.strip() if left.strip() in PRESETS else name
         rows.setdefault(name, []).append(right.strip())
-    assert set(rows) == set(PRESETS)
-    for name, base in BASES.items():
+    assert set(rows) == set(PRESETS) == set(NOTES)
+    for name, (base, _) in NOTES.items():
+        if base is None:
+            continue
         assert rows[name][0] == f"as {base}, but" and rows[name][1].startswith("--")
     assert rows["mipnerf-multiscale-noloss"][1:] == ["--no-area-weights"]
     assert "--resolutions 16 32 64 128 256 512" in rows["fast-gpu"]
@@ -175,9 +177,9 @@ def test_listed_flags_make_the_preset(capsys, monkeypatch):
 
     seen = []
     monkeypatch.setattr(Fit, "main", lambda command: seen.append(command.config))
-    for name, base in BASES.items():
-        flags = [part for pair in differences(name).items() for part in _flag(*pair).split()]
-        assert main(["fit", "--preset", base, *flags]) == 0
+    for name, (base, _) in NOTES.items():
+        flags = [part for pair in differences(name, base).items() for part in _flag(*pair).split()]
+        assert main(["fit", "--preset", base or name, *flags]) == 0
         assert seen[-1] == PRESETS[name]
 
 

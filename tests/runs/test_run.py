@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.io import FileError, read_picture
+from scenegraph.images import side_by_side
+from scenegraph.io import append_json, FileError, read_picture
 from scenegraph.runs import compare, evaluate, open_run, plot_log, preset, read_log
 from support.helpers import assert_close
 from support.toy_fits import cloud, cloud_views
@@ -40,7 +41,7 @@ def test_folder_without_settings_is_no_run(tmp_path):
 
 def test_resumed_log_loses_the_lines_that_come_again(run):
     for step in (10, 20, 30):
-        run.append({"step": step, "loss": 1.0 / step})
+        append_json(run.log, {"step": step, "loss": 1.0 / step})
     run.cut_log(20)
     assert [line["step"] for line in read_log(run.log)] == [10, 20]
     assert not list(run.folder.glob("*.part"))
@@ -48,7 +49,7 @@ def test_resumed_log_loses_the_lines_that_come_again(run):
 
 @pytest.mark.parametrize("line", [b'{"step": 2', b'{"loss": 2}', b"[2]", b"\xff", b"[" * 99_999])
 def test_log_with_a_broken_line_is_refused(run, line):
-    run.append({"step": 1})
+    append_json(run.log, {"step": 1})
     with run.log.open("ab") as file:
         file.write(line + b"\n")
     with pytest.raises(FileError, match="cannot read the log .*metrics.jsonl"):
@@ -56,18 +57,18 @@ def test_log_with_a_broken_line_is_refused(run, line):
 
 
 def test_half_a_line_at_the_end_of_the_log_is_what_a_killed_process_leaves(run):
-    run.append({"step": 1})
+    append_json(run.log, {"step": 1})
     with run.log.open("a") as file:
         file.write('{"step": 2')
     assert read_log(run.log) == [{"step": 1}]
     run.cut_log(5)
-    run.append({"step": 2})
+    append_json(run.log, {"step": 2})
     assert read_log(run.log) == [{"step": 1}, {"step": 2}]
 
 
 def test_pair_shows_the_picture_left_of_the_truth(run):
     red, blue = jnp.zeros((4, 6, 3)).at[..., 0].set(1), jnp.zeros((4, 6, 3)).at[..., 2].set(1)
-    run.save_pair("name", sg.Image(red), sg.Image(blue))
+    run.save_picture("name", side_by_side([sg.Image(red), sg.Image(blue)]))
     pair = read_picture(run.folder / "pictures" / "name.png")
     assert pair.shape[0] == 4 and pair.shape[1] > 12
     assert np.all(pair[:, :6] == [255, 0, 0]) and np.all(pair[:, -6:] == [0, 0, 255])

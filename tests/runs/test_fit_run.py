@@ -1,0 +1,100 @@
+"""A whole run from Python: fitted, resumed, scored, filmed, reported."""
+
+import shutil
+
+import equinox as eqx
+import imageio.v3 as iio
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.io import FileError, read_json
+from scenegraph.runs import (
+    evaluate_run,
+    film_run,
+    FinalReport,
+    fit_run,
+    FitOptions,
+    open_run,
+    PathRequest,
+    read_log,
+)
+from support.blender_folder import write_ball
+
+
+CONFIG = sg.preset(
+    "tiny", steps=2, batch_size=32, width=8, depth=2, view_width=4, samples=(4, 4), log_every=1
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_ball(tmp_path_factory.mktemp("data"), {"train": 3, "val": 1, "test": 2})
+
+
+@pytest.fixture(scope="module")
+def fitted(data, tmp_path_factory):
+    """A run, what it said, and its last state. Tests that change it take a copy."""
+    run, said = open_run(tmp_path_factory.mktemp("runs") / "run"), []
+    state = fit_run(run, CONFIG, data, FitOptions(preset="tiny", say=said.append))
+    return run, said, state
+
+
+def steps_of(run) -> list[int]:
+    return [line["step"] for line in read_log(run.log) if "loss" in line]
+
+
+@pytest.fixture
+def run(fitted, tmp_path):
+    return open_run(shutil.copytree(fitted[0].folder, tmp_path / "run"))
+
+
+def test_fit_leaves_a_whole_run_and_says_how_it_went(fitted, data):
+    run, said, state = fitted
+    assert run.load_config() == (CONFIG, {"data": str(data), "preset": "tiny"})
+    assert eqx.tree_equal(sg.load(run.folder), state.model) and int(state.step) == 2
+    assert steps_of(run) == [1, 2]
+    assert (run.folder / "curve.png").exists() and (run.folder / "turntable.gif").exists()
+    assert said[0] == f"data {data}, run {run.folder}"
+    assert said[-1].startswith("test psnr ") and "on 2 pictures" in said[-1]
+
+
+def test_resumed_fit_goes_on(run, data):
+    state = fit_run(run, CONFIG.replace(steps=3), data, FitOptions(resume=True))
+    assert int(state.step) == 3 and steps_of(run) == [1, 2, 3]
+
+
+def test_run_is_scored_like_its_scene(run, data):
+    metrics = evaluate_run(run, "val")
+    views = sg.load_blender(data, "val")
+    (scores,) = sg.runs.evaluate(sg.load(run.folder), views)
+    assert metrics["psnr"] == pytest.approx(scores.psnr, 1e-5)
+    assert read_json(run.metrics) == read_json(run.metrics_of("val")) == metrics
+    assert (run.pictures / "val_000.png").exists()
+
+
+def test_run_is_filmed(run, tmp_path):
+    frames = []
+
+    def track(numbers):
+        frames.extend(numbers)
+        return iter(numbers)
+
+    out = tmp_path / "film.gif"
+    request = PathRequest("views", split="train", frames=2)
+    assert film_run(run, out, request, max_width=8, track=track) == [out]
+    assert iio.imread(out).shape == (2, 8, 8, 3) and frames == [0, 1]
+
+
+def test_final_report_of_some_pictures(run):
+    said = []
+    FinalReport([1]).write(run, say=said.append)
+    (score,) = read_json(run.metrics)["per_image"]
+    assert score["name"] == "./test/r_1" and f"psnr {score['psnr']:.2f}" in said[-1]
+    assert np.isfinite(score["psnr"])
+
+
+def test_nothing_is_written_for_a_bad_folder(tmp_path):
+    with pytest.raises(FileError, match="none"):
+        fit_run(open_run(tmp_path / "run"), CONFIG, tmp_path / "none")
+    assert not (tmp_path / "run").exists()
