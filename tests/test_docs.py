@@ -16,7 +16,9 @@ WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 # Compiling all the scenes of these pages takes a minute.
 LONG = [
     "README.md",
+    "choosing.md",
     "devices.md",
+    "extending.md",
     "fast.md",
     "getting-started.md",
     "index.md",
@@ -36,9 +38,10 @@ def marked(file: pathlib.Path):
 @pytest.mark.parametrize("file", [marked(file) for file in WITH_CODE])
 def test_code_blocks_run(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "documentation"}
-    for block in BLOCK.findall(file.read_text()):
-        exec(compile(block, str(file), "exec"), namespace)
+    namespace, text = {"__name__": "documentation"}, file.read_text()
+    for block in BLOCK.finditer(text):
+        above = "\n" * text.count("\n", 0, block.start(1))  # so that errors name the page's line
+        exec(compile(above + block[1], str(file), "exec"), namespace)
 
 
 def test_blocks_are_found():
