@@ -23,6 +23,6 @@ from ._step import Loss as Loss, step as step
 # Internal: for other packages of the library, and for none of its users.
 from ._console import progress_line
 from ._keys import shared_keys
-from ._loss import cones, empty_extra
+from ._loss import empty_extra
 from ._memory import check_address_space, free_memory
 from ._schedule import scale_by_schedule

@@ -11,13 +11,12 @@ from .._typing import Array, Float, PyTree
 from ..data import Batch, ScenePixels
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..losses import LossTerms
-from ..numerics import unfreeze
 from ..rendering import render_rays
 from ..scene import has_occupancy, refresh_occupancy, Scene
 from ._feed import traceable
 from ._flat import Flat, flatten
 from ._keys import Keys
-from ._loss import cones, RenderLoss
+from ._loss import pixel_cones, RenderLoss, scene_cameras
 from ._state import FitState
 
 
@@ -91,7 +90,7 @@ def _refresh(state: Flat) -> Flat:
 
 
 def _integrator(loss: RenderLoss, scene: Scene) -> AbstractIntegrator:
-    return loss.integrator or choose_integrator(unfreeze(scene))
+    return choose_integrator(scene, loss.integrator)
 
 
 def _with_budget(loss: RenderLoss, integrator: AbstractIntegrator, samples: float) -> RenderLoss:
@@ -102,6 +101,8 @@ def _with_budget(loss: RenderLoss, integrator: AbstractIntegrator, samples: floa
 def _requested(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> Float[Array, ""]:
     """Returns how many samples a ray of the first batch requests on average."""
     batch: Batch = batches.batch(keys.seed(), 0)
-    rays = cones(batch.rays, scene) if isinstance(batch.rays, ScenePixels) else batch.rays
+    rays = batch.rays
+    if isinstance(rays, ScenePixels):
+        rays = pixel_cones(rays, scene_cameras(rays, scene))
     requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].asked
     return jnp.zeros(()) if requested is None else jnp.mean(requested, dtype=jnp.float32)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
+from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
@@ -14,7 +15,7 @@ from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate
-from ..scene import find_camera, flatten, mean_square_weight, Scene
+from ..scene import find_camera, FlatScene, flatten, mean_square_weight, Scene
 from ._feed import traceable
 
 
@@ -74,11 +75,13 @@ class RenderLoss(AbstractModule):
         count = batch.lossmult.shape[0]
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
-            levels = map_over_devices(_see, (scene, integrator), (batch, keys), self.mesh)
+            shared = integrator, _flatten(scene, batch)
+            levels = map_over_devices(_render_batch, shared, (batch, keys), self.mesh)
             value, said = self.loss(levels, batch, scene)
         else:
             decided = dataclasses.replace(self, integrator=integrator)
-            shared = decided, scene, jnp.sum(batch.lossmult), count
+            # The scene is flattened once for all blocks.
+            shared = decided, _flatten(scene, batch), jnp.sum(batch.lossmult), count
             value, said = _sum(shared, (batch, keys), self.mesh)
         if self.weight_decay > 0:
             value = value + self.weight_decay * mean_square_weight(scene)
@@ -104,30 +107,34 @@ def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     return sum_over_blocks(_share, shared, rows, size)
 
 
-def _see(shared: PyTree, rows: PyTree) -> tuple[Radiance, ...]:
-    (scene, integrator), (batch, keys) = shared, rows
-    rays = cones(batch.rays, scene) if isinstance(batch.rays, ScenePixels) else batch.rays
-    return integrate(flatten(scene), rays, integrator, keys, batch.background)
+# A flat scene, and the cameras of a batch that are nodes of the scene.
+_Flattened = tuple[FlatScene, AbstractCamera | None]
 
 
-def cones(pixels: ScenePixels, scene: Scene) -> Ray:
-    """The rays of pixels whose cameras are in the scene, which may be what is fitted.
+def _flatten(scene: Scene, batch: Batch) -> _Flattened:
+    pixels = batch.rays
+    return flatten(scene), scene_cameras(pixels, scene) if isinstance(pixels, ScenePixels) else None
 
-    **Arguments:**
 
-    - `pixels`: of pictures.
-    - `scene`: with the cameras.
+def _render_batch(
+    shared: tuple[AbstractIntegrator, _Flattened], rows: PyTree
+) -> tuple[Radiance, ...]:
+    (integrator, (scene, cameras)), (batch, keys) = shared, rows
+    rays = batch.rays if cameras is None else pixel_cones(batch.rays, cameras)
+    return integrate(scene, rays, integrator, keys, batch.background)
 
-    **Returns:**
 
-    Rays with one leading axis.
+def scene_cameras(pixels: ScenePixels, scene: Scene) -> AbstractCamera:
+    """Stacks the cameras, in world coordinates, at the paths that pixels name.
 
-    **Errors:**
-
-    `ValueError` for a path at which there is no camera, or cameras that differ in kind or size.
+    Raises `ValueError` for a path without a camera, or cameras of several kinds or sizes.
     """
     opened = unfreeze(scene)
-    cameras = stack_cameras([find_camera(opened, path) for path in pixels.paths])
+    return stack_cameras([find_camera(opened, path) for path in pixels.paths])
+
+
+def pixel_cones(pixels: ScenePixels, cameras: AbstractCamera) -> Ray:
+    """Returns the rays of pixels of stacked cameras, which may be what is fitted."""
 
     def ray(frame: Int[Array, ""], place: Float[Array, "2"]) -> Ray:
         return jax.tree.map(lambda x: x[frame], cameras).ray(place)
@@ -138,12 +145,12 @@ def cones(pixels: ScenePixels, scene: Scene) -> Ray:
 
 def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """What some of the rays contribute to the mean over all of them."""
-    loss, scene, weight, count = shared
-    batch, keys, real = rows
-    levels, size = _see((scene, loss.integrator), (batch, keys)), batch.lossmult.shape[0]
+    loss, flattened, weight, count = shared
+    (batch, keys, real), size = rows, rows[0].lossmult.shape[0]
+    levels = _render_batch((loss.integrator, flattened), (batch, keys))
     if real is not None:
         levels, batch = _only(real, levels, batch)
-    value, terms = loss.loss(levels, batch, scene)
+    value, terms = loss.loss(levels, batch, None)  # Losses of rays see no scene.
     weighted = safe_divide(jnp.sum(batch.lossmult), weight)
     once = size if real is None else jnp.sum(real)
     left_out = terms.left_out if real is None else terms.left_out - (size - once)
