@@ -122,6 +122,12 @@ def test_contributing_shows_the_table():
     assert {package: int(layer) for layer, package in rows} == LAYERS
 
 
+def test_contributing_shows_the_sessions():
+    sessions = re.findall(r"@nox.session\ndef (\w+)", (ROOT / "noxfile.py").read_text())
+    shown = re.findall(r"^\| `nox -s (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(sessions)
+
+
 def test_modules_are_abstract_or_final(classes):
     assert classes
     none(arch_classes.neither_abstract_nor_final(classes))
