@@ -112,9 +112,20 @@ def test_api_pages_show_no_name_twice():
     none(words.shown_again(ROOT / "docs"))
 
 
+def test_texts_have_no_internal_names(sources):
+    pages = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+    none(words.internal_in_text(sources, [page for page in pages if page.name != "CHANGELOG.md"]))
+
+
 def test_contributing_shows_the_table():
     rows = re.findall(r"^\| (\d+) \| `(\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert {package: int(layer) for layer, package in rows} == LAYERS
+
+
+def test_contributing_shows_the_sessions():
+    sessions = re.findall(r"@nox.session\ndef (\w+)", (ROOT / "noxfile.py").read_text())
+    shown = re.findall(r"^\| `nox -s (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted(sessions)
 
 
 def test_modules_are_abstract_or_final(classes):

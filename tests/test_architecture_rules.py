@@ -481,3 +481,14 @@ def test_names_shown_again(tmp_path):
     docs = pages(tmp_path, one="::: toy.B\n\n::: toy.low.A\n", two="::: toy.low.A\n::: toy.B.f\n")
     (found,) = words.shown_again(docs)
     assert found.endswith(f"two.md:1: `toy.low.A` stands already at {docs}/api/one.md:3")
+
+
+def test_internal_names_in_a_text(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`sg.low.A`, sg.low.B(1), `sg.fit.x`, `toy.low.C`\n\n`sg.low.C.f` and sg.low._a\n"
+    )
+    assert words.internal_in_text(toy(tmp_path, PAGED), [page]) == [
+        f"{page}:3: `sg.low.C` is not public",
+        f"{page}:3: `sg.low._a` is not public",
+    ]

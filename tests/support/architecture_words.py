@@ -122,6 +122,19 @@ def shown_again(docs: pathlib.Path) -> list[str]:
     ]
 
 
+def internal_in_text(sources: list[Source], pages: list[pathlib.Path]) -> list[str]:
+    """Names such as `sg.package.X` in a text that the package does not export as `X as X`."""
+    public = {name.split(".", 1)[1] for name in _public_names(sources)}
+    packages = {name.split(".")[0] for name in public}
+    return [
+        f"{page}:{number}: `sg.{package}.{name}` is not public"
+        for page in pages
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        for package, name in re.findall(r"\bsg\.(\w+)\.(\w+)", line)
+        if package in packages and f"{package}.{name}" not in public
+    ]
+
+
 def _public_names(sources: list[Source]) -> dict[str, str]:
     """The names that packages export as `X as X`, and how users type them: as `lib.X` where the
     root exports them too, else as `lib.package.X`."""
