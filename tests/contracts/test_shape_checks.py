@@ -29,6 +29,7 @@ INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
 VALUES = [
     *INSTANCES,
     STATE,
+    STATE.keys,
     INFO,
     sg.preset("tiny"),
     sg.fitting.Progress(1, STATE, INFO, 1.0, 1.0),
