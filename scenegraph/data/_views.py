@@ -22,8 +22,8 @@ class Views(AbstractModule):
 
     **Arguments:**
 
-    - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row, `pixels
-      channels`; bytes, or floating numbers between 0 and 1; in memory or in a file.
+    - `pixels`: straight RGB or RGBA of all pictures, one after the other, row by row,
+      `pixels channels`; bytes, or floating numbers between 0 and 1; in memory or in a file.
     - `cameras`: one camera whose leaves have a leading axis `frames`; or the paths of cameras in
       the scene. Its static size is that of the first picture.
     - `widths`, `heights`: the pictures' sizes, in pixels, `frames`; they may differ.
