@@ -1,4 +1,11 @@
-"""Fitting: one pure step, the loop around it, losses of rays, schedules, callbacks and budgets."""
+"""Fitting: one pure step, the loop around it, losses of rays, schedules, callbacks and budgets.
+
+Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
+loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
+occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
+`_schedule` and `_by_path` make optimisers. `_migrate` and `_resample` take a state over to another
+scene.
+"""
 
 from ._by_path import by_path as by_path, within as within
 from ._callbacks import (

@@ -66,6 +66,7 @@ def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
     overflowed = float(terms.left_out) > 0
     if not overflowed and number % _SHRINK_EVERY:
         return loss
+    # A mean below the budget may overflow it too, on one of several devices or blocks.
     samples = _MARGIN * max(float(terms.asked), now * overflowed)
     other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)

@@ -15,11 +15,11 @@ from ..scene import label_leaves, matches, named_leaves, no_match
 
 
 def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
-    """Another optimiser, or learning rate, for every part of a scene.
+    """Combines optimisers, or learning rates, one for each part of a scene.
 
     **Arguments:**
 
-    - `rules`: from paths (see `select`) to optimisers; the first path that matches a leaf counts.
+    - `rules`: paths (see `select`) with their optimisers; the first that matches a leaf counts.
 
     **Returns:**
 
@@ -40,7 +40,7 @@ def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.Gradient
     def labels(params: PyTree) -> PyTree:
         paths = [path for path, _, _ in named_leaves(params)]
         _check_patterns(rules, paths)
-        return label_leaves(params, lambda path: _first(rules, path))
+        return label_leaves(params, lambda path: _first_match(rules, path))
 
     transforms: dict[Hashable, optax.GradientTransformation] = {**rules}
     return optax.partition(transforms, labels)
@@ -51,8 +51,8 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformatio
 
     **Arguments:**
 
-    - `bounds`: from paths (see `select`) to a lowest and a highest value, each a number, an array
-      of the leaf's shape, or `None` for no bound.
+    - `bounds`: paths (see `select`) with a lowest and a highest value, each a number, an array of
+      the leaf's shape, or `None` for no bound.
 
     **Returns:**
 
@@ -77,33 +77,28 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformatio
         return optax.EmptyState()
 
     def update(updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, Any]:
-        limits = label_leaves(params, lambda path: _limits(bounds, path))
+        def limits(path: str) -> _Limits:
+            low, high = next((x for name, x in bounds.items() if matches(name, path)), (None, None))
+            return _Limits((-jnp.inf if low is None else low, jnp.inf if high is None else high))
 
         def shorten(limit: _Limits, step: Any, leaf: Any) -> Any:
             low, high = (as_float_leaf(x).astype(leaf.dtype) for x in limit.ends)
             return projections.projection_box(leaf + step, low, high) - leaf
 
-        shortened = jax.tree.map(
-            shorten, limits, updates, params, is_leaf=lambda x: isinstance(x, _Limits)
-        )
-        return shortened, state
+        every = label_leaves(params, limits)
+        is_limits = lambda x: isinstance(x, _Limits)
+        return jax.tree.map(shorten, every, updates, params, is_leaf=is_limits), state
 
     return optax.GradientTransformation(init, update)
 
 
 class _Limits(eqx.Module):
-    """A pair that is a leaf."""
+    """Bounds of a leaf, as a leaf of a tree of bounds."""
 
     ends: tuple[Any, Any]
 
 
-def _limits(bounds: Mapping[str, tuple[Any, Any]], path: str) -> _Limits:
-    found = next((pair for pattern, pair in bounds.items() if matches(pattern, path)), (None, None))
-    low, high = found
-    return _Limits((-jnp.inf if low is None else low, jnp.inf if high is None else high))
-
-
-def _first(rules: Mapping[str, Any], path: str) -> str:
+def _first_match(rules: Mapping[str, Any], path: str) -> str:
     for pattern in rules:
         if matches(pattern, path):
             return pattern

@@ -11,20 +11,20 @@ from ._state import FitState, StepInfo
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What a callback sees.
+    """The progress of a fit, as callbacks see it.
 
     **Arguments:**
 
-    - `step`: how many steps have been taken.
-    - `held`: the fit's state after them, perhaps still in pieces: ask for `state`.
-    - `info`: what the last step told.
-    - `seconds`: since the fit began, compilation included.
-    - `rate`: steps a second, lately.
-    - `first`: whether this is the first process of the fit, which alone should write files.
+    - `step`: the number of steps taken.
+    - `packed`: the fit's state after them, perhaps as a plain list of arrays; `state` unpacks it.
+    - `info`: the last step's loss and gradient norm.
+    - `seconds`: the time since the fit began, compilation included.
+    - `rate`: steps a second, over the last 20 seconds.
+    - `first`: true in the first process of the fit, which alone should write files.
     """
 
     step: int
-    held: FitState | Flat
+    packed: FitState | Flat
     info: StepInfo
     seconds: float
     rate: float
@@ -33,35 +33,35 @@ class Progress:
     @property
     def state(self) -> FitState:
         """The fit's state after the step."""
-        return self.held.tree if isinstance(self.held, Flat) else self.held
+        return self.packed.tree if isinstance(self.packed, Flat) else self.packed
 
     def psnr(self) -> float | None:
-        """Of the finest level on the last batch, in decibels; `None` for losses without one.
+        """Returns the PSNR of the last batch, or `None` for losses without one.
 
         **Returns:**
 
-        A number.
+        Decibels, of the finest level.
         """
         values = getattr(self.state.extra, "psnr", None)
         return None if values is None else float(values[-1])
 
 
 class AbstractCallback(abc.ABC):
-    """Something to do every so many steps; it may end the fit.
+    """A function that a fit calls every so many steps, and that may end the fit.
 
-    Where several processes fit together, it is called in all of them, and ends the fit if any of
-    them wishes so.
+    Where several processes fit together, it is called in all of them, and ends the fit if it
+    returns true in any of them. Implementations have a field `every`, the steps between calls.
     """
 
     every: int
 
     @abc.abstractmethod
     def __call__(self, progress: Progress) -> bool:
-        """Called after every `every`-th step, and after the last.
+        """Reacts to the progress after every `every`-th step, and after the last.
 
         **Arguments:**
 
-        - `progress`: how the fit stands.
+        - `progress`: the number of the step, the state after it, its loss.
 
         **Returns:**
 
@@ -75,9 +75,9 @@ class JsonLines(AbstractCallback):
 
     **Arguments:**
 
-    - `path`: of the file.
+    - `path`: the path of the file.
     - `every`: steps between lines.
-    - `rays`: in a batch, to report rays a second; 0 if that makes no sense.
+    - `rays`: the number of rays in a batch, to report rays a second; 0 if there are none.
     """
 
     path: str | os.PathLike
@@ -101,12 +101,12 @@ class JsonLines(AbstractCallback):
 
 @dataclasses.dataclass(frozen=True)
 class Every(AbstractCallback):
-    """Calls a function.
+    """Calls any function.
 
     **Arguments:**
 
     - `every`: steps between calls.
-    - `function`: of the `Progress`; what it returns is ignored.
+    - `function`: a function of the `Progress`; its result is ignored.
     """
 
     every: int
@@ -119,27 +119,28 @@ class Every(AbstractCallback):
 
 @dataclasses.dataclass(frozen=True)
 class Deadline:
-    """When to stop, and how many steps may be expected until then.
+    """The time at which a fit ends, and an estimate of the steps until then.
 
     **Arguments:**
 
-    - `at`: a time of `time.monotonic()`.
+    - `at`: the end, as a time of `time.monotonic()`.
     """
 
     at: float
 
     def horizon(self, step: int, steps: int, rate: float) -> float:
-        """How many steps there will have been in the end.
+        """Estimates how many steps the fit will have taken in the end.
 
         **Arguments:**
 
-        - `step`: taken so far.
-        - `steps`: wished for.
+        - `step`: the number of steps taken so far.
+        - `steps`: the number of steps that the fit should take.
         - `rate`: steps a second; 0 if not known yet.
 
         **Returns:**
 
-        At most `steps`.
+        A number of steps, at most `steps`.
         """
+        # min(steps, step + rate * time left)
         left = max(0.0, self.at - time.monotonic())
         return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))

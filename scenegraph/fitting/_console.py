@@ -11,7 +11,7 @@ class Console(AbstractCallback):
     **Arguments:**
 
     - `every`: steps between lines.
-    - `rays`: in a batch; 0 if that makes no sense.
+    - `rays`: the number of rays in a batch; 0 if there are none.
     """
 
     every: int = 100
@@ -25,17 +25,7 @@ class Console(AbstractCallback):
 
 
 def progress_line(progress: Progress, rays: int) -> str:
-    """One line that says how a fit stands.
-
-    **Arguments:**
-
-    - `progress`: of the fit.
-    - `rays`: in a batch; 0 if that makes no sense.
-
-    **Returns:**
-
-    The line, without its end.
-    """
+    """Returns a line of progress, without its end; `rays` is the batch size, or 0."""
     total = round(float(progress.state.horizon))
     parts = [f"step {progress.step:>7,}/{total:,}", f"loss {float(progress.info.loss):.5f}"]
     psnr = progress.psnr()

@@ -1,4 +1,4 @@
-"""Batches for one step after the other: made on the devices, or read by a thread of the host."""
+"""The batches of a fit: made on the devices, or read by a thread of the host."""
 
 from typing import Any
 
@@ -13,14 +13,7 @@ from ._flat import Flat, flatten
 
 
 class Feed:
-    """Where the batches of a fit come from.
-
-    **Arguments:**
-
-    - `batches`: with a method `batch(seed, step)`, where `Layout.copy` put them.
-    - `layout`: of the fit.
-    - `seed`: of the batches.
-    """
+    """The batches of a fit, from `batch(seed, step)` of what `Layout.copy` has put somewhere."""
 
     def __init__(self, batches: Any, layout: Layout, seed: Integer[Array, ""]):
         self.layout, self._loader = layout, None
@@ -30,32 +23,13 @@ class Feed:
             self._loader = Prefetcher(lambda number: _send(reader, known, number, layout))
 
     def __call__(self, state: Flat, number: int) -> Flat:
-        """The batch of one step.
-
-        **Arguments:**
-
-        - `state`: before it.
-        - `number`: how many steps have been taken, which the host knows.
-
-        **Returns:**
-
-        What the loss compares with.
-        """
+        """Makes the batch of the step after `state`, whose number the host knows too."""
         if self._loader is None:
             return _batch(self._parts, state)
         return _assemble(self._parts, state, flatten(self._loader(number)))
 
     def shapes(self, state: Flat, number: int) -> Flat:
-        """What a batch is like, before one is made.
-
-        **Arguments:**
-
-        - `state`, `number`: as for a call.
-
-        **Returns:**
-
-        A batch of shapes; where several devices have their parts of it, with those.
-        """
+        """Returns the shapes of a batch; where several devices have parts of it, also those."""
         make, given = _batch, (self._parts, state)
         if self._loader is not None:
             make, given = _assemble, (*given, flatten(self._loader(number)))
@@ -73,7 +47,7 @@ class Feed:
             self._loader.close()
 
 
-# Apart from the step, which is compiled anew when the room for its samples changes.
+# Apart from the step, which is compiled anew when its sample budget changes.
 @jax.jit
 def _batch(parts: Flat, state: Flat) -> Flat:
     batches, seed, layout = parts.tree
@@ -98,54 +72,21 @@ def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> DrawnP
 
 
 def reads_file(batches: Any) -> bool:
-    """Whether pixels are in a file, which only the host can read.
-
-    **Arguments:**
-
-    - `batches`: of a fit.
-
-    **Returns:**
-
-    True for `RayBatches` of such `Views`.
-    """
+    """Returns true if the pixels are in a file, which only the host can read."""
     return isinstance(batches, RayBatches) and isinstance(batches.views.pixels, MappedArray)
 
 
 class Always(AbstractModule):
-    """One batch at all steps.
-
-    **Arguments:**
-
-    - `known`: the batch.
-    """
+    """One batch, the same at all steps."""
 
     known: PyTree
 
     def batch(self, seed: Any, step: Any) -> PyTree:
-        """The batch.
-
-        **Arguments:**
-
-        - `seed`, `step`: of no account.
-
-        **Returns:**
-
-        Always the same.
-        """
+        """Returns the batch."""
         del seed, step
         return self.known
 
 
 def traceable(batches: Any, seed: Integer[Array, ""] | int) -> Any:
-    """Batches of which compiled functions may make the first.
-
-    **Arguments:**
-
-    - `batches`: of a fit.
-    - `seed`: of the batches.
-
-    **Returns:**
-
-    The same; where pixels are in a file, the first batch alone.
-    """
+    """Returns batches that compiled functions can make; from pixels in a file, the first alone."""
     return Always(batches.batch(seed, 0)) if reads_file(batches) else batches

@@ -44,13 +44,13 @@ _WINDOW = 20.0
 
 
 class FitResult(AbstractModule):
-    """What `fit` returns.
+    """The result of `fit`.
 
     **Arguments:**
 
-    - `scene`: fitted.
-    - `state`: everything, to go on from.
-    - `history`: how it went.
+    - `scene`: the fitted scene.
+    - `state`: the whole state, to go on from.
+    - `history`: losses and other numbers of up to a thousand steps.
     """
 
     scene: PyTree
@@ -59,14 +59,14 @@ class FitResult(AbstractModule):
 
 
 class FitError(RuntimeError):
-    """A fit that cannot go on: raised with a message that says where it broke, and a state."""
+    """A fit that cannot go on, with a message about the cause, and a state."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
     @property
     def state(self) -> FitState:
-        """The last one that was finite."""
+        """The last state that was finite."""
         return self.args[1]
 
 
@@ -90,22 +90,22 @@ def fit(
 
     **Arguments:**
 
-    - `scene`: to start from; or any Module, with a `loss` of your own.
+    - `scene`: the scene to start from; or any Module, with a `loss` of your own.
     - `views_or_batches`: `Views`, or anything with a method `batch(seed, step)`.
     - `trainable`: paths (see `select`) or a tree of booleans; by default every floating leaf that
       is not frozen. Keyword only, as is all that follows.
     - `optimizer`: any optax transformation.
-    - `loss`: compares radiance with pixels; or a function `(model, state, batch, key)` that
-      returns `(value, state)`.
-    - `integrator`: how rays are rendered; by default as the scene says.
-    - `steps`: how many.
-    - `key`: of all randomness.
-    - `callbacks`: called every so many steps.
-    - `state`: to go on from, instead of starting at `scene`.
-    - `deadline`: ends the fit early; schedules then reckon with the steps that will fit in.
-    - `annealing`: begins with wide cones; for `Views`.
-    - `devices`: that share the rays of a batch; by default all of this process, or of all
-      processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
+    - `loss`: an `AbstractLoss`, which compares radiance with pixels; or a function
+      `(model, state, batch, key)` that returns `(value, state)`.
+    - `integrator`: the integrator that renders the rays; by default the scene's.
+    - `steps`: the number of steps.
+    - `key`: the key of all randomness, split by purpose (see `Keys`).
+    - `callbacks`: functions of the progress, each called every so many steps.
+    - `state`: a state to go on from, instead of starting at `scene`.
+    - `deadline`: the time at which the fit ends early; schedules then end there too.
+    - `annealing`: a schedule that begins with wide cones; for `Views`.
+    - `devices`: the devices that share the rays of a batch; by default all of this process, or of
+      all processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
       does not depend on them, but for rounding.
 
     **Returns:**
@@ -207,6 +207,7 @@ def _run(
     horizon, start = float(steps), number
     stop = number >= steps
     while not stop:
+        # Those of the step before: the host would have to wait for this one's.
         terms = extra
         state, extra, info = advance(state, number, horizon)
         number += 1
@@ -232,13 +233,13 @@ def _call_back(
     callbacks: Sequence[AbstractCallback], progress: Progress, stop: bool, agree: Agreement
 ) -> bool:
     due = [callback for callback in callbacks if stop or progress.step % callback.every == 0]
-    wishes = [callback(progress) for callback in due]
+    answers = [callback(progress) for callback in due]
     seldom = any(callback.every > 1 for callback in due)
-    return stop or agree.stop(any(wishes), progress.step, progress.rate, now=seldom)
+    return stop or agree.stop(any(answers), progress.step, progress.rate, now=seldom)
 
 
 def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) -> None:
-    """Gives up after too many steps in a row, or all there were, that were not finite."""
+    """Raises an error after too many steps in a row, or all there were, that were not finite."""
     if info is None or int(info.failures) < min(_PATIENCE, most):
         return
     paths = [path for path, _, _ in named_leaves(eqx.filter(state.tree.model, trainable))]
@@ -252,7 +253,7 @@ def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) 
 
 
 class _Clock:
-    """Measures steps a second over the last few seconds, without letting the queue grow long."""
+    """A clock that measures steps a second, and lets at most one step be under way."""
 
     def __init__(self):
         self.begin = time.monotonic()
@@ -262,11 +263,11 @@ class _Clock:
         self._marks: deque[float] = deque(maxlen=200)
 
     def forget(self) -> None:
-        """Leaves out of the rate what went before, and the next step, which is compiled anew."""
+        """Begins to measure the rate anew, after the next step, which has to be compiled."""
         self._marks.clear()
 
     def tick(self, info: StepInfo) -> StepInfo | None:
-        """Waits for the step before this one, so that at most one is under way; returns it."""
+        """Waits for the step before this one, and returns its measures."""
         done, self._waiting = self._waiting, info
         if done is not None:
             done.loss.block_until_ready()
@@ -275,6 +276,7 @@ class _Clock:
         self._marks.append(now)
         while now - self._marks[0] > _WINDOW:
             self._marks.popleft()
+        # Each of the n - 1 spans between n marks is a step.
         span = now - self._marks[0]
         self.rate = (len(self._marks) - 1) / span if span > 0 else 0.0
         return done

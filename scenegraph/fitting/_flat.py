@@ -1,7 +1,7 @@
 """Trees that compiled functions take and return as plain lists of arrays.
 
-Looking through the tree of a scene takes longer than a small step does. It is done once, not at
-every step: what is not an array is hashed and compared by its identity from then on.
+Flattening the tree of a scene takes longer than a small step does. It is done once, not at every
+step: from then on, all that is not an array is hashed and compared by its identity.
 """
 
 import functools
@@ -16,7 +16,7 @@ from .._typing import PyTree
 
 
 class _Rest:
-    """What a tree has beside its arrays. Equal ones are the same object."""
+    """All of a tree but its arrays. Equal ones are the same object."""
 
     __slots__ = ("structure", "leaves", "__weakref__")
 
@@ -28,13 +28,7 @@ _known: weakref.WeakValueDictionary[Any, _Rest] = weakref.WeakValueDictionary()
 
 
 class Flat:
-    """A tree as its arrays and the rest; for `jax.jit`, it is a list.
-
-    **Arguments:**
-
-    - `arrays`: of the tree; keys as their data.
-    - `rest`: from `flatten`.
-    """
+    """A tree as its arrays, with keys as their data, and the rest; for `jax.jit`, a list."""
 
     __slots__ = ("arrays", "rest", "__dict__")
 
@@ -43,7 +37,7 @@ class Flat:
 
     @functools.cached_property
     def tree(self) -> PyTree:
-        """The tree, which is put together when it is asked for."""
+        """The tree, which is made when it is first needed."""
         arrays = iter(self.arrays)
         leaves = [_unpack(mark, arrays) for mark in self.rest.leaves]
         return jax.tree.unflatten(self.rest.structure, leaves)
@@ -55,7 +49,7 @@ jax.tree_util.register_pytree_node(
 
 
 class _IsArray:
-    """Stands where an array was, or a key of some kind."""
+    """The place of an array, or of a key of some kind, in a tree."""
 
     def __init__(self, kind: str | None):
         self.kind = kind
@@ -65,16 +59,7 @@ _kinds = functools.cache(_IsArray)
 
 
 def flatten(tree: PyTree) -> Flat:
-    """Takes a tree apart.
-
-    **Arguments:**
-
-    - `tree`: whose leaves are arrays, or can be hashed.
-
-    **Returns:**
-
-    Its arrays, and the rest.
-    """
+    """Separates a tree, whose other leaves can be hashed, into its arrays and the rest."""
     leaves, structure = jax.tree.flatten(tree)
     marks, arrays = [], []
     for leaf in leaves:

@@ -9,14 +9,13 @@ from ..numerics import AbstractModule
 
 
 class History(AbstractModule):
-    """How a fit went, at up to a thousand of its steps.
+    """The course of a fit, at up to a thousand of its steps.
 
     **Arguments:**
 
-    - `steps`: their numbers.
-    - `loss`: before each of them.
-    - `extra`: what the loss returned beside its value: for scenes, `LossTerms` with a leading
-      axis.
+    - `steps`: the numbers of the steps. Shape `(records,)`.
+    - `loss`: the loss before each step. Shape `(records,)`.
+    - `extra`: the second result of the loss, with a leading axis: for scenes, `LossTerms`.
     """
 
     steps: Int[Array, " records"]
@@ -25,38 +24,27 @@ class History(AbstractModule):
 
 
 class Records:
-    """Collects a history in the host's memory, without waiting for the step at hand."""
+    """A history in the host's memory, collected without waiting for the step at hand."""
 
     def __init__(self):
         self._numbers: list[int] = []
-        self._told: list[Any] = []
+        self._results: list[Any] = []
 
     def add(self, number: int, loss: Float[Array, ""], extra: PyTree) -> None:
-        """Remembers a step.
-
-        **Arguments:**
-
-        - `number`: of the step, after which the one before it is done.
-        - `loss`, `extra`: what it told.
-        """
+        """Adds the results of a step, at whose end the one before it is done."""
         self._fetch()
         self._numbers.append(number)
-        self._told.append((loss, extra))
+        self._results.append((loss, extra))
 
     def history(self) -> History:
-        """All of it.
-
-        **Returns:**
-
-        The history.
-        """
-        if not self._told:
+        """Returns all of it."""
+        if not self._results:
             return History(jnp.zeros(0, jnp.int32), jnp.zeros(0), None)
         self._fetch()
-        loss, extra = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *self._told)
+        loss, extra = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *self._results)
         return History(jnp.asarray(np.array(self._numbers, np.int32)), loss, extra)
 
     def _fetch(self) -> None:
-        if self._told:
+        if self._results:
             # A copy: without one, it would keep the device's.
-            self._told[-1] = jax.tree.map(np.array, self._told[-1])
+            self._results[-1] = jax.tree.map(np.array, self._results[-1])

@@ -19,30 +19,31 @@ from ..scene import find_camera, FlatScene, flatten, mean_square_weight, Scene
 from ._feed import traceable
 
 
-# Measured for networks: with twice or half as many no step is faster, and most are slower.
+# Samples of a block, measured for networks: with twice or half as many no step is faster, and most
+# are slower.
 _SAMPLES = 2**11
-# Small networks: a block of twice as many no longer fits into the cache, and takes three times as
-# long; in smaller ones, rays share their room less evenly.
-_SAMPLES_IN_A_LIST = 2**13
+# Where rays share a budget, networks are small: a block of twice as many no longer fits into the
+# cache, and takes three times as long; in smaller blocks, rays share their budget less evenly.
+_PACKED_SAMPLES = 2**13
 
 
 class RenderLoss(AbstractModule):
-    """Renders a batch of rays and compares: the `loss` that `step` takes for scenes.
+    """Renders a batch of rays and compares it with pixels: the `loss` that `step` takes for scenes.
 
-    Where every ray speaks for itself (an `AbstractRayLoss`), a batch is rendered, compared and
+    Where the loss is a sum over rays (an `AbstractRayLoss`), a batch is rendered, compared and
     differentiated a few rays at a time. That gives the same numbers sooner and in less memory;
     forward-mode derivatives (`jax.jvp`) need `chunk=None`.
 
     **Arguments:**
 
-    - `loss`: compares radiance with pixels.
-    - `integrator`: how rays are rendered; `None` as the scene says.
-    - `weight_decay`: times the mean square of all network weights, added to the loss.
-    - `jitter`: whether samples are jittered and densities noisy.
-    - `chunk`: how many rays are worked on at a time; `None` for all.
-    - `divisor`: so many times fewer than that, where there is little memory.
-    - `mesh`: the devices that share the rays (see `device_mesh`), each with room of its own for
-      their samples; `None` for one device. `fit` sets it.
+    - `loss`: the loss that compares radiance with pixels.
+    - `integrator`: the integrator that renders the rays; `None` for the scene's.
+    - `weight_decay`: the factor of the mean square of all network weights, added to the loss.
+    - `jitter`: if true, samples are jittered and densities noisy.
+    - `chunk`: the number of rays that are worked on at a time; `None` for all.
+    - `divisor`: a divisor of that number, where there is little memory.
+    - `mesh`: the devices that share the rays, each with a sample budget of its own; `None` for one
+      device. `fit` sets it.
     """
 
     loss: AbstractLoss = MultiLevelLoss()
@@ -54,15 +55,15 @@ class RenderLoss(AbstractModule):
     mesh: Mesh | None = eqx.field(static=True, default=None)
 
     def in_smaller_blocks(self, times: int) -> "RenderLoss | None":
-        """The same loss with fewer rays worked on at a time, which takes less memory.
+        """Returns the same loss with fewer rays worked on at a time, which takes less memory.
 
         **Arguments:**
 
-        - `times`: by how much fewer.
+        - `times`: the factor by which there are fewer.
 
         **Returns:**
 
-        The loss; `None` if `chunk` is not `"auto"`, or rays do not speak for themselves.
+        The loss; `None` if `chunk` is not `"auto"`, or the loss is not an `AbstractRayLoss`.
         """
         free = self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
         return dataclasses.replace(self, divisor=times) if free else None
@@ -73,23 +74,24 @@ class RenderLoss(AbstractModule):
         del terms
         integrator = choose_integrator(scene, self.integrator)
         count = batch.lossmult.shape[0]
+        # By the index in the whole batch, so that blocks and devices change nothing.
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
             shared = integrator, _flatten(scene, batch)
             levels = map_over_devices(_render_batch, shared, (batch, keys), self.mesh)
-            value, said = self.loss(levels, batch, scene)
+            value, terms = self.loss(levels, batch, scene)
         else:
             decided = dataclasses.replace(self, integrator=integrator)
             # The scene is flattened once for all blocks.
             shared = decided, _flatten(scene, batch), jnp.sum(batch.lossmult), count
-            value, said = _sum(shared, (batch, keys), self.mesh)
+            value, terms = _sum(shared, (batch, keys), self.mesh)
         if self.weight_decay > 0:
             value = value + self.weight_decay * mean_square_weight(scene)
-        return value, jax.lax.stop_gradient(said)
+        return value, jax.lax.stop_gradient(terms)
 
 
 def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossTerms]:
-    """Adds up what rays contribute, which all devices work on."""
+    """Adds up the contributions of rays, on all devices."""
     if mesh is None:
         return _sum_here(shared, (*rows, None))
     rows, real = pad_rows(rows, mesh)
@@ -97,14 +99,14 @@ def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossT
 
 
 def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
-    """Adds up what the rays of one device contribute, a few at a time."""
+    """Adds up the contributions of one device's rays, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
-    samples = _SAMPLES if loss.integrator.budget is None else _SAMPLES_IN_A_LIST
+    samples = _SAMPLES if loss.integrator.budget is None else _PACKED_SAMPLES
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)
-    # Blocks of like size: in a small last one, few rays would have to share their room.
+    # Blocks of like size: in a small last one, few rays would share a budget.
     size = -(-count // -(-count // most))
-    return sum_over_blocks(_share, shared, rows, size)
+    return sum_over_blocks(_contribution, shared, rows, size)
 
 
 # A flat scene, and the cameras of a batch that are nodes of the scene.
@@ -143,14 +145,15 @@ def pixel_cones(pixels: ScenePixels, cameras: AbstractCamera) -> Ray:
     return jax.vmap(widen)(rays, pixels.width)
 
 
-def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
-    """What some of the rays contribute to the mean over all of them."""
+def _contribution(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
+    """Computes the contribution of some rays to the mean over all of them."""
     loss, flattened, weight, count = shared
     (batch, keys, real), size = rows, rows[0].lossmult.shape[0]
     levels = _render_batch((loss.integrator, flattened), (batch, keys))
     if real is not None:
         levels, batch = _only(real, levels, batch)
     value, terms = loss.loss(levels, batch, None)  # Losses of rays see no scene.
+    # (sum of the weights of these rays) / (sum of the weights of all rays)
     weighted = safe_divide(jnp.sum(batch.lossmult), weight)
     once = size if real is None else jnp.sum(real)
     left_out = terms.left_out if real is None else terms.left_out - (size - once)
@@ -162,28 +165,16 @@ def _share(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
 def _only(
     real: Bool[Array, " rays"], levels: tuple[Radiance, ...], batch: Batch
 ) -> tuple[tuple[Radiance, ...], Batch]:
-    """Leaves rays out that only fill up a device's part: they are incomplete, and ask nothing."""
+    """Leaves out rays that only fill up a device's part: incomplete, without samples or weight."""
     last = levels[-1]
     missing = jnp.zeros(real.shape, jnp.int32) if last.overflow is None else last.overflow
-    asked = None if last.asked is None else jnp.where(real, last.asked, 0)
-    last = dataclasses.replace(last, overflow=jnp.where(real, missing, 1), asked=asked)
+    requested = None if last.asked is None else jnp.where(real, last.asked, 0)
+    last = dataclasses.replace(last, overflow=jnp.where(real, missing, 1), asked=requested)
     return (*levels[:-1], last), dataclasses.replace(batch, lossmult=real * batch.lossmult)
 
 
 def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
-    """Zeros of the kind that a loss returns beside its value, to begin with.
-
-    **Arguments:**
-
-    - `loss`: as for `step`.
-    - `model`: the scene, or any Module.
-    - `batches`: with a method `batch(seed, step)`.
-    - `key`: any.
-
-    **Returns:**
-
-    A tree of zeros.
-    """
+    """Returns zeros of the form of the loss's second result, for a first state."""
 
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
         return loss(model, None, batches.batch(0, 0), key)[1]

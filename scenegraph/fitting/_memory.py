@@ -1,4 +1,4 @@
-"""How much memory there is, and how much a step needs: asked before the first one is taken."""
+"""Free memory, and the memory that a step needs, compared before the first one is taken."""
 
 import contextlib
 import math
@@ -18,7 +18,7 @@ from .._typing import PyTree
 _MIB = 2**20
 # Address space that Python, JAX and the compiler take beside their arrays, as measured.
 _START, _COMPILER = 1536 * _MIB, 512 * _MIB
-# In blocks that are so many times smaller, rays are worked on if there is little memory.
+# Factors by which blocks of rays are made smaller if there is little memory.
 _SMALLER = (4, 32)
 
 
@@ -27,88 +27,46 @@ class TooLarge(MemoryError):
 
 
 class Needs(NamedTuple):
-    """What one step takes, in bytes.
-
-    **Arguments:**
-
-    - `state`: the scene, the optimiser's moments, and what else a step returns.
-    - `batch`: the rays and their colours.
-    - `temporary`: what is set aside while it runs.
-    """
+    """Bytes that a step needs: for its results, for its batch, and while it runs."""
 
     state: int
     batch: int
     temporary: int
 
     def total(self) -> int:
-        """With a second step under way, whose state and batch are made meanwhile.
-
-        **Returns:**
-
-        Bytes, beside what is there already.
-        """
+        """Returns all, with a second step under way: 2 (state + batch) + temporary."""
         return self.least() + self.temporary
 
     def least(self) -> int:
-        """What smaller blocks do not change.
-
-        **Returns:**
-
-        Bytes.
-        """
+        """Returns the part that smaller blocks do not change: 2 (state + batch)."""
         return 2 * (self.state + self.batch)
 
 
 def needs_of(compiled: Any, batch: PyTree, sharers: int = 1) -> Needs | None:
-    """What a compiled step takes, as the compiler says.
-
-    **Arguments:**
-
-    - `compiled`: a step, compiled ahead of time.
-    - `batch`: an argument of its, or the shapes of one.
-    - `sharers`: how many devices, each of which takes as much, share one memory.
-
-    **Returns:**
-
-    `None` where the compiler does not tell.
-    """
+    """Returns the needs of a compiled step, on devices that share one memory, if known."""
     try:
         analysis = compiled.memory_analysis()
     except (AttributeError, NotImplementedError, JaxRuntimeError):
         return None
     if analysis is None:
         return None
-    size = sum(map(_on_one_device, jax.tree.leaves(batch)))
+
+    def on_one_device(leaf: Any) -> int:
+        shape = leaf.shape if leaf.sharding is None else leaf.sharding.shard_shape(leaf.shape)
+        return math.prod(shape) * leaf.dtype.itemsize
+
+    size = sum(map(on_one_device, jax.tree.leaves(batch)))
     needs = analysis.output_size_in_bytes, size, analysis.temp_size_in_bytes
     return Needs(*(sharers * needed for needed in needs))
-
-
-def _on_one_device(leaf: Any) -> int:
-    shape = leaf.shape if leaf.sharding is None else leaf.sharding.shard_shape(leaf.shape)
-    return math.prod(shape) * leaf.dtype.itemsize
 
 
 def fit_into_memory(
     step: Any, state: Any, *, least: Callable[[float], float] = lambda size: size
 ) -> Any:
-    """A step that there is memory for, compiled.
+    """Returns the step, or one in smaller blocks, for which there is memory; raises `TooLarge`.
 
-    **Arguments:**
-
-    - `step`: of a fit. Its method `needs(state)` compiles it and returns `Needs`, or `None` where
-      the compiler does not tell; `in_smaller_blocks(times)` returns the same step with so many
-      times fewer rays worked on at a time, or `None` where that is not for us to choose.
-    - `state`: to begin with.
-    - `least`: finds the least of what all processes of the fit have, so that they decide alike.
-      Keyword only argument.
-
-    **Returns:**
-
-    The step; if there is too little memory, one in smaller blocks, with a warning.
-
-    **Errors:**
-
-    `TooLarge` if that does not help either.
+    `step.needs(state)` compiles it, and `step.in_smaller_blocks(times)` returns a step with fewer
+    rays at a time; both may be `None`. `least` finds the smallest number of all processes.
     """
     check_address_space(_COMPILER)
     needs, (free, where) = step.needs(state), free_memory()
@@ -134,16 +92,7 @@ def fit_into_memory(
 
 
 def check_address_space(needed: int = _START) -> None:
-    """Makes sure that `ulimit -v` leaves enough for JAX and its compiler, which else would crash.
-
-    **Arguments:**
-
-    - `needed`: bytes; by default what a process needs that has only just begun.
-
-    **Errors:**
-
-    `TooLarge`, which says how much more is needed.
-    """
+    """Raises `TooLarge` if `ulimit -v` leaves JAX and its compiler too little: they would crash."""
     left = _address_space()
     if left < needed:
         raise TooLarge(
@@ -154,19 +103,14 @@ def check_address_space(needed: int = _START) -> None:
 
 
 def free_memory() -> tuple[int, str]:
-    """What can still be set aside on the device that steps run on.
-
-    **Returns:**
-
-    Bytes, and whose limit that is.
-    """
+    """Returns the bytes that are free where steps run, and the name of what limits them."""
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0), "the device"
     return min(
         (_address_space(), "`ulimit -v`"),
-        (_of_the_system(), "the system"),
-        (_of_the_group(), "the container's limit (cgroup)"),
+        (_system_memory(), "the system"),
+        (_group_memory(), "the container's limit (cgroup)"),
     )
 
 
@@ -178,7 +122,7 @@ def _advice(needs: Needs, free: int, where: str) -> str:
             2 * needs.state,
             "--width, --depth, or a grid's --capacity, --features and --resolutions",
         ),
-        ("what it sets aside while it runs", needs.temporary, "--samples, --candidates, --width"),
+        ("temporary arrays", needs.temporary, "--samples, --candidates, --width"),
     ]
     parts = ", ".join(f"{_shown(size)} for {name}" for name, size, _ in levers)
     flags = max(levers, key=lambda lever: lever[1])[2]
@@ -201,7 +145,7 @@ def _address_space() -> int:
     return _UNLIMITED if limit < 0 else max(0, limit - used * os.sysconf("SC_PAGE_SIZE"))
 
 
-def _of_the_system() -> int:
+def _system_memory() -> int:
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -209,8 +153,8 @@ def _of_the_system() -> int:
     return _UNLIMITED
 
 
-def _of_the_group() -> int:
-    """What the limits of this process's control groups leave, of either version."""
+def _group_memory() -> int:
+    """Returns what the limits of this process's control groups leave, of either version."""
     left = _UNLIMITED
     for folder in _groups():
         most = _number(folder / "memory.max") or _number(folder / "memory.limit_in_bytes")
@@ -221,7 +165,7 @@ def _of_the_group() -> int:
 
 
 def _groups() -> list[pathlib.Path]:
-    """The folders of this process's groups, and of those that these are in."""
+    """Returns the folders of this process's groups, and of those that these are in."""
     found, top = [], pathlib.Path("/sys/fs/cgroup")
     with contextlib.suppress(OSError, ValueError):
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
@@ -233,7 +177,7 @@ def _groups() -> list[pathlib.Path]:
 
 
 def _cached(folder: pathlib.Path) -> int:
-    """Pages of files, which are given up when there is need."""
+    """Returns the bytes of files in memory, which are given up when there is need."""
     with contextlib.suppress(OSError, ValueError):
         lines = (folder / "memory.stat").read_text().splitlines()
         pairs = dict(line.split() for line in lines)

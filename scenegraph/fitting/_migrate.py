@@ -1,4 +1,4 @@
-"""Going on with a fit after its scene has been rebuilt."""
+"""States that go on with a scene that has been rebuilt."""
 
 import dataclasses
 import warnings
@@ -25,20 +25,21 @@ def migrate(
     trainable: Sequence[str] | PyTree | None = None,
     origins: Mapping[str, str] | None = None,
 ) -> FitState:
-    """The state of a fit that goes on with another scene: nodes added, removed, cloned, refined.
+    """Makes the state of a fit that goes on with another scene.
 
-    The optimiser's moments of a leaf go with its path. What is new begins anew; so does, with a
-    warning, a leaf of another shape, but for texels and grids, whose moments are interpolated (see
-    the documentation's page on reliability). Key, step and counts go on.
+    Nodes may have been added, removed, cloned or refined. The optimiser's moments of a leaf go with
+    its path. New leaves have fresh moments; so has, with
+    a warning, a leaf of another shape, but for texels and grids, whose moments are interpolated
+    (see the documentation's page on reliability). Keys, step and counts go on.
 
     **Arguments:**
 
-    - `state`: of the fit so far.
-    - `scene`: to go on with.
-    - `optimizer`: the fit's. Keyword only, as is all that follows.
-    - `trainable`: as for `fit`.
-    - `origins`: from paths of nodes or leaves in `scene` to paths in the old one, for what has
-      moved, has another name, or is a copy.
+    - `state`: the state of the fit so far.
+    - `scene`: the scene to go on with.
+    - `optimizer`: the optimiser of the fit. Keyword only, as is all that follows.
+    - `trainable`: paths or a tree of booleans, as for `fit`.
+    - `origins`: paths of nodes or leaves in `scene`, each with its path in the old scene, for those
+      that have moved, have another name, or are copies.
 
     **Returns:**
 
@@ -59,7 +60,7 @@ def migrate(
     """
     model = strong_types(scene)
     fresh = optimizer.init(eqx.filter(model, choose_trainable(scene, trainable)))
-    old = {_name_of(x): x for x in _moments(state.moments, state.model)}
+    old = {(x.slot, x.path): x for x in _moments(state.moments, state.model)}
     _check_origins(origins or {}, _places(state.model), _places(model))
     lost: list[str] = []
     carried = [
@@ -73,7 +74,7 @@ def migrate(
 
 
 class _Moment(NamedTuple):
-    """One array of an optimiser's state; `path` is that of the leaf it belongs to, if any."""
+    """One array of an optimiser's state; `path` is that of its leaf, if it has one."""
 
     slot: str
     name: str
@@ -83,12 +84,8 @@ class _Moment(NamedTuple):
     field: str
 
 
-def _name_of(moment: _Moment) -> tuple[str, str | None]:
-    return moment.slot, moment.path
-
-
 def _moments(moments: PyTree, model: PyTree) -> list[_Moment]:
-    """An optimiser keeps trees like the model: their leaves are known by how their keys end."""
+    """Lists an optimiser's arrays; their keys end like those of the leaves they belong to."""
     places = {keys: path for path, keys in _places(model).items()}
     return [_moment(keys, x, places, model) for keys, x in jtu.tree_flatten_with_path(moments)[0]]
 
@@ -104,7 +101,7 @@ def _moment(keys: tuple, array: Any, places: Mapping[tuple, str], model: PyTree)
 
 
 def _places(model: PyTree) -> dict[str, tuple]:
-    """From the paths of a model's leaves to their keys; of equal paths, the later are numbered."""
+    """Returns the keys of a model's leaves by path; later ones of equal paths are numbered."""
     labels = label_leaves(model, lambda path: path)
     seen: Counter[str] = Counter()
     places = {}
@@ -115,7 +112,7 @@ def _places(model: PyTree) -> dict[str, tuple]:
 
 
 def _owner(model: PyTree, keys: tuple) -> tuple[Any, str]:
-    """The node that holds a leaf, and the leaf's name in it."""
+    """Returns the node that holds a leaf, and the leaf's name in it."""
     node = model
     for key in keys[:-1]:
         named = isinstance(key, jtu.GetAttrKey)
@@ -144,7 +141,7 @@ def _check_origins(origins: Mapping[str, str], there: Iterable[str], here: Itera
 
 
 def _carried(moment: _Moment, before: _Moment | None, lost: list[str]) -> Array:
-    """What there was before, in the shape that is needed now."""
+    """Returns the moment that there was before, in the present shape."""
     fresh = moment.array
     if before is None or not eqx.is_array(fresh):
         return fresh

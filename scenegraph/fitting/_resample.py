@@ -1,4 +1,4 @@
-"""What becomes of an optimiser's moments when a leaf is given more numbers, or fewer."""
+"""Moments of an optimiser, resampled for leaves of another shape."""
 
 import math
 from collections.abc import Callable
@@ -15,30 +15,18 @@ from ..shaders import ImageTexture
 from ..shapes import SampledDistance
 
 
-# Of a gradient, of its square.
+# Powers of the gradient in an optimiser's moments.
 _POWERS = {"mu": 1, "trace": 1, "nu": 2, "nu_max": 2}
 
 
 def resample_moment(
     moment: Array, name: str, field: str, was: Any, now: Any, fresh: Array
 ) -> Array | None:
-    """The moment of a leaf whose shape has changed.
+    """Returns the moment of a leaf in the shape of `fresh`, or `None` if no rule says how.
 
-    Texels and grid points are interpolated linearly. Where n numbers now share what m had, each of
-    them has m / n of the gradient, and the square of that of its square. Levels of a `Grid` that
-    are as they were keep their rows.
-
-    **Arguments:**
-
-    - `moment`: of the old leaf.
-    - `name`: the optimiser's own for it, such as `mu`.
-    - `field`: the leaf's name in its Module.
-    - `was`, `now`: the Modules that hold the old and the new leaf.
-    - `fresh`: what the optimiser begins with.
-
-    **Returns:**
-
-    The moment; `None` where there is no rule.
+    Texels and grid points are interpolated linearly; levels of a `Grid` that are as they were keep
+    their rows. `name` is the optimiser's for the moment, such as `mu`; `field` is the leaf's name
+    in the Modules that hold the old and the new one.
     """
     if type(was) is not type(now) or moment.ndim != fresh.ndim or name not in _POWERS:
         return None
@@ -47,17 +35,19 @@ def resample_moment(
     interpolate = _RULES.get((type(was), field))
     if interpolate is None:
         return None
+    # n numbers share the gradient of m: each has m / n of it, (m / n)^2 of its square.
     share = math.prod(moment.shape) / math.prod(fresh.shape)
     return (share ** _POWERS[name] * interpolate(moment, fresh.shape)).astype(fresh.dtype)
 
 
 def _texels(moment: Array, shape: tuple[int, ...]) -> Array:
-    """Of numbers that stand in the middles of cells."""
+    """Resamples numbers at the centres of cells."""
     return jax.image.resize(moment, shape, "linear", antialias=False)
 
 
 def _points(moment: Array, shape: tuple[int, ...]) -> Array:
-    """Of numbers that stand at the corners of cells, the first and the last at the ends."""
+    """Resamples numbers at the corners of cells, the first and the last at the ends."""
+    # Corner i of n is at i (m - 1) / (n - 1) among the m old ones.
     ends = [jnp.linspace(0, old - 1, new) for old, new in zip(moment.shape, shape, strict=True)]
     return jax.scipy.ndimage.map_coordinates(moment, jnp.meshgrid(*ends, indexing="ij"), order=1)
 
@@ -80,7 +70,7 @@ def _levels(moment: Array, was: Grid, now: Grid, fresh: Array) -> Array | None:
 
 
 def _rows(grid: Grid) -> list[tuple[tuple[int, int], int, int]]:
-    """Of every level, what tells it from others, and where its rows begin and end."""
+    """Returns resolution and size of each level, and the first and last of its rows."""
     rows, first = [], 0
     for resolution in grid.resolutions:
         size = min((resolution + 1) ** 3, grid.capacity)

@@ -7,13 +7,13 @@ from ..numerics import AbstractModule
 
 
 class LogLinear(AbstractModule):
-    """mip-NeRF's learning rate: falls along a straight line in its logarithm, after a soft start.
+    """mip-NeRF's learning rate: its logarithm falls along a straight line, after a soft start.
 
     **Arguments:**
 
-    - `initial`, `final`: at the first and the last step; positive.
-    - `delay_steps`: for this many steps the rate is lowered; 0 for no delay.
-    - `delay_multiplier`: by this factor at first; it rises to one like a sine.
+    - `initial`, `final`: the rates at the first and the last step; positive.
+    - `delay_steps`: the number of steps for which the rate is lowered; 0 for no delay.
+    - `delay_multiplier`: the factor of the rate at first, which rises to one like a sine.
 
     **Source:** `learning_rate_decay` of the published mip-NeRF code.
     """
@@ -30,42 +30,18 @@ class LogLinear(AbstractModule):
     def __call__(
         self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
     ) -> Scalar:
-        """The learning rate of one step.
-
-        **Arguments:**
-
-        - `step`: its number, from one.
-        - `horizon`: the number of the last step.
-
-        **Returns:**
-
-        The rate.
-        """
+        """Returns the learning rate of a step, counted from one; `horizon` is the last one."""
         progress = jnp.clip(step / horizon, 0, 1)
+        # initial^(1 - p) final^p, times m + (1 - m) sin(pi/2 min(step / delay_steps, 1))
         rate = jnp.exp(jnp.log(self.initial) * (1 - progress) + jnp.log(self.final) * progress)
-        return rate * self._delay(step)
-
-    def _delay(self, step) -> Scalar | float:
         if self.delay_steps <= 0:
-            return 1.0
+            return rate
         rise = jnp.sin(0.5 * jnp.pi * jnp.clip(step / self.delay_steps, 0, 1))
-        return self.delay_multiplier + (1 - self.delay_multiplier) * rise
+        return rate * (self.delay_multiplier + (1 - self.delay_multiplier) * rise)
 
 
 def scale_by_schedule(schedule: LogLinear) -> optax.GradientTransformationExtraArgs:
-    """The last link of an optimiser: minus the learning rate of the step at hand.
-
-    Unlike `optax.scale_by_schedule` it reads the horizon from the fit's state, so that a fit with
-    a time limit can plan how far it will come.
-
-    **Arguments:**
-
-    - `schedule`: called with `step` and `horizon`.
-
-    **Returns:**
-
-    An optax transformation that needs the extra arguments which `step` gives.
-    """
+    """Multiplies by minus the learning rate, for the horizon that the fit's state has."""
 
     def init(params: PyTree) -> optax.EmptyState:
         del params
@@ -93,9 +69,10 @@ def mip_nerf_optimizer(
     **Arguments:**
 
     - `schedule`: the learning rate.
-    - `max_value`: largest allowed gradient entry; 0 for no limit. Keyword only argument.
-    - `max_norm`: largest allowed gradient length; 0 for no limit. Keyword only argument.
-    - `b2`, `epsilon`: of Adam. Keyword only arguments.
+    - `max_value`: largest allowed gradient entry; 0 for no limit. Keyword only, as is all that
+      follows.
+    - `max_norm`: largest allowed gradient length; 0 for no limit.
+    - `b2`, `epsilon`: Adam's decay of squared gradients, and its smallest denominator.
 
     **Returns:**
 

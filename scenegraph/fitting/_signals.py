@@ -1,5 +1,3 @@
-"""Ends a fit in good order when it is told to stop."""
-
 import signal
 from typing import Any
 
@@ -7,9 +5,9 @@ from ._callbacks import AbstractCallback, Progress
 
 
 class StopOnSignal(AbstractCallback):
-    """Ends a fit after the step at hand when the process is told to stop (SIGTERM or Ctrl-C).
+    """Ends a fit after the step at hand when the process gets SIGTERM or SIGINT (Ctrl-C).
 
-    To be used in a `with` statement, in the main thread. A second signal acts as it always does.
+    It is used in a `with` statement, in the main thread. A second signal acts as usual.
 
     Example:
 
@@ -17,7 +15,7 @@ class StopOnSignal(AbstractCallback):
     with sg.fitting.StopOnSignal() as stop:
         result = sg.fit(scene, views, ..., callbacks=[stop])
     if stop.received:
-        sg.fitting.save_state("state.sg", result.state)
+        sg.runs.save_state("state.sg", result.state)
     ```
     """
 

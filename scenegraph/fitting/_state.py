@@ -16,20 +16,20 @@ def _count(number: Any) -> Array:
 
 
 class FitState(AbstractModule):
-    """Everything that a fit carries from step to step: a value, with no life of its own.
+    """All that a fit carries from step to step, as a value.
 
     **Arguments:**
 
     - `model`: the scene, or any Module.
     - `moments`: the optimiser's state.
-    - `extra`: what the loss returned beside its value, and receives in the next step.
+    - `extra`: the second result of the loss, which it receives in the next step.
     - `keys`: the random keys, one for each purpose.
-    - `step`: how many steps have been taken.
-    - `horizon`: how many steps the schedules reckon with.
-    - `failures`: how many steps in a row, up to now, were not finite and so changed nothing.
-    - `budget`: how many samples a ray has on average in the next step, where rays share a budget;
-      0 before that is known, and where they share none.
-    - `skipped`: how many steps in all were not finite and so changed nothing.
+    - `step`: the number of steps taken.
+    - `horizon`: the number of the last step, for schedules.
+    - `failures`: the number of steps in a row, up to now, that were not finite and changed nothing.
+    - `budget`: samples a ray, on average, in the next step where rays share them; 0 before that is
+      known, and where they share none.
+    - `skipped`: the number of all steps that were not finite and changed nothing.
     """
 
     model: PyTree
@@ -44,14 +44,14 @@ class FitState(AbstractModule):
 
 
 class StepInfo(AbstractModule):
-    """What one step tells.
+    """Measures of one step.
 
     **Arguments:**
 
-    - `loss`: before the step.
+    - `loss`: the loss before the step.
     - `gradient_norm`, `gradient_max`: length and largest entry of the gradient, before clipping.
-    - `finite`: of every optimised leaf, whether its gradient and its new value are finite.
-    - `failures`: as in the state after the step.
+    - `finite`: one boolean for every optimised leaf: its gradient and its new value are finite.
+    - `failures`: the `failures` of the state after the step.
     """
 
     loss: Float[Array, ""]
@@ -70,16 +70,17 @@ def start_state(
     steps: int = 1,
     key: RandomKey,
 ) -> FitState:
-    """The state before the first step.
+    """Makes the state before the first step.
 
     **Arguments:**
 
     - `model`: the scene, or any Module.
-    - `optimizer`: as for `step`.
-    - `trainable`: as for `step`. Keyword only, as is all that follows.
+    - `optimizer`: any optax transformation, the same as for `step`.
+    - `trainable`: a tree of booleans; by default every floating leaf that is not frozen. Keyword
+      only, as is all that follows.
     - `extra`: the loss's first state.
-    - `steps`: how many steps the schedules reckon with.
-    - `key`: of all randomness of the fit.
+    - `steps`: the number of the last step, for schedules.
+    - `key`: the key of all randomness of the fit (see `Keys`).
 
     **Returns:**
 
@@ -94,17 +95,7 @@ def start_state(
 
 
 def strong_types(tree: PyTree) -> PyTree:
-    """A tree whose numbers have no weak types (see JAX): a step returns none, and so the second
-    step would be compiled anew.
-
-    **Arguments:**
-
-    - `tree`: any pytree.
-
-    **Returns:**
-
-    The same tree.
-    """
+    """Makes weak types strong, as a step returns them: else it would be compiled a second time."""
 
     def strong(leaf: Any) -> Any:
         number = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.number)
@@ -114,31 +105,13 @@ def strong_types(tree: PyTree) -> PyTree:
 
 
 def largest_entry(tree: PyTree) -> Float[Array, ""]:
-    """The largest absolute number in a tree of arrays.
-
-    **Arguments:**
-
-    - `tree`: of floating arrays.
-
-    **Returns:**
-
-    Zero for an empty tree.
-    """
+    """Returns the largest absolute number in a tree of arrays; zero for an empty tree."""
     entries = [jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree) if leaf.size]
     return jnp.max(jnp.stack(entries)) if entries else jnp.zeros(())
 
 
 def finite_leaves(*trees: PyTree) -> Bool[Array, " leaves"]:
-    """Which leaves are finite in all of several trees of one structure.
-
-    **Arguments:**
-
-    - `trees`: of floating arrays.
-
-    **Returns:**
-
-    One boolean a leaf.
-    """
+    """Returns a boolean for each leaf: it is finite in all of the trees, which are alike."""
     leaves = zip(*map(jax.tree.leaves, trees), strict=True)
     finite = [jnp.all(jnp.stack([jnp.isfinite(x).all() for x in same])) for same in leaves]
     return jnp.stack(finite) if finite else jnp.ones(0, bool)

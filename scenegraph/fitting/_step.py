@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._typing import Array, PyTree, RandomKey, Scalar
+from .._typing import Array, PyTree, Scalar
 from ..scene import trainable_leaves
 from ._state import finite_leaves, FitState, largest_entry, StepInfo, strong_types
 
@@ -24,16 +24,16 @@ def step(
     optimizer: optax.GradientTransformation,
     trainable: PyTree | None = None,
 ) -> tuple[FitState, StepInfo]:
-    """One step of gradient descent: a pure function, to be jitted by the caller.
+    """Takes one step of gradient descent: a pure function, which the caller compiles.
 
     A step whose loss, gradient or result is not finite changes nothing but the counts.
 
     **Arguments:**
 
-    - `state`: before.
-    - `batch`: what the loss compares with.
-    - `loss`: called as `loss(model, state.extra, batch, key)`, returns `(value, extra)`. Keyword
-      only, as is all that follows.
+    - `state`: the state before the step.
+    - `batch`: the data that the loss compares with.
+    - `loss`: a function `loss(model, state.extra, batch, key)` that returns `(value, extra)`.
+      Keyword only, as is all that follows.
     - `optimizer`: any optax transformation; it may take the extra arguments `step` (counted from
       one) and `horizon`.
     - `trainable`: a tree of booleans (see `select`); by default every floating leaf that is not
@@ -41,13 +41,18 @@ def step(
 
     **Returns:**
 
-    The state after, and what the step tells.
+    The state after the step, and its measures.
     """
     trainable = trainable_leaves(state.model) if trainable is None else trainable
     free, held = eqx.partition(state.model, trainable)
+    # A copy, because an `eqx.nn.State` may be used only once.
     before = jax.tree.map(lambda x: x, (free, state.moments, state.extra))
     key = jax.random.fold_in(state.keys.steps, state.step)
-    (value, extra), gradient = _value_and_gradient(free, held, loss, state.extra, batch, key)
+
+    def objective(free: PyTree) -> tuple[Scalar, PyTree]:
+        return loss(eqx.combine(free, held), state.extra, batch, key)
+
+    (value, extra), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(free)
     updates, moments = optax.with_extra_args_support(optimizer).update(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
     )
@@ -70,7 +75,7 @@ def step(
 
 
 def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:
-    """The first tree if the condition holds; also where a loss hands on its first state."""
+    """Returns the first tree if the condition holds, or if the other lacks the loss's state."""
     if jax.tree.structure(tree) != jax.tree.structure(otherwise):
         return tree
 
@@ -78,12 +83,3 @@ def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:
         return jax.lax.select(condition, new, old) if eqx.is_array(new) else new
 
     return jax.tree.map(choose, tree, otherwise)
-
-
-def _value_and_gradient(
-    free: PyTree, held: PyTree, loss: Loss, extra: PyTree, batch: PyTree, key: RandomKey
-) -> Any:
-    def objective(free: PyTree) -> tuple[Scalar, PyTree]:
-        return loss(eqx.combine(free, held), extra, batch, key)
-
-    return eqx.filter_value_and_grad(objective, has_aux=True)(free)

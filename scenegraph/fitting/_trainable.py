@@ -5,22 +5,7 @@ from ..scene import select, trainable_leaves
 
 
 def choose_trainable(scene: PyTree, trainable: Sequence[str] | PyTree | None) -> PyTree:
-    """Which leaves are optimised.
-
-    **Arguments:**
-
-    - `scene`: or any Module.
-    - `trainable`: paths (see `select`), or a tree of booleans; `None` for every floating leaf that
-      is not frozen.
-
-    **Returns:**
-
-    A tree of booleans.
-
-    **Errors:**
-
-    `ValueError` for a path that matches nothing.
-    """
+    """Returns the tree of booleans that paths stand for, or that all unfrozen floats make up."""
     if trainable is None:
         return trainable_leaves(scene)
     if isinstance(trainable, str):

@@ -1,4 +1,8 @@
-"""Several devices and several processes: meshes, layouts of arrays, and collectives."""
+"""Several devices and several processes: meshes, layouts of arrays, and collectives.
+
+Read `_devices` (rows shared by devices), `_layout` (the arrays of a fit), `_agree` (decisions of
+the processes of a fit), `_processes` (a whole job: start, exchange, end).
+"""
 
 from ._layout import gather_whole as gather_whole, Layout as Layout
 

@@ -1,4 +1,4 @@
-"""Several processes of one fit decide alike: one that went on alone would wait for ever."""
+"""Decisions that the processes of a fit take alike: one that went on alone would wait for ever."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,79 +14,42 @@ from ._devices import cut_over
 from ._layout import Layout
 
 
-# Between two looks at the clock of the first process.
+# Time between two exchanges.
 _SECONDS = 0.5
-# Of larger arrays, such as the pictures, only the shape is compared.
+# Size from which on only the shapes of arrays, such as pictures, are compared.
 _LARGE = 2**24
 
 
 class Agreement:
-    """What processes ask each other; a single one just does as it likes.
-
-    **Arguments:**
-
-    - `layout`: of the fit.
-    """
+    """Collectives of a fit's processes, which all must call; a single one keeps its own values."""
 
     def __init__(self, layout: Layout):
         self._mesh = layout.mesh if len(layout.processes) > 1 else None
         self.first = layout.is_first()
-        self._horizon, self._wish = 0.0, False
+        self._horizon, self._wanted = 0.0, False
         self._next_horizon = self._next_stop = 0
 
     def least(self, number: float) -> float:
-        """The least of what processes have. All must ask.
-
-        **Arguments:**
-
-        - `number`: of this process.
-
-        **Returns:**
-
-        The same in all processes.
-        """
+        """Returns the smallest of all processes' numbers."""
         return number if self._mesh is None else float(_gather([number], self._mesh).min())
 
-    def stop(self, wish: bool, number: int, rate: float, *, now: bool) -> bool:
-        """Whether any process wishes to stop. All must ask, at the same steps.
-
-        **Arguments:**
-
-        - `wish`: of this process.
-        - `number`: of the step.
-        - `rate`: steps a second.
-        - `now`: whether the answer must be known at this step; else a wish may wait for some
-          steps, so that the devices need not wait every time. Keyword only argument.
-
-        **Returns:**
-
-        True for all of them, or for none.
-        """
+    def stop(self, wanted: bool, number: int, rate: float, *, now: bool) -> bool:
+        """Returns true if any process wants to stop; unless `now`, it may do so some steps late."""
         if self._mesh is None:
-            return wish
-        self._wish = self._wish or wish
+            return wanted
+        self._wanted = self._wanted or wanted
         if not now and number < self._next_stop:
             return False
-        rows = _gather([self._wish, max(1.0, rate * _SECONDS)], self._mesh)
+        rows = _gather([self._wanted, max(1.0, rate * _SECONDS)], self._mesh)
         self._next_stop = number + int(rows[0, 1])
         return bool(np.any(rows[:, 0]))
 
     def horizon(self, horizon: float, number: int, rate: float) -> float:
-        """What the first process expects. All must ask, after every step.
-
-        **Arguments:**
-
-        - `horizon`: what this process expects.
-        - `number`: of the step.
-        - `rate`: steps a second.
-
-        **Returns:**
-
-        The same in all processes. It stays as it is for some steps, as with `stop`.
-        """
+        """Returns the first process's horizon, which stays the same for some steps."""
         if self._mesh is None:
             return horizon
         if number >= self._next_horizon:
+            # Both of the first process: the horizon, and after how many steps to ask again.
             steps = max(1.0, rate * _SECONDS)
             self._horizon, pause = map(float, _gather([horizon, steps], self._mesh)[0])
             self._next_horizon = number + int(pause)
@@ -94,17 +57,7 @@ class Agreement:
 
 
 def check_alike(layout: Layout, *trees: PyTree) -> None:
-    """Makes sure that all processes begin with the same.
-
-    **Arguments:**
-
-    - `layout`: of the fit.
-    - `trees`: that should be the same everywhere. Of very large arrays only the shape is looked at.
-
-    **Errors:**
-
-    `ValueError` that names the first process that differs.
-    """
+    """Raises `ValueError` if a process has other arrays, or large ones of other shapes."""
     if layout.mesh is None or len(layout.processes) == 1:
         return
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Many rows, such as rays, worked on by many devices: each has its own rows."""
+"""Rows, such as rays, shared by devices: each works on its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,20 +18,7 @@ _WHOLE, _CUT = PartitionSpec(), PartitionSpec(_AXIS)
 
 
 def device_mesh(devices: Sequence[Device]) -> Mesh | None:
-    """The devices that share the rows of a computation.
-
-    **Arguments:**
-
-    - `devices`: one or more, in any order.
-
-    **Returns:**
-
-    A mesh with one axis, `rays`; `None` for a single device, whose programs need none.
-
-    **Errors:**
-
-    `ValueError` if there are none.
-    """
+    """Makes a mesh with one axis, `rays`; `None` for a single device, whose programs need none."""
     if not devices:
         raise ValueError("`devices` is empty; at least one is needed, or `None` for all.")
     ordered = sorted(devices, key=lambda device: (device.process_index, device.id))
@@ -39,16 +26,7 @@ def device_mesh(devices: Sequence[Device]) -> Mesh | None:
 
 
 def mesh_of(tree: PyTree) -> Mesh | None:
-    """The devices that are to work with some arrays.
-
-    **Arguments:**
-
-    - `tree`: of arrays that are not being traced.
-
-    **Returns:**
-
-    Those to which arrays were put, such as those of a fit; where none was, all of this process.
-    """
+    """Returns the devices to which arrays were put, such as by a fit, or all of this process."""
     for leaf in jax.tree.leaves(tree):
         if isinstance(leaf, jax.Array) and leaf.committed:
             return device_mesh(list(leaf.sharding.device_set))
@@ -58,20 +36,7 @@ def mesh_of(tree: PyTree) -> Mesh | None:
 def sum_over_devices(
     function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree, mesh: Mesh
 ) -> PyTree:
-    """Adds up what a function makes of every device's part of the rows.
-
-    **Arguments:**
-
-    - `function`: called as `function(shared, some_rows)`; returns a tree of arrays, all of which
-      are added up.
-    - `shared`: what all devices use.
-    - `rows`: arrays with one leading axis, which the number of devices divides (see `pad_rows`).
-    - `mesh`: of the devices.
-
-    **Returns:**
-
-    The sums.
-    """
+    """Adds up `function(shared, part)` over the devices' parts of rows (see `pad_rows`)."""
 
     def summed(shared: PyTree, rows: PyTree) -> PyTree:
         return jax.lax.psum(function(shared, rows), _AXIS)
@@ -82,20 +47,7 @@ def sum_over_devices(
 def map_over_devices(
     function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree, mesh: Mesh | None
 ) -> PyTree:
-    """Computes something for every row, on the device that has it.
-
-    **Arguments:**
-
-    - `function`: called as `function(shared, some_rows)`; returns a tree of arrays with a leading
-      axis over its rows.
-    - `shared`: what all devices use.
-    - `rows`: arrays with one leading axis.
-    - `mesh`: of the devices; `None` for one.
-
-    **Returns:**
-
-    What the function returns, for all rows.
-    """
+    """Computes `function(shared, rows)`, row by row, on the devices that have the rows."""
     if mesh is None:
         return function(shared, rows)
     count = jax.tree.leaves(rows)[0].shape[0]
@@ -120,17 +72,7 @@ def _on_devices(
 
 
 def pad_rows(rows: PyTree, mesh: Mesh) -> tuple[PyTree, Bool[Array, " rows"] | None]:
-    """Repeats the last row until the number of devices divides them.
-
-    **Arguments:**
-
-    - `rows`: arrays with one leading axis.
-    - `mesh`: of the devices.
-
-    **Returns:**
-
-    The rows, and which of them are no repetitions; `None` where none is.
-    """
+    """Repeats the last row until devices divide them; marks the others, or returns `None`."""
     count = jax.tree.leaves(rows)[0].shape[0]
     more = -count % mesh.size
     if not more:
@@ -140,28 +82,10 @@ def pad_rows(rows: PyTree, mesh: Mesh) -> tuple[PyTree, Bool[Array, " rows"] | N
 
 
 def whole_on(mesh: Mesh) -> NamedSharding:
-    """For arrays of which every device has all.
-
-    **Arguments:**
-
-    - `mesh`: of the devices.
-
-    **Returns:**
-
-    The sharding.
-    """
+    """Returns the sharding of arrays of which every device has all."""
     return NamedSharding(mesh, _WHOLE)
 
 
 def cut_over(mesh: Mesh) -> NamedSharding:
-    """For arrays of which every device has its own part of the first axis.
-
-    **Arguments:**
-
-    - `mesh`: of the devices.
-
-    **Returns:**
-
-    The sharding.
-    """
+    """Returns the sharding of arrays of which every device has a part of the first axis."""
     return NamedSharding(mesh, _CUT)

@@ -1,9 +1,8 @@
-"""Which device has what of a fit."""
+"""The arrays of a fit, laid out over devices."""
 
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +19,16 @@ _CUT_FROM = 2**24
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where the arrays of a fit lie: each device has its own rays, and all of the scene.
+    """The layout of a fit's arrays: each device has its own rays, and all of the scene.
 
     Only arrays of the scene that are very large, such as a grid's table, are cut along their first
     axis, and so are the optimiser's moments of them; each step then gathers the scene's.
 
     **Arguments:**
 
-    - `devices`: that share the work; `None` for all there are, of all processes of a fit.
-    - `cut_from`: arrays of at least so many numbers are cut, if the number of devices divides
-      their first axis.
+    - `devices`: the devices that share the work; `None` for all of all processes.
+    - `cut_from`: the size from which on arrays are cut, if the number of devices divides their
+      first axis.
     """
 
     devices: tuple[Device, ...] | None = None
@@ -48,26 +47,16 @@ class Layout:
         return tuple(sorted({device.process_index for device in self.mesh.devices.flat}))
 
     def is_first(self) -> bool:
-        """Whether this is the first of the processes.
-
-        **Returns:**
-
-        True in one of them.
-        """
+        """Returns true in the first of the processes."""
         return jax.process_index() == self.processes[0]
 
     def sharers(self) -> int:
-        """How many devices share the memory of this process.
-
-        **Returns:**
-
-        One, unless the devices are parts of the host.
-        """
+        """Counts the devices that share one memory: one, unless they are parts of the host."""
         local = () if self.mesh is None else self.mesh.local_devices
         return max(1, sum(device.platform == "cpu" for device in local))
 
     def place(self, state: PyTree) -> PyTree:
-        """Puts the state of a fit where it belongs.
+        """Puts the state of a fit on its devices.
 
         **Arguments:**
 
@@ -75,7 +64,7 @@ class Layout:
 
         **Returns:**
 
-        The tree. With one device that nobody asked for, nothing is moved.
+        The tree. With one device that nobody has chosen, nothing is moved.
         """
         return self._put(state, self._sharding)
 
@@ -84,7 +73,7 @@ class Layout:
 
         **Arguments:**
 
-        - `data`: any tree; the same in all processes.
+        - `data`: a tree that is the same in all processes.
 
         **Returns:**
 
@@ -93,7 +82,7 @@ class Layout:
         return self._put(data, lambda leaf: self._whole())
 
     def keep(self, state: PyTree) -> PyTree:
-        """Inside a compiled function: the state stays as `place` put it.
+        """Keeps the state as `place` put it, inside a compiled function.
 
         **Arguments:**
 
@@ -106,12 +95,12 @@ class Layout:
         return state if self.mesh is None else _constrain(state, self._sharding)
 
     def cut(self, batch: PyTree) -> PyTree:
-        """Inside a compiled function: every device makes its own part of a batch.
+        """Lets every device make its own part of a batch, inside a compiled function.
 
         **Arguments:**
 
-        - `batch`: any tree. Arrays whose first axis the number of devices does not divide are
-          made by all.
+        - `batch`: any tree; arrays whose first axis the number of devices does not divide are made
+          by all.
 
         **Returns:**
 
@@ -123,16 +112,16 @@ class Layout:
         return _constrain(batch, lambda x: cut_over(mesh) if _divides(mesh, x) else whole_on(mesh))
 
     def send(self, shape: tuple[int, ...], read: Callable[[slice], np.ndarray]) -> Array:
-        """Sends what the host reads to the devices, to each its own part if that can be.
+        """Sends an array that the host reads to the devices, to each its own part if that can be.
 
         **Arguments:**
 
-        - `shape`: of the whole.
-        - `read`: makes a part of the first axis.
+        - `shape`: the shape of the whole array.
+        - `read`: a function that reads a part of the first axis.
 
         **Returns:**
 
-        The array; a process reads only what its own devices need.
+        The array; a process reads only the parts of its own devices.
         """
         mesh = self.mesh
         if mesh is None:
@@ -140,7 +129,8 @@ class Layout:
             return jax.device_put(read(slice(None)), where)
         known = functools.cache(lambda start, stop: read(slice(start, stop)))
         where = cut_over(mesh) if shape[0] % mesh.size == 0 else whole_on(mesh)
-        return jax.make_array_from_callback(shape, where, lambda index: known(*_ends(index)))
+        part = lambda index: known(index[0].start, index[0].stop)
+        return jax.make_array_from_callback(shape, where, part)
 
     def _whole(self) -> Sharding:
         if self.mesh is not None:
@@ -160,27 +150,18 @@ class Layout:
 
 
 def as_layout(devices: Sequence[Device] | Layout | None) -> Layout:
-    """What the argument `devices` of `fit` stands for.
-
-    **Arguments:**
-
-    - `devices`: some devices, `None` for all, or a layout.
-
-    **Returns:**
-
-    The layout.
-    """
+    """Returns the layout over some devices, or over all; a layout stays as it is."""
     if isinstance(devices, Layout):
         return devices
     return Layout(None if devices is None else tuple(devices))
 
 
 def gather_whole(tree: PyTree) -> PyTree:
-    """All of every array, in every process: for files. All processes must call it.
+    """Gathers all of every array in every process: for files. All processes must call it.
 
     **Arguments:**
 
-    - `tree`: such as the state of a fit of several processes.
+    - `tree`: any tree, such as the state of a fit of several processes.
 
     **Returns:**
 
@@ -190,13 +171,9 @@ def gather_whole(tree: PyTree) -> PyTree:
     def gather(leaf):
         if not _is_placed(leaf) or leaf.is_fully_addressable or leaf.is_fully_replicated:
             return leaf
-        return move(leaf, whole_on(leaf.sharding.mesh))
+        return _move(leaf, whole_on(leaf.sharding.mesh))
 
     return jax.tree.map(gather, tree)
-
-
-def _ends(index: Any) -> tuple[int | None, int | None]:
-    return index[0].start, index[0].stop
 
 
 def _is_placed(leaf) -> bool:
@@ -214,18 +191,8 @@ def _constrain(tree: PyTree, sharding) -> PyTree:
     return jax.tree.map(constrain, tree)
 
 
-def move(leaf: Array, sharding: Sharding) -> Array:
-    """Moves an array between the devices of several processes. All must call it.
-
-    **Arguments:**
-
-    - `leaf`: an array.
-    - `sharding`: where it is to lie.
-
-    **Returns:**
-
-    The array there.
-    """
+def _move(leaf: Array, sharding: Sharding) -> Array:
+    """Moves an array between the devices of several processes, all of which must call this."""
     return jax.jit(_same, out_shardings=sharding)(leaf)
 
 
@@ -238,7 +205,7 @@ def _put(leaf: Array, sharding: Sharding) -> Array:
     if leaf.committed and leaf.sharding == sharding:
         return leaf
     if not leaf.is_fully_addressable:
-        return move(leaf, sharding)
+        return _move(leaf, sharding)
     if sharding.is_fully_addressable:
         return jax.device_put(leaf, sharding)
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):

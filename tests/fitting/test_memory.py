@@ -95,7 +95,7 @@ def test_limits_of_control_groups(tmp_path, monkeypatch, files, left):
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n")
     monkeypatch.setattr(_memory, "_groups", lambda: [tmp_path, tmp_path / "none"])
-    assert _memory._of_the_group() == left
+    assert _memory._group_memory() == left
 
 
 # --- What a step needs
