@@ -14,8 +14,7 @@ _ARGUMENT = re.compile(r"^- `(\w+)`: (.*?)(?=^\S|\n\n|\Z)", re.MULTILINE | re.DO
 
 
 def as_flags(settings: Any, title: str = "") -> tuple[Any, Any]:
-    """Makes a type that tyro shows as sections of flags, with the docstrings as help; and its
-    default."""
+    """Returns a type and its default that tyro shows as sections of flags, with docstrings."""
     summary, _, rest = (inspect.getdoc(type(settings)) or "").partition("\n\n")
     texts = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(rest)}
     texts = {name: text[0].upper() + text[1:] for name, text in texts.items()}

@@ -15,7 +15,7 @@ from ._training import TrainingSettings
 MethodName: TypeAlias = Literal["mlp", "grid"]
 METHODS: dict[MethodName, type[AbstractMethod]] = {"mlp": MipNerf, "grid": Grid}
 PARTS = ("method", "data", "training", "output")
-# Settings of earlier versions, which did nothing in any saved run that can still be read.
+# Settings of earlier versions that have no effect any more.
 _DROPPED = ("rounds",)
 
 

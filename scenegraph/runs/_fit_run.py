@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import signal
 import time
@@ -83,13 +84,13 @@ class FitOptions:
 
 
 def fit_run(
-    run: Run, config: FitConfig, folder: pathlib.Path, options: FitOptions = FitOptions()
+    run: Run, config: FitConfig, folder: str | os.PathLike, options: FitOptions = FitOptions()
 ) -> FitState:
     """Fits a radiance field to a data folder, and leaves a run folder.
 
     **Arguments:**
 
-    - `run`: the run; its folder is new, or resumed.
+    - `run`: the run.
     - `config`: the settings.
     - `folder`: the data folder.
     - `options`: the circumstances.
@@ -101,9 +102,11 @@ def fit_run(
     **Errors:**
 
     `FitError` for a fit that cannot go on, after its last finite state was saved; `FileError` and
-    `ValueError` for bad data or settings, before anything is written.
+    `ValueError` for a run folder in use, bad data or bad settings, before anything is written.
     """
     begin, say = time.monotonic() - options.elapsed, options.say
+    run.check(resume=options.resume)
+    folder = pathlib.Path(folder).resolve()
     views, held_out = config.data.load(folder), config.data.load(folder, held_out_split(folder))
     _describe(run, folder, views, say)
     parts = prepare(config, views)

@@ -98,3 +98,8 @@ def test_nothing_is_written_for_a_bad_folder(tmp_path):
     with pytest.raises(FileError, match="none"):
         fit_run(open_run(tmp_path / "run"), CONFIG, tmp_path / "none")
     assert not (tmp_path / "run").exists()
+
+
+def test_run_folder_in_use_is_refused(run, data):
+    with pytest.raises(FileError, match="is not empty"):
+        fit_run(run, CONFIG, data)
