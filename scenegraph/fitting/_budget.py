@@ -67,7 +67,7 @@ def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
     if not overflowed and number % _SHRINK_EVERY:
         return loss
     # A mean below the budget may overflow it too, on one of several devices or blocks.
-    samples = _MARGIN * max(float(terms.asked), now * overflowed)
+    samples = _MARGIN * max(float(terms.requested), now * overflowed)
     other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)
     return other if budget > now or budget <= _SHRINK * now else loss
@@ -105,5 +105,5 @@ def _requested(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> Floa
     rays = batch.rays
     if isinstance(rays, ScenePixels):
         rays = pixel_cones(rays, scene_cameras(rays, scene))
-    requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].asked
+    requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].requested
     return jnp.zeros(()) if requested is None else jnp.mean(requested, dtype=jnp.float32)

@@ -158,7 +158,7 @@ def _contribution(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     once = size if real is None else jnp.sum(real)
     left_out = terms.left_out if real is None else terms.left_out - (size - once)
     return weighted * value, LossTerms(
-        weighted * terms.losses, once / count * terms.mse, left_out, size / count * terms.asked
+        weighted * terms.losses, once / count * terms.mse, left_out, size / count * terms.requested
     )
 
 
@@ -168,8 +168,8 @@ def _only(
     """Leaves out rays that only fill up a device's part: incomplete, without samples or weight."""
     last = levels[-1]
     missing = jnp.zeros(real.shape, jnp.int32) if last.overflow is None else last.overflow
-    requested = None if last.asked is None else jnp.where(real, last.asked, 0)
-    last = dataclasses.replace(last, overflow=jnp.where(real, missing, 1), asked=requested)
+    requested = None if last.requested is None else jnp.where(real, last.requested, 0)
+    last = dataclasses.replace(last, overflow=jnp.where(real, missing, 1), requested=requested)
     return (*levels[:-1], last), dataclasses.replace(batch, lossmult=real * batch.lossmult)
 
 

@@ -97,7 +97,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         else:
             radiance = self._composite_with_layers(medium, packed, march, rays, layers)
         overflow = packed.missing if layers is None else packed.missing + layers.overflow
-        return (dataclasses.replace(radiance, overflow=overflow, asked=packed.requested),)
+        return (dataclasses.replace(radiance, overflow=overflow, requested=packed.requested),)
 
     def _march(self, ray: Ray, span: Span, key: RandomKey | None) -> March:
         """Divides a span into steps, moved back by a random part of one."""

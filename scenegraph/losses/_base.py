@@ -20,13 +20,13 @@ class LossTerms(AbstractModule):
     - `mse`: mean squared error of every level over the batch's rays and channels.
     - `left_out`: number of rays that did not count, because their surfaces or samples exceeded the
       budget.
-    - `asked`: mean number of samples that a ray requested from a shared budget; 0 without one.
+    - `requested`: mean number of samples that a ray requested from a shared budget; 0 without one.
     """
 
     losses: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
     mse: Float[Array, "*steps levels"] = eqx.field(converter=as_float_leaf)
     left_out: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
-    asked: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
+    requested: Float[Array, "*steps"] = eqx.field(converter=as_float_leaf, default=0.0)
 
     @property
     def psnr(self) -> Float[Array, "*steps levels"]:
@@ -140,5 +140,9 @@ class AbstractRayLoss(AbstractLoss):
         # The mean squared error counts complete rays equally, whatever their lossmult.
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
         mse = complete @ jnp.mean(squares, axis=2).T / jnp.maximum(jnp.sum(complete), 1)
-        asked = jnp.zeros(()) if last.asked is None else jnp.mean(last.asked, dtype=losses.dtype)
-        return value, LossTerms(losses, mse, jnp.sum(1 - complete), asked)
+        requested = (
+            jnp.zeros(())
+            if last.requested is None
+            else jnp.mean(last.requested, dtype=losses.dtype)
+        )
+        return value, LossTerms(losses, mse, jnp.sum(1 - complete), requested)

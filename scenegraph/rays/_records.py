@@ -96,7 +96,7 @@ class Radiance(AbstractModule):
     - `edges`: bin edges of the intervals, in `t`.
     - `overflow`: number of surfaces or samples of a ray that exceeded the budget; `None` if nothing
       can exceed it.
-    - `asked`: number of samples of a ray that were requested from the budget; `None` without one.
+    - `requested`: number of samples of a ray that were requested; `None` without a budget.
     - `normal`: mean unit normal in the world frame; zero where nothing is. `None` unless requested.
     - `median_depth`: the `t` at which half of the opacity is reached; `None` unless requested.
     """
@@ -107,7 +107,7 @@ class Radiance(AbstractModule):
     weights: Float[Array, "*rays samples"] = eqx.field(converter=as_float_leaf)
     edges: Float[Array, "*rays edges"] = eqx.field(converter=as_float_leaf)
     overflow: Int[Array, "*rays"] | None = None
-    asked: Int[Array, "*rays"] | None = None
+    requested: Int[Array, "*rays"] | None = None
     normal: Float[Array, "*rays 3"] | None = None
     median_depth: Float[Array, "*rays"] | None = None
 

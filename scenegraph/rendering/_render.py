@@ -188,7 +188,7 @@ def _render_pixels(
     fields = {name: getattr(radiance, name) for name in (*_ALWAYS, *extras)}
     if missing := [name for name, value in fields.items() if value is None]:
         raise ValueError(f"a {type(integrator).__name__} does not compute {', '.join(missing)}.")
-    return fields, radiance.overflow, radiance.asked
+    return fields, radiance.overflow, radiance.requested
 
 
 def _in_chunks(function: Any, shared: PyTree, count: int, chunk: int, mesh: Mesh | None) -> Any:

@@ -20,7 +20,7 @@ from ..scene import check_format, label_leaves, tree_header, versions, written_b
 _NAMED = 6
 _MODEL = "model: "
 # Paths of leaves in files of earlier versions.
-_RENAMED = {".key": ".keys", ".room": ".budget"}
+_RENAMED = {".key": ".keys", ".room": ".budget", ".extra.asked": ".extra.requested"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,7 +119,7 @@ def test_rays_without_room_count_nowhere():
     # With them, the value is another.
     (with_all, terms), _ = loss(scene, full, batch, KEY)
     assert float(terms.left_out) == 0 and abs(with_all - value) > 1e-4 * value
-    assert_close(terms.asked, np.mean(requested(MARCH, scene, batch.rays)), 1e-6)
+    assert_close(terms.requested, np.mean(requested(MARCH, scene, batch.rays)), 1e-6)
 
 
 @pytest.mark.slow

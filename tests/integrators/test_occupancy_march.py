@@ -129,7 +129,7 @@ def test_steps_are_of_the_length_that_is_asked_for():
     speed = np.linalg.norm(rays().direction, axis=1)
     length = np.maximum(np.asarray(spans.far - spans.near), 0) * speed
     assert length.max() > 2 * step
-    np.testing.assert_array_equal(seen.asked, np.ceil(length / step - 1e-6))
+    np.testing.assert_array_equal(seen.requested, np.ceil(length / step - 1e-6))
     assert_close(seen.alpha, -np.expm1(-1.5 * length), 0, 1e-5)
 
 
@@ -186,7 +186,7 @@ def test_layers_without_room_are_counted_too():
     np.testing.assert_array_equal(render_rays(scene, rays(), joint)[-1].overflow, 1)
     little = dataclasses.replace(joint, media=joint.media.with_budget(4))
     (seen,) = render_rays(scene, rays(), little)
-    np.testing.assert_array_equal(seen.overflow, 1 + without_room(seen.asked, 4 * 20))
+    np.testing.assert_array_equal(seen.overflow, 1 + without_room(seen.requested, 4 * 20))
 
 
 # --- With too little room
@@ -214,9 +214,9 @@ def test_overflow_is_counted_ray_by_ray(budget, key):
     scene, full = alone(half_empty()), OccupancyMarch(CANDIDATES, CANDIDATES)
     whole = render_rays(scene, rays(), full, key=key)[-1]
     seen = render_rays(scene, rays(), full.with_budget(budget), key=key)[-1]
-    np.testing.assert_array_equal(seen.asked, whole.asked)
-    missing = without_room(whole.asked, budget * 20)
-    assert np.any(missing) and not np.all(missing[whole.asked > 0])
+    np.testing.assert_array_equal(seen.requested, whole.requested)
+    missing = without_room(whole.requested, budget * 20)
+    assert np.any(missing) and not np.all(missing[whole.requested > 0])
     np.testing.assert_array_equal(seen.overflow, missing)
     # Rays that have room do not notice; of the others nothing is seen, not half of it.
     kept = missing == 0
@@ -254,10 +254,10 @@ def test_asked_is_a_naive_count_of_occupied_middles():
     seen = render_rays(scene, rays(), OccupancyMarch(CANDIDATES, CANDIDATES))[-1]
     assert len(set(asked)) > 3
     # A middle on the face of a cell may fall on either side.
-    assert np.abs(np.asarray(seen.asked) - asked).max() <= 1
-    assert np.mean(np.asarray(seen.asked) == asked) > 0.8
+    assert np.abs(np.asarray(seen.requested) - asked).max() <= 1
+    assert np.mean(np.asarray(seen.requested) == asked) > 0.8
     with_less = sg.render_rays(scene, rays(), OccupancyMarch(CANDIDATES, 1))[-1]
-    np.testing.assert_array_equal(with_less.asked, seen.asked)
+    np.testing.assert_array_equal(with_less.requested, seen.requested)
 
 
 def test_skipping_what_is_empty_does_not_change_the_picture():
@@ -282,7 +282,7 @@ def test_skipping_what_is_empty_does_not_change_the_picture():
     march = OccupancyMarch(16, 16)
     seen = render_rays(scene_of(corner=boxed(*box, field, known)), rays(), march)[-1]
     expected = render_rays(scene_of(corner=boxed(*box, field)), rays(), march)[-1]
-    assert seen.asked.sum() < 0.3 * expected.asked.sum() and np.any(seen.asked)
+    assert seen.requested.sum() < 0.3 * expected.requested.sum() and np.any(seen.requested)
     assert 0.2 < expected.alpha.max()
     assert_same_picture(seen, expected, 1e-6)
 

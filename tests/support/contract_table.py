@@ -338,7 +338,7 @@ VARIANTS = [
     rays.Medium(1.0, [0.1, 0.2, 0.3], jnp.array([0.0, 0.6, 0.8])),
     dataclasses.replace(jax.tree.map(lambda x: x[0], LAYERS), normal=numbers(2, 3)),
     dataclasses.replace(RADIANCE, normal=numbers(3, 2, 3), median_depth=numbers(3, 2)),
-    dataclasses.replace(RADIANCE, overflow=jnp.ones((3, 2), int), asked=jnp.ones((3, 2), int)),
+    dataclasses.replace(RADIANCE, overflow=jnp.ones((3, 2), int), requested=jnp.ones((3, 2), int)),
 ]
 INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + RECORDS + VARIANTS
 

@@ -142,7 +142,7 @@ def fit(scene: str, size: int, devices=None, steps: int = 20) -> dict:
         "loss": fitted.history.loss.tolist(),
         "mse": terms.mse.tolist(),
         "left_out": terms.left_out.tolist(),
-        "asked": terms.asked.tolist(),
+        "asked": terms.requested.tolist(),
         "cut": sum(not x.is_fully_replicated for x in jax.tree.leaves(fitted.state)),
         "devices": sorted({len(x.sharding.device_set) for x in jax.tree.leaves(fitted.state)}),
     }
@@ -190,7 +190,7 @@ def room(size: int) -> dict:
     loss = RenderLoss(integrator=march, jitter=False, mesh=device_mesh(jax.devices()))
     terms = eqx.filter_jit(loss)(scene, None, batch, jax.random.key(0))[1]
     asked = requested(march, scene, batch.rays).tolist()
-    return {"left_out": float(terms.left_out), "asked": float(terms.asked), "by_ray": asked}
+    return {"left_out": float(terms.left_out), "asked": float(terms.requested), "by_ray": asked}
 
 
 def pictures(scene: str, chunk) -> dict:

@@ -76,7 +76,7 @@ def assert_gradients(function, *arguments) -> None:
 
 def requested(march: OccupancyMarch, scene: sg.Scene, rays: Ray) -> np.ndarray:
     """The number of samples of each ray that a march requests."""
-    return np.asarray(sg.render_rays(scene, rays, march)[-1].asked)
+    return np.asarray(sg.render_rays(scene, rays, march)[-1].requested)
 
 
 def random_ray(seed: int, spread: float = 0.1) -> Ray:
