@@ -42,7 +42,8 @@ class AbstractLight(AbstractModule):
         def sample(self, point, d_point):
             way = self.position - point
             # From the point (t = 0) to the lamp (t = 1), where the cone has narrowed to a point.
-            rays = sg.rays.Ray(point, way, way, d_point, -d_point, 1e-4, 1.0)
+            toward = way / jnp.linalg.norm(way)
+            rays = sg.rays.Ray(point, way, toward, d_point, -d_point, 1e-4, 1.0)
             rays = jax.tree.map(lambda x: x[None], rays)
             irradiance = self.power / jnp.linalg.norm(way)
             return sg.lights.LightSample(rays, irradiance[None], jnp.zeros(3))
