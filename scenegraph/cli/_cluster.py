@@ -12,17 +12,18 @@ class Cluster:
     """The processes that fit together: one for every GPU or host."""
 
     distributed: bool = False
-    """Fit together with other processes, started alike; --out is a folder that all of them see.
-    SLURM, Kubernetes and other clusters are found out; elsewhere, name the next three."""
+    """Fit together with other processes that have the same arguments; --out is a folder that all
+    of them share. SLURM, Kubernetes and other clusters are detected; elsewhere, pass the next
+    three."""
 
     coordinator: str | None = None
-    """HOST:PORT at which the first process can be reached by all."""
+    """The address of the first process, HOST:PORT, for all others."""
 
     num_processes: int | None = None
-    """How many processes there are."""
+    """The number of processes."""
 
     process_id: int | None = None
-    """The number of this one, from 0."""
+    """The index of this process, from 0."""
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
