@@ -235,7 +235,7 @@ def test_ulimit_below_the_need_is_refused_before_the_first_step(tmp_path, comman
         capture_output=True,
         text=True,
         check=False,
-        cwd=pathlib.Path(__file__).parents[2],
+        cwd=pathlib.Path(__file__).parents[1],
     )
     last = done.stderr.splitlines()[-1]
     assert "`ulimit -v` leaves" in last
