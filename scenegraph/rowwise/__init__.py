@@ -1,3 +1,50 @@
-"""`map_rows`: `jax.vmap` that a CPU computes component by component."""
+"""`map_rows`: a `jax.vmap` that a CPU computes component by component.
 
-from ._rows import map_rows as map_rows
+`jax.vmap` turns a function of one ray into operations on arrays of many short vectors, `(rows, 3)`
+or `(rows, 2, 3)`. XLA's code for CPUs vectorises such loops badly. This package compiles the
+function into operations on long plain arrays instead: one of shape `(rows,)` for every component
+of every vector.
+
+**Intermediate representation.** A graph of scalar expressions of one row. A node is an elementwise
+JAX primitive applied to nodes, an input or a constant; it is *varying* if rows differ, and
+*uniform* otherwise. An array of one row is a numpy array of nodes, so that stacking, slicing,
+transposing and the like only move references and cost nothing at run time.
+
+**Passes**, in order:
+
+1. Tracing: the function becomes a jaxpr of one row, and is differentiated as one.
+2. Scalarisation: every equation becomes nodes, one for each scalar of its result. Sums, products
+   of matrices, running sums and nested `map_rows` are unrolled. An operation without a rule
+   (`sort`, `gather`, `scan`, ...) stays whole: it runs under `jax.vmap`, on operands joined again.
+3. While the graph is built: constant folding, common subexpression elimination, and algebraic
+   simplification. The rules hold for every number: `0 x` is not 0, because it is NaN if `x` is
+   infinite or NaN.
+4. Code generation: the nodes that the results need, as JAX operations on arrays over rows. A cost
+   model chooses which values XLA stores, and which it computes again for each of their users.
+5. Blocking: long batches run in blocks of rows whose intermediate values fit into the cache.
+
+**Semantics.** Values, infinities and NaN are those of `jax.vmap` of the same function, up to
+rounding and the signs of zeros; tests compare random programs.
+
+**Derivatives.** `map_rows` is a primitive. Its jvp and its transpose are `map_rows` of the jvp and
+the transpose of the row function, so derivatives of any order run through the same passes. They
+recompute what they need of the function instead of storing it. Cotangents of shared operands are
+summed over rows.
+
+**Left to `jax.vmap`**: every device but CPUs, calls outside of `jax.jit`, a `jax.vmap` around a
+`map_rows`, empty batches, and functions of more than 60,000 scalars.
+
+**Costs.** Compile time grows with the number of scalars: the picture of a ball on a floor has
+1,800 nodes and compiles in 3 s, its gradient has 8,000 and takes 19 s.
+
+**When it pays**: on CPUs, for short vectors and batches of thousands of rows; pictures of surfaces
+take a quarter of the time of `jax.vmap`, and their gradients a fifth. It does not pay for neural
+networks, whose matrix products have kernels of their own, for large arrays in a row, or for small
+batches that run only once.
+
+**Order of reading**: `_map_rows` (tracing, the primitive, derivatives), `_lower` (blocks, the list
+of passes), `_graph` and `_simplify` (nodes, folding, sharing, simplification), `_scalarise` with
+its tables `_rules` and `_movement`, `_emit` (code generation).
+"""
+
+from ._map_rows import map_rows as map_rows

@@ -60,8 +60,8 @@ def assert_same(one, other):
 def blocks(request, monkeypatch):
     """All rows at once, or three blocks of 19."""
     if request.param == "in blocks":
-        monkeypatch.setattr("scenegraph.numerics._rows._AT_ONCE", 1)
-        monkeypatch.setattr("scenegraph.numerics._rows._FEWEST_ROWS", 20)
+        monkeypatch.setattr("scenegraph.rowwise._lower._BLOCK_NUMBERS", 1)
+        monkeypatch.setattr("scenegraph.rowwise._lower._FEWEST_ROWS", 20)
 
 
 def test_values():

@@ -1,0 +1,103 @@
+"""Lowering of `map_rows`: to `jax.vmap`, or on a CPU to arrays of scalars, in blocks of rows."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from .._typing import Array
+from ._emit import emit
+from ._scalarise import join, NodeArray, Scalariser
+
+
+# Functions of more scalars are left to `jax.vmap`: compile time grows with every scalar.
+_MOST_SCALARS = 60_000
+# A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
+# larger blocks have left the cache when they are used, and in smaller ones kernel calls count.
+_BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
+# Blocks under `jax.vmap` are smaller, because all that an operation computes is stored.
+_VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
+
+
+def count_rows(values: Sequence[Any], varying: Sequence[bool]) -> int:
+    """Returns the number of rows of operands."""
+    return next(value.shape[0] for value, varies in zip(values, varying, strict=True) if varies)
+
+
+def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
+    """Maps a jaxpr over rows with `jax.vmap`."""
+    axes = tuple(0 if varies else None for varies in varying)
+    rows = count_rows(values, varying)
+    results = jax.vmap(jaxpr_as_fun(jaxpr), axes, axis_size=rows)(*values)
+    return [
+        jnp.sum(x, axis=0) if is_reduced else x
+        for x, is_reduced in zip(results, reduced, strict=True)
+    ]
+
+
+def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
+    """Maps a jaxpr over rows scalar by scalar, in blocks that stay in the cache."""
+    rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
+    if 0 < rows and scalars <= _MOST_SCALARS:
+        function, numbers, fewest = _one_block, _BLOCK_NUMBERS, _FEWEST_ROWS
+    else:
+        function, numbers, fewest = by_vmap, _VMAP_NUMBERS, _FEWEST_VMAP_ROWS
+    one_block = functools.partial(function, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    blocks = _count_blocks(rows, max(numbers // max(scalars, 1), fewest))
+    if blocks == 1:
+        return one_block(*values)
+
+    def some_rows(parts: list[Array]) -> list[Array]:
+        block = iter(parts)
+        return one_block(*(next(block) if x else v for v, x in zip(values, varying, strict=True)))
+
+    split = lambda x: x.reshape(blocks, -1, *x.shape[1:])
+    parts = [split(value) for value, varies in zip(values, varying, strict=True) if varies]
+    results = zip(jax.lax.map(some_rows, parts), reduced, strict=True)
+    return [
+        jnp.sum(x, axis=0) if is_reduced else x.reshape(-1, *x.shape[2:])
+        for x, is_reduced in results
+    ]
+
+
+def _count_blocks(rows: int, most: int) -> int:
+    """Returns a number of blocks of equal size, none much larger than `most` rows."""
+    fewest = max(-(-rows // most), 1)
+    return next((n for n in range(fewest, 2 * fewest) if rows % n == 0), 1)
+
+
+def _count_scalars(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        inner = [equation.params[key] for key in ("jaxpr", "call_jaxpr") if key in equation.params]
+        total += sum(_count_scalars(getattr(x, "jaxpr", x)) for x in inner)
+        total += 0 if inner else sum(x.aval.size for x in equation.outvars)
+    return total
+
+
+def _one_block(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
+    """Runs the passes: scalarisation, reciprocal sharing, code generation."""
+    rows = count_rows(values, varying)
+    scalariser = Scalariser(rows)
+    inputs = [
+        scalariser.split_rows(value) if varies else value
+        for value, varies in zip(values, varying, strict=True)
+    ]
+    results = scalariser.run(jaxpr.jaxpr, jaxpr.consts, inputs)
+    pairs = zip(results, jaxpr.out_avals, strict=True)
+    items = [scalariser.as_nodes(x, aval) for x, aval in pairs]
+    outputs = [node for item in items for node in item.nodes.reshape(-1)]
+    arrays = iter(emit(outputs, rows))
+    return [
+        _result(item, [next(arrays) for _ in range(item.nodes.size)], is_reduced, rows)
+        for item, is_reduced in zip(items, reduced, strict=True)
+    ]
+
+
+def _result(item: NodeArray, arrays: list[Array], is_reduced: bool, rows: int) -> Array:
+    if not is_reduced:
+        return join(arrays, item.nodes.shape, item.dtype, rows)
+    return join([jnp.sum(x) for x in arrays], item.nodes.shape, item.dtype, None)

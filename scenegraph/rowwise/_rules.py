@@ -1,0 +1,119 @@
+"""Scalarisation rules: JAX primitives on arrays of nodes, scalar by scalar.
+
+A rule maps the graph, the equation and the operands to the results; it returns `None` for
+parameters that it does not handle.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from ._graph import Graph, Node
+from ._movement import MOVEMENTS
+
+
+_ELEMENTWISE = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp
+    convert_element_type copy cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
+    integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem
+    round rsqrt select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
+_REDUCTIONS = {
+    "reduce_sum": lax.add_p,
+    "reduce_prod": lax.mul_p,
+    "reduce_max": lax.max_p,
+    "reduce_min": lax.min_p,
+    "reduce_and": lax.and_p,
+    "reduce_or": lax.or_p,
+}
+_SCANS = {"cumsum": lax.add_p, "cumprod": lax.mul_p, "cummax": lax.max_p, "cummin": lax.min_p}
+
+_Arrays = list[np.ndarray]
+
+
+def array_of(nodes: Sequence[Node], shape: Sequence[int]) -> np.ndarray:
+    """Returns nodes as an array of a shape."""
+    array = np.empty(len(nodes), object)
+    array[:] = nodes
+    return array.reshape(shape)
+
+
+def reduce_nodes(graph: Graph, primitive: Any, nodes: np.ndarray, axes: Any) -> Any:
+    """Returns the reduction of an array of nodes by a binary primitive, along some axes."""
+    kept = [axis for axis in range(nodes.ndim) if axis not in axes]
+    shape = [nodes.shape[axis] for axis in kept]
+    lists = nodes.transpose(*kept, *axes).reshape(math.prod(shape), -1)
+    return array_of([_accumulate(graph, primitive, x)[-1] for x in lists], shape)
+
+
+def _accumulate(graph: Graph, primitive: Any, nodes: Any) -> list[Node]:
+    totals = [nodes[0]]
+    for node in nodes[1:]:
+        totals.append(graph.apply(primitive, [totals[-1], node], {}, node.dtype))
+    return totals
+
+
+def _elementwise(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays:
+    out, params = equation.outvars[0].aval, equation.params
+    lists = [np.broadcast_to(array, out.shape).reshape(-1) for array in arrays]
+    apply = lambda *nodes: graph.apply(equation.primitive, nodes, params, out.dtype)
+    return [array_of([apply(*nodes) for nodes in zip(*lists, strict=True)], out.shape)]
+
+
+def _movement(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
+    del graph
+    return MOVEMENTS[equation.primitive.name](
+        equation.params, arrays, equation.outvars[0].aval.shape
+    )
+
+
+def _reduction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
+    primitive = _REDUCTIONS[equation.primitive.name]
+    if not arrays[0].size:
+        return None
+    return [reduce_nodes(graph, primitive, arrays[0], equation.params["axes"])]
+
+
+def _scan(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
+    primitive, axis = _SCANS[equation.primitive.name], equation.params["axis"]
+    if equation.params["reverse"]:
+        return None
+    front = np.moveaxis(arrays[0], axis, -1)
+    lists = front.reshape(-1, front.shape[-1])
+    totals = [x for nodes in lists for x in _accumulate(graph, primitive, nodes)]
+    return [np.moveaxis(array_of(totals, front.shape), -1, axis)]
+
+
+def _contraction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
+    # c[b, m, n] = sum over k of l[b, m, k] r[b, n, k]
+    dtype = equation.outvars[0].aval.dtype
+    if not all(array.size for array in arrays) or any(
+        x.aval.dtype != dtype for x in equation.invars
+    ):
+        return None
+    contracted, batched = equation.params["dimension_numbers"]
+    left, right = map(_as_stack, arrays, batched, contracted)
+    apply = lambda pair: graph.apply(lax.mul_p, pair, {}, dtype)
+    terms = [
+        [apply(pair) for pair in zip(left[b, m], right[b, n], strict=True)]
+        for b, m, n in np.ndindex(left.shape[0], left.shape[1], right.shape[1])
+    ]
+    results = [_accumulate(graph, lax.add_p, x)[-1] for x in terms]
+    return [array_of(results, equation.outvars[0].aval.shape)]
+
+
+def _as_stack(nodes: np.ndarray, batch: Any, inner: Any) -> np.ndarray:
+    """Returns an operand of a product with the axes `batch, free, inner`."""
+    free = [axis for axis in range(nodes.ndim) if axis not in (*batch, *inner)]
+    sizes = [math.prod(nodes.shape[axis] for axis in axes) for axes in (batch, free, inner)]
+    return nodes.transpose(*batch, *free, *inner).reshape(sizes)
+
+
+RULES: dict[str, Callable[[Graph, Any, _Arrays], _Arrays | None]] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(MOVEMENTS, _movement),
+    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(_SCANS, _scan),
+    "dot_general": _contraction,
+}
