@@ -83,7 +83,7 @@ def _with_shapes(function: Callable) -> Callable:
 
 
 def _has_shapes(function: Callable) -> bool:
-    """Whether annotations name axes: remembering these through a call takes most of a check."""
+    """Returns true if annotations name axes; remembering these takes most of a check."""
     return any(map(_names_axes, function.__annotations__.values()))
 
 

@@ -28,12 +28,7 @@ TYPECHECK_VARIABLE = "SCENEGRAPH_TYPECHECK"
 
 
 def typecheck_enabled() -> bool:
-    """Whether shapes are checked at run time: yes, unless the environment says `0`.
-
-    **Returns:**
-
-    False when the environment variable `SCENEGRAPH_TYPECHECK` is `0`, `false`, `off` or `no`.
-    """
+    """Returns false if `SCENEGRAPH_TYPECHECK` is `0`, `false`, `off` or `no`: shapes are unchecked."""
     return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
 
 

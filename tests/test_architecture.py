@@ -100,6 +100,19 @@ def test_public_names_are_documented(sources):
     none(arch.poor_docstrings(sources))
 
 
+def test_internal_docstrings_are_short(sources):
+    none(words.long_internal_docstrings(sources))
+
+
+def test_arguments_are_noun_phrases(sources):
+    bare = words.bare_arguments(sources)
+    none(bare if len(bare) > 0.05 * len(words.argument_lines(sources)) else [])
+
+
+def test_first_lines_are_no_questions(sources):
+    none(words.questions_for_titles(sources))
+
+
 def test_api_pages_show_all_public_names(sources):
     none(words.public_on_no_page(sources, ROOT / "docs"))
 

@@ -8,21 +8,14 @@ from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, ragged_it
 
 
 class PackedSteps(AbstractModule):
-    """Steps of many rays in one list of fixed length, ray after ray.
+    """Steps of many rays in one list of fixed length, ray after ray."""
 
-    **Arguments:**
-
-    - `ray`, `step`: the ray and the step of each entry; the last step of the last ray where an
-      entry is unused, so that the list stays in order.
-    - `valid`: true for entries that are used.
-    - `requested`: the number of steps that each ray would have.
-    - `missing`: the number of them that found no space; then the ray has none in the list.
-    """
-
+    # Unused entries are the last step of the last ray, so that the list stays in order.
     ray: Int[Array, " entries"]
     step: Int[Array, " entries"]
     valid: Bool[Array, " entries"]
     requested: Int[Array, " rays"]
+    # The number of steps that found no space; the ray then has none in the list.
     missing: Int[Array, " rays"]
 
 

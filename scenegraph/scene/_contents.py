@@ -17,20 +17,12 @@ from ._volume import Volume
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A node that holds no further nodes.
-
-    **Arguments:**
-
-    - `path`: the path of the node in the scene.
-    - `node`: the node, in its own frame.
-    - `transforms`: the transforms above it, the outermost first.
-    - `frozen`: if true, it is or lies in a frozen node, and takes no gradient.
-    """
+    """A node that holds no further nodes, in its own frame, and the transforms above it."""
 
     path: str
     node: Any
-    transforms: tuple[AbstractTransform, ...]
-    frozen: bool
+    transforms: tuple[AbstractTransform, ...]  # the outermost first
+    frozen: bool  # the node is, or lies in, a frozen node, and takes no gradient
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,7 +35,7 @@ def _index(key: Any) -> Any:
     return key.key if isinstance(key, jtu.DictKey) else key.idx
 
 
-def _walk(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
+def _parts_of(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
     """The path that a chain of tree keys spells, and whether a `Frozen` lies on it."""
     parts, frozen, node = [], is_frozen(tree), tree
     for key in keys:
@@ -60,7 +60,7 @@ def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
     leaves = []
     for keys, value in jtu.tree_flatten_with_path(tree)[0]:
         if eqx.is_array(value):
-            parts, frozen = _walk(tree, keys)
+            parts, frozen = _parts_of(tree, keys)
             leaves.append((".".join(parts), value, frozen))
     return leaves
 
@@ -69,7 +69,7 @@ def label_leaves(tree: PyTree, label: Callable[[str], Any]) -> PyTree:
     """Returns a tree of the same structure, with `label(path)` in the place of every leaf."""
 
     def at(keys: tuple, _: Any) -> Any:
-        return label(".".join(_walk(tree, keys)[0]))
+        return label(".".join(_parts_of(tree, keys)[0]))
 
     return jtu.tree_map_with_path(at, tree)
 
@@ -161,7 +161,7 @@ def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
             raise no_match(pattern, paths)
 
     def wanted(keys: tuple, value: Any) -> bool:
-        path = ".".join(_walk(tree, keys)[0])
+        path = ".".join(_parts_of(tree, keys)[0])
         return eqx.is_inexact_array(value) and any(matches(p, path) for p in patterns)
 
     return jtu.tree_map_with_path(wanted, tree)

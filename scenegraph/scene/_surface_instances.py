@@ -12,13 +12,7 @@ from ._instances import Instance
 
 
 class Occluder(AbstractModule):
-    """The part of a surface that casts shadows: its shape, whatever its shader.
-
-    **Arguments:**
-
-    - `shape`: the shape, in its own frame.
-    - `opacity`: the fraction of the light that it stops.
-    """
+    """The part of a surface that casts shadows: its shape and opacity, whatever its shader."""
 
     shape: AbstractShape
     opacity: Float[Array, ""]

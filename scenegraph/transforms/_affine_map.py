@@ -8,14 +8,7 @@ from ._base import AbstractTransform, inverse_matrix, rotate
 
 
 class AffineMap(AbstractTransform):
-    """A transform as plain numbers: what a chain of transforms comes to.
-
-    **Arguments:**
-
-    - `matrix`: the linear part, 3x3.
-    - `translation`: the image of the origin.
-    - `keeps_angles`: if true, the map is a similarity; static.
-    """
+    """A transform as plain numbers, such as the composition of a chain of transforms."""
 
     matrix: Matrix3
     translation: Vector
