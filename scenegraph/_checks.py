@@ -14,15 +14,7 @@ _METHODS = (classmethod, staticmethod, property)
 
 
 def check_calls(package: str) -> None:
-    """Checks every call of a package's annotated functions and methods, whoever calls them.
-
-    Each function prepares its checks when it is first called, so that importing stays quick.
-    (An import hook would compile the whole package anew.)
-
-    **Arguments:**
-
-    - `package`: its name; all its modules are imported already.
-    """
+    """Checks every call of a package's annotated functions and methods, whoever calls them."""
     modules = [m for name, m in sys.modules.items() if f"{name}.".startswith(f"{package}.")]
     checked = functools.cache(_checked)
     for owner in (*modules, *_classes(modules, package)):

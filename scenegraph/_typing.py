@@ -28,7 +28,7 @@ TYPECHECK_VARIABLE = "SCENEGRAPH_TYPECHECK"
 
 
 def typecheck_enabled() -> bool:
-    """Returns false if `SCENEGRAPH_TYPECHECK` is `0`, `false`, `off` or `no`: shapes are unchecked."""
+    """Returns false if `SCENEGRAPH_TYPECHECK` switches off the run-time check of shapes."""
     return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
 
 
