@@ -22,9 +22,8 @@ LONG_DERIVATIVES = {
     shapes.SignedDistance,
 }
 LONG = LONG_DERIVATIVES | {
-    integrators.Held,
     integrators.Hierarchical,
-    integrators.Joint,
+    integrators.Integrator,
     integrators.OccupancyMarch,
     integrators.Surfaces,
     shapes.Box,

@@ -161,7 +161,10 @@ ALWAYS = {
 @pytest.mark.parametrize(
     "integrator, jitter",
     [
-        (HIERARCHICAL, {"samplers/_spacing.py", "samplers/_importance.py", "fields/_output.py"}),
+        (
+            HIERARCHICAL,
+            {"samplers/_spacing.py", "samplers/_importance.py", "fields/_radiance_mlp.py"},
+        ),
         pytest.param(MARCH, {"integrators/_occupancy_march.py"}, marks=pytest.mark.slow),
     ],
     ids=["hierarchical", "march"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import AllImages, IgnoreAlpha, Listed, Random, SingleImage, Solid
+from scenegraph.data import AllImages, IgnoreAlpha, PixelList, Random, SingleImage, Solid
 from scenegraph.rays import CylinderBeam
 from scenegraph.runs import Grid, make_scene, preset, PRESETS
 from scenegraph.samplers import Disparity
@@ -174,7 +174,7 @@ def test_black_is_black_in_data_and_scene(folder):
 @pytest.mark.parametrize(
     "batching, boxed, kind",
     [
-        ("all_images", True, Listed),
+        ("all_images", True, PixelList),
         ("all_images", False, AllImages),
         ("single_image", True, SingleImage),
     ],

@@ -97,6 +97,7 @@ TRANSFORMS = [
     transforms.Pose(POSE.base, [0.1, -0.2, 0.3, 0.4, 0.5, -0.6]),
     SIMILARITY,
     transforms.Inverse(SIMILARITY),
+    transforms.AffineMap(0.5 * jnp.eye(3), jnp.ones(3), True),
 ]
 OCCUPANCY = scene.Occupancy(numbers(2, 3, 4), 0.4)
 VOLUMES = [
@@ -107,6 +108,7 @@ VOLUMES = [
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
+    scene.Surface(shapes.Sphere([0.1, 0.0, 0.2], 0.8), shaders.Checker(0.3), 0.9),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
 SCENE = scene.Scene(NODES[-1], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
@@ -299,8 +301,6 @@ RECORDS = [
     LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
-    SURFACE,
-    transforms.AffineMap(jnp.eye(3), jnp.ones(3), True),
     scene.Instance(SURFACE, None, None, jnp.asarray(3)),
     scene.Occluder(SHAPES[6], jnp.ones(())),
     FLAT,
