@@ -37,8 +37,8 @@ summed over rows.
 **Costs.** Compile time grows with the number of scalars: the picture of a ball on a floor has
 1,800 nodes and compiles in 3 s, its gradient has 8,000 and takes 19 s.
 
-**When it pays**: on CPUs, for short vectors and batches of thousands of rows; pictures of surfaces
-take a quarter of the time of `jax.vmap`, and their gradients a fifth. It does not pay for neural
+**When it pays**: on CPUs, for short vectors and batches of thousands of rows; a picture of surfaces
+takes a sixth of the time of `jax.vmap`, and its gradient a ninth. It does not pay for neural
 networks, whose matrix products have kernels of their own, for large arrays in a row, or for small
 batches that run only once.
 

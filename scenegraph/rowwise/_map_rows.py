@@ -103,6 +103,7 @@ def _abstract(*avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> li
 
 def _jvp(primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> Any:
     """Maps the jvp of the row function: a second `map_rows`, which recomputes what it needs."""
+    # y_r = f(s, x_r), and so dy_r = f_s(s, x_r) ds + f_x(s, x_r) dx_r for every row r.
     results = _map_rows_p.bind(*primals, jaxpr=jaxpr, varying=varying, reduced=reduced)
     moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
     smooth = [
@@ -131,6 +132,7 @@ def _transpose(
     cotangents: Any, *values: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any
 ) -> list[Any]:
     """Maps the transpose of the row function; cotangents of uniform operands are summed."""
+    # For y_r = A_r s + B_r x_r, the cotangents are those of rows, B_r' y_r, and sum_r A_r' y_r.
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]

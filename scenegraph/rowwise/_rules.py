@@ -79,6 +79,7 @@ def _scan(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     primitive, axis = _SCANS[equation.primitive.name], equation.params["axis"]
     if equation.params["reverse"]:
         return None
+    # y[k] = x[0] o x[1] o ... o x[k]
     front = np.moveaxis(arrays[0], axis, -1)
     lists = front.reshape(-1, front.shape[-1])
     totals = [x for nodes in lists for x in _accumulate(graph, primitive, nodes)]
