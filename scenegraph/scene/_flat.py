@@ -58,7 +58,7 @@ class FlatScene(AbstractModule):
             for stack in self.volumes
         )
         if spans.near.shape[0] == 1:
-            return jax.tree.map(lambda x: x[0], spans)
+            return jax.tree.map(lambda x: x.reshape(()), spans)
         met = spans.far > spans.near
         near = jnp.min(jnp.where(met, spans.near, jnp.inf))
         far = jnp.max(jnp.where(met, spans.far, -jnp.inf))
@@ -183,7 +183,7 @@ def mix_media(media: Medium) -> Medium:
     Densities add; colours mix in proportion to density: `rgb = sum(d_i rgb_i) / sum(d_i)`.
     """
     if media.density.shape[0] == 1:
-        return Medium(media.density[0], media.rgb[0])
+        return Medium(media.density.reshape(()), media.rgb.reshape(3))
     amounts = media.density + _TRACE
     shares = amounts / jnp.sum(amounts)
     return Medium(jnp.sum(media.density), jnp.sum(shares[:, None] * media.rgb, axis=0))

@@ -60,7 +60,9 @@ class InstanceStack(AbstractModule):
         if self.count > 1:
             return eqx.filter_vmap(function)(self.members, *stacked)
         # An axis of length one would turn the matrix products of a network into batches of one.
-        first = jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, (self.members, *stacked))
+        # (A reshape, because the gradient of an index would copy a large table.)
+        drop = lambda x: x.reshape(x.shape[1:]) if eqx.is_array(x) else x
+        first = jax.tree.map(drop, (self.members, *stacked))
         return jax.tree.map(lambda x: x[None], function(*first))
 
     def take(self, indices: Int[Array, " some"]) -> "InstanceStack":
@@ -101,6 +103,8 @@ def _structure(instance: Instance) -> Any:
 
 
 def _stack(members: list[Instance]) -> Instance:
+    if len(members) == 1:
+        return jax.tree.map(lambda x: x[None] if eqx.is_array(x) else x, members[0])
     arrays = [eqx.filter(member, eqx.is_array) for member in members]
     rest = eqx.filter(members[0], eqx.is_array, inverse=True)
     return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), rest)
