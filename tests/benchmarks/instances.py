@@ -17,7 +17,7 @@ import scenegraph as sg
 COUNTS = {"volumes": (1, 10, 100), "lights": (1, 4, 16)}
 
 
-def main(out: pathlib.Path) -> None:
+def main(out: pathlib.Path = pathlib.Path("docs/benchmarks/instances.json")) -> None:
     """Prints and writes seconds, each scene in a process of its own, with no compiled programs."""
     figures = {}
     for kind, counts in COUNTS.items():

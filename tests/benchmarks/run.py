@@ -11,6 +11,7 @@ import basin  # noqa: E402
 import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_use  # noqa: E402
+import instances  # noqa: E402
 import memory  # noqa: E402
 import mipnerf_step  # noqa: E402
 import surfaces  # noqa: E402
@@ -24,6 +25,7 @@ COMMANDS = {
     "fast": fast.main,
     "fast-again": fast.again,
     "first-use": first_use.main,
+    "instances": instances.main,
     "memory": memory.main,
     "mipnerf": mipnerf_step.main,
     "surfaces": surfaces.main,
