@@ -31,6 +31,7 @@ from . import (
     shaders as shaders,
     shapes as shapes,
     transforms as transforms,
+    visibility as visibility,
 )
 from ._checks import check_calls
 from ._compiler import avoid_wrong_reductions

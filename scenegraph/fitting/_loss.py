@@ -14,7 +14,7 @@ from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..rays import Radiance, Ray, widen
-from ..rendering import choose_chunk, fold_keys, integrate
+from ..rendering import choose_chunk, fold_keys, integrate_anyhow
 from ..scene import find_camera, FlatScene, flatten, mean_square_weight, Scene
 from ._feed import traceable
 
@@ -123,7 +123,7 @@ def _render_batch(
 ) -> tuple[Radiance, ...]:
     (integrator, (scene, cameras)), (batch, keys) = shared, rows
     rays = batch.rays if cameras is None else pixel_cones(batch.rays, cameras)
-    return integrate(scene, rays, integrator, keys, batch.background)
+    return integrate_anyhow(scene, rays, integrator, keys, batch.background)
 
 
 def scene_cameras(pixels: ScenePixels, scene: Scene) -> AbstractCamera:

@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float
+from .._typing import Array, Float, Int
 from ..numerics import AbstractModule, as_float_leaf
 from ._color import linear_to_srgb, srgb_to_linear
 
@@ -75,6 +75,8 @@ class Image(AbstractModule):
       nothing is; `None` if not requested.
     - `median_depth`: the `t` at which half of the opacity is reached, `height width`; `None` if
       not requested.
+    - `overflow`: the number of surfaces or samples of each pixel that found no space in the
+      integrator's budgets, `height width`; `None` if none can be missed.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
@@ -83,6 +85,7 @@ class Image(AbstractModule):
     space: AbstractColorSpace = SRGB()
     normal: Float[Array, "height width 3"] | None = None
     median_depth: Float[Array, "height width"] | None = None
+    overflow: Int[Array, "height width"] | None = None
 
     @property
     def height(self) -> int:

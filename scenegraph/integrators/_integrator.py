@@ -63,6 +63,27 @@ class Integrator(AbstractIntegrator):
         return (jax.vmap(lambda ray: _nothing(ray, outputs))(rays),)
 
 
+def uses_lists(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
+    """Returns true if bundles of rays look for the surfaces of a scene together."""
+    surfaces = integrator.surfaces if isinstance(integrator, Integrator) else None
+    return surfaces is not None and not surfaces.asks_all(scene)
+
+
+# More layers on a ray than this are not given without being asked for.
+_MOST_LAYERS = 64
+
+
+def with_more_surfaces(integrator: AbstractIntegrator) -> AbstractIntegrator:
+    """Returns an integrator with space for twice as many layers and occluders, up to a limit."""
+    if not isinstance(integrator, Integrator) or integrator.surfaces is None:
+        return integrator
+    surfaces = integrator.surfaces
+    double = lambda count: max(count, min(2 * count, _MOST_LAYERS))
+    layers, occluders = double(surfaces.layers), double(surfaces.occluders)
+    more = dataclasses.replace(surfaces, layers=layers, occluders=occluders)
+    return dataclasses.replace(integrator, surfaces=more)
+
+
 def _nothing(ray: Ray, outputs: tuple[str, ...]) -> Radiance:
     """Returns the radiance of a ray through an empty scene."""
     zero, black = jnp.zeros_like(ray.far), jnp.zeros_like(ray.view)

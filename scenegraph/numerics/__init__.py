@@ -33,7 +33,7 @@ from ._steps import (
 )
 
 # Internal: for other packages of the library, and for none of its users.
-from ._bits import count_bits, nth_bit, pack_bits
+from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
 from ._octaves import octaves
 from ._rules import (

@@ -18,5 +18,5 @@ from ._render import render as render
 from ._chunks import choose_chunk
 from ._film import resized
 from ._film_files import Track
-from ._rays import fold_keys, integrate
+from ._rays import fold_keys, integrate, integrate_anyhow
 from ._warnings import check_scene, report_overflow

@@ -5,9 +5,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey
 from ..compositing import over
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
 from ..rays import Radiance, Ray
 from ..scene import FlatScene, flatten, Scene
+from ..visibility import invert_order, order_rays
 
 
 def render_rays(
@@ -51,7 +52,24 @@ def _render_rays(
     keys: Key[Array, " rays"] | None,
     background: Float[Array, "rays 3"] | None,
 ) -> tuple[Radiance, ...]:
-    return integrate(flatten(scene), rays, integrator, keys, background)
+    return integrate_anyhow(flatten(scene), rays, integrator, keys, background)
+
+
+def integrate_anyhow(
+    scene: FlatScene,
+    rays: Ray,
+    integrator: AbstractIntegrator,
+    keys: Key[Array, " rays"] | None,
+    background: Float[Array, "rays 3"] | None = None,
+) -> tuple[Radiance, ...]:
+    """Integrates rays that come in any order; those that go together are integrated together."""
+    if not uses_lists(integrator, scene):
+        return integrate(scene, rays, integrator, keys, background)
+    order = jax.lax.stop_gradient(order_rays(rays))
+    rows = jax.tree.map(lambda x: x[order], (rays, keys, background))
+    levels = integrate(scene, rows[0], integrator, *rows[1:])
+    back = invert_order(order)
+    return jax.tree.map(lambda x: x[back], levels)
 
 
 def integrate(

@@ -12,12 +12,19 @@ from .._typing import Array, Device, Float, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
 from ..images import AbstractColorSpace, Image
-from ..integrators import AbstractIntegrator, choose_integrator, Integrator
+from ..integrators import (
+    AbstractIntegrator,
+    choose_integrator,
+    Integrator,
+    uses_lists,
+    with_more_surfaces,
+)
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
 from ..rowwise import map_rows
 from ..scene import color_space, find_camera, FlatScene, flatten, Scene
 from ._chunks import choose_chunk
+from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import fold_keys, integrate
 from ._warnings import check_scene, is_traced, report_overflow
 
@@ -64,8 +71,9 @@ def render(
     **Errors:**
 
     `ValueError` for a path at which there is no camera, a chunk below one, an unknown output, a
-    leaf that is not finite, or an integrator that cannot compute an output. Warns if rays meet more
-    surfaces than they have layers, or shaders have no light.
+    leaf that is not finite, or an integrator that cannot compute an output. Where rays meet more
+    surfaces than they have layers, the picture is drawn again with more, and a warning says so if
+    these do not do; in a traced function see `Image.overflow`. Warns if shaders have no light.
     """
     camera = find_camera(scene, camera)
     integrator = choose_integrator(scene, integrator)
@@ -76,13 +84,29 @@ def render(
     if is_traced((scene, camera)):
         return draw(integrator.with_budget(math.inf))[0]
     image, missed, requested = draw(integrator)
-    for more in (1.25, math.inf):
-        if requested is None or missed is None or not int(missed):
+    for margin in _MARGINS:
+        if missed is None or not int(missed):
             break
-        integrator = integrator.with_budget(more * float(requested))
+        larger = _enlarge(integrator, requested, margin)
+        if larger == integrator:
+            break
+        integrator = larger
         image, missed, requested = draw(integrator)
     report_overflow(missed)
     return image
+
+
+# What a picture that overflowed is given in turn, as parts of the samples that it requested.
+_MARGINS = (1.25, math.inf, math.inf, math.inf)
+
+
+def _enlarge(
+    integrator: AbstractIntegrator, requested: Scalar | None, margin: float
+) -> AbstractIntegrator:
+    """Returns an integrator with space for more samples, layers and occluders."""
+    if requested is not None:
+        integrator = integrator.with_budget(margin * float(requested))
+    return with_more_surfaces(integrator)
 
 
 def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
@@ -117,7 +141,7 @@ def _draw(
     extras: tuple[str, ...],
     integrator: AbstractIntegrator,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
-    samples = _SAMPLES_BY_RAY if _is_by_ray(integrator) else _SAMPLES
+    samples = _SAMPLES_BY_RAY if _is_of_surfaces(integrator) else _SAMPLES
     pixels = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     size = choose_chunk(chunk, pixels, integrator, samples_on_cpu=samples)
     return _render(scene, camera, integrator, key, tuple(filters), size, mesh, extras)
@@ -129,11 +153,16 @@ _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**18
 
 
-def _is_by_ray(integrator: AbstractIntegrator) -> bool:
-    """Returns true if a pixel, from the camera to the colour, is one small function."""
+def _is_of_surfaces(integrator: AbstractIntegrator) -> bool:
+    """Returns true if there are surfaces and no media."""
     if not isinstance(integrator, Integrator):
         return False
     return integrator.media is None and integrator.surfaces is not None
+
+
+def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
+    """Returns true if a pixel, from the camera to the colour, is one small function."""
+    return _is_of_surfaces(integrator) and not uses_lists(integrator, scene)
 
 
 # The outputs of some pixels, the numbers that overflowed, and the numbers requested.
@@ -156,7 +185,7 @@ def _render(
     flat, space = flatten(scene), color_space(scene)
 
     def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> _Pixels:
-        if _is_by_ray(integrator):
+        if _is_by_ray(integrator, flat):
             return map_rows(one_pixel, shared, indices)
         return _render_pixels(shared, integrator, extras, indices)
 
@@ -164,9 +193,10 @@ def _render(
         pixels = _render_pixels(shared, integrator, extras, index[None])
         return jax.tree.map(lambda x: x[0], pixels)
 
-    count, shared = camera.width * camera.height, (flat, camera, key)
-    pixels, overflow, requested = _in_chunks(some_pixels, shared, count, chunk, mesh)
-    image = _assemble(pixels, camera, space)
+    side = TILE_SIDE if uses_lists(integrator, flat) else 1
+    order, shared = PixelOrder(camera.width, camera.height, side), (flat, camera, key)
+    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, chunk, mesh)
+    image = _assemble(pixels, overflow, camera, space)
     for one in filters:
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
@@ -191,14 +221,19 @@ def _render_pixels(
     return fields, radiance.overflow, radiance.requested
 
 
-def _in_chunks(function: Any, shared: PyTree, count: int, chunk: int, mesh: Mesh | None) -> Any:
+def _in_chunks(
+    function: Any, shared: PyTree, order: PixelOrder, chunk: int, mesh: Mesh | None
+) -> Any:
     """Maps over pixels chunk by chunk; under `grad`, chunks are rematerialised."""
-    devices = 1 if mesh is None else mesh.size
+    devices, count = 1 if mesh is None else mesh.size, order.width * order.height
     chunks = devices * -(-count // (devices * chunk))
-    # Every chunk has pixels from all over the picture, so that all have about as much to do.
-    indices = jnp.minimum(jnp.arange(chunks * chunk), count - 1).reshape(chunk, chunks).T
+    # Every chunk has tiles from all over the picture, so that all have about as much to do.
+    tile = math.gcd(chunk, order.side**2)
+    deal = lambda x: jnp.swapaxes(x.reshape(-1, chunks, tile), 0, 1).reshape(chunks, chunk)
+    indices = deal(order.pixel(jnp.minimum(jnp.arange(chunks * chunk), count - 1)))
+    sort = lambda x: x if order.side == 1 else x[order.rank(jnp.arange(count))]
     if chunks == 1:
-        return function(shared, indices[0])
+        return jax.tree.map(sort, function(shared, indices[0]))
 
     def several(shared: PyTree, indices: Int[Array, "chunks chunk"]) -> Any:
         return jax.lax.map(jax.checkpoint(partial(function, shared)), indices)
@@ -206,12 +241,21 @@ def _in_chunks(function: Any, shared: PyTree, count: int, chunk: int, mesh: Mesh
     results = map_over_devices(several, shared, indices, mesh)
     if mesh is not None:
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
-    in_order = lambda x: jnp.swapaxes(x, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count]
+
+    def in_order(x: Array) -> Array:
+        tiles = x.reshape(chunks, -1, tile, *x.shape[2:])
+        return sort(jnp.swapaxes(tiles, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count])
+
     return jax.tree.map(in_order, results)
 
 
-def _assemble(pixels: dict[str, Array], camera: AbstractCamera, space: AbstractColorSpace) -> Image:
+def _assemble(
+    pixels: dict[str, Array],
+    overflow: Array | None,
+    camera: AbstractCamera,
+    space: AbstractColorSpace,
+) -> Image:
     def shape(x: Array) -> Array:
         return x.reshape(camera.height, camera.width, *x.shape[1:])
 
-    return Image(**jax.tree.map(shape, pixels), space=space)
+    return Image(**jax.tree.map(shape, {**pixels, "overflow": overflow}), space=space)

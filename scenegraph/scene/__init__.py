@@ -29,5 +29,5 @@ from ._node import AbstractNode
 from ._paths import label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
-from ._surface_instances import intersect, occlusion, Occluder
+from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball
 from ._weights import mean_square_weight, network_weights

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..numerics import AbstractModule, safe_norm, safe_normalise, unfreeze
+from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise, unfreeze
 from ..rays import Medium, Ray, Section, Span, transform_section
 from ..transforms import compose
 from ._background import AbstractBackground
@@ -33,6 +33,9 @@ class FlatScene(AbstractModule):
 
     - `surfaces`: stacks of `Surface`s.
     - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
+    - `shaders`: their shaders, stacked by structure.
+    - `cuts`: for every surface, by number: whether its opacity takes no gradient, so that what it
+      covers altogether is never seen.
     - `volumes`: stacks of `Volume`s.
     - `lights`: stacks of lights, moved to the world.
     - `background`: the colour of rays that nothing stops.
@@ -40,13 +43,15 @@ class FlatScene(AbstractModule):
 
     surfaces: tuple[InstanceStack, ...]
     occluders: tuple[InstanceStack, ...]
+    shaders: tuple[InstanceStack, ...]
+    cuts: Bool[Array, " surfaces"]
     volumes: tuple[InstanceStack, ...]
     lights: tuple[InstanceStack, ...]
     background: AbstractBackground
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
-        return FlatScene(self.surfaces, self.occluders, (), self.lights, self.background)
+        return eqx.tree_at(lambda flat: flat.volumes, self, ())
 
     def span(self, ray: Ray) -> Span:
         """Returns the smallest part of a ray, in the world, that holds all media."""
@@ -146,12 +151,15 @@ def flatten(scene: Scene) -> FlatScene:
 
     The flat scene.
     """
+    cuts = [leaf.frozen or is_frozen(leaf.node.opacity) for leaf in find_contents(scene).surfaces]
     scene = unfreeze(scene)
     contents = find_contents(scene)
     surfaces = _placed(contents.surfaces)
     return FlatScene(
         stack_instances(surfaces),
         stack_instances([_occluder(surface) for surface in surfaces]),
+        stack_instances([_shader(surface) for surface in surfaces]),
+        jnp.asarray(cuts, bool),
         stack_instances(_placed(contents.volumes)),
         stack_instances([_light(leaf, number) for number, leaf in enumerate(contents.lights)]),
         scene.background,
@@ -165,6 +173,10 @@ def _placed(leaves: tuple[Leaf, ...]) -> list[Instance]:
 def _occluder(surface: Instance) -> Instance:
     node = Occluder(surface.node.shape, surface.node.opacity)
     return dataclasses.replace(surface, node=node)
+
+
+def _shader(surface: Instance) -> Instance:
+    return Instance(surface.node.shader, None, None, surface.number)
 
 
 def _light(leaf: Leaf, number: int) -> Instance:

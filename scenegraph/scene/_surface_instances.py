@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, Scalar
 from ..numerics import AbstractModule, dot, safe_normalise
 from ..rays import Hit, Ray, transform_ray
-from ..shapes import AbstractShape
-from ..transforms import rotate
+from ..shapes import AbstractShape, bounding_ball
+from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
 
 
@@ -60,3 +60,22 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
     occluder = instance.node
     stopped = occluder.opacity * occluder.shape.coverage(into(instance, ray))
     return jnp.where(instance.number == own, 0, stopped) if occluder.shape.is_convex else stopped
+
+
+def part_alphas(hits: Hit) -> Float[Array, " parts"]:
+    """Returns opacities of a shape's parts that, one behind the other, give each its coverage.
+
+    Parts do not overlap: `alpha_i = c_i / (1 - sum of c_j over the nearer parts j)`.
+    """
+    if hits.t.shape[0] == 1:
+        return hits.coverage
+    t, first = hits.t, jnp.tri(hits.t.shape[0], k=-1, dtype=bool)
+    before = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & first)
+    left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
+    return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
+
+
+def world_ball(instance: Instance) -> Ball:
+    """Returns a ball that holds a surface, in the world."""
+    ball, forward = bounding_ball(instance.node.shape), instance.world_from_node
+    return ball if forward is None else transform_ball(forward, ball)

@@ -8,6 +8,7 @@ from ._base import (
     smooth_part as smooth_part,
     within_reach as within_reach,
 )
+from ._bounds import AbstractBounded as AbstractBounded
 from ._box import Box as Box
 from ._capsule import Capsule as Capsule
 from ._cylinder import Cylinder as Cylinder
@@ -20,3 +21,4 @@ from ._sphere import Sphere as Sphere
 
 # Internal: for other packages of the library, and for none of its users.
 from ._angles import azimuth, elevation
+from ._bounds import bounding_ball

@@ -7,13 +7,15 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Scalar, Vector
 from ..numerics import as_float_leaf, polygon_coverage, require_finite, require_order, safe_divide
 from ..rays import Hit, pixel_jvp, Ray, Span
+from ..transforms import Ball
 from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part, within_reach
+from ._bounds import AbstractBounded, ball_of_corners
 
 
 _LEAST = 1e-9
 
 
-class Box(AbstractShape):
+class Box(AbstractShape, AbstractBounded):
     """An axis-aligned box: a surface, or the bounds of a volume.
 
     On every face, `uv` is the other two coordinates, in their order.
@@ -32,6 +34,9 @@ class Box(AbstractShape):
     def __check_init__(self):
         require_finite(self, "lower", "upper")
         require_order(self, "lower", "upper")
+
+    def bounding_ball(self) -> Ball:
+        return ball_of_corners(self.lower, self.upper)
 
     def span(self, ray: Ray) -> Span:
         """Clips a ray to the box, within the ray's own `near` and `far`.

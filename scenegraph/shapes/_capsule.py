@@ -11,10 +11,12 @@ from ..numerics import (
     require_finite,
     require_positive,
     safe_divide,
+    safe_norm,
     safe_normalise,
     tangents,
 )
 from ..rays import pixel_jvp, Ray
+from ..transforms import Ball
 from ._angles import azimuth
 from ._base import (
     AbstractSmoothShape,
@@ -25,9 +27,10 @@ from ._base import (
     round_crossings,
     within_reach,
 )
+from ._bounds import AbstractBounded
 
 
-class Capsule(AbstractSmoothShape):
+class Capsule(AbstractSmoothShape, AbstractBounded):
     """All points within a distance of a line segment: a rod with round ends.
 
     `uv` is the angle about the segment, in radians, and the distance along it.
@@ -48,6 +51,10 @@ class Capsule(AbstractSmoothShape):
     def __check_init__(self):
         require_positive(self, "radius")
         require_finite(self, "start", "end")
+
+    def bounding_ball(self) -> Ball:
+        half = safe_norm(self.end - self.start) / 2
+        return Ball((self.start + self.end) / 2, half + self.radius)
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         balls = [self._chord(ray, center, False) for center in (self.start, self.end)]

@@ -10,8 +10,10 @@ from ..numerics import (
     require_finite,
     require_positive,
     safe_normalise,
+    safe_sqrt,
 )
 from ..rays import batched_jvp, Hit, pixel_jvp, Ray
+from ..transforms import Ball
 from ._angles import azimuth
 from ._base import (
     AbstractShape,
@@ -23,10 +25,11 @@ from ._base import (
     smooth_part,
     within_reach,
 )
+from ._bounds import AbstractBounded
 from ._plane import level_distance
 
 
-class Cylinder(AbstractShape):
+class Cylinder(AbstractShape, AbstractBounded):
     """A cylinder about an axis along z, closed at both ends.
 
     On its side, `uv` is azimuth in radians and height above the centre; on its ends, x and y.
@@ -47,6 +50,9 @@ class Cylinder(AbstractShape):
     def __check_init__(self):
         require_positive(self, "radius", "height")
         require_finite(self, "center")
+
+    def bounding_ball(self) -> Ball:
+        return Ball(self.center, safe_sqrt(self.radius**2 + (self.height / 2) ** 2))
 
     def coverage(self, ray: Ray) -> Scalar:
         return self._cross(ray)[1]

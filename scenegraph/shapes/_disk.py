@@ -3,11 +3,13 @@ import equinox as eqx
 from .._typing import Array, Float, Scalar, Vector
 from ..numerics import as_float_leaf, disk_coverage, require_finite, require_positive
 from ..rays import pixel_jvp, Ray
+from ..transforms import Ball
 from ._base import Crossing, within_reach
+from ._bounds import AbstractBounded
 from ._plane import AbstractLevelShape, level_distance
 
 
-class Disk(AbstractLevelShape):
+class Disk(AbstractLevelShape, AbstractBounded):
     """A disk in a plane of constant z; `uv` is in its units, from its centre.
 
     **Arguments:**
@@ -22,6 +24,9 @@ class Disk(AbstractLevelShape):
     def __check_init__(self):
         require_positive(self, "radius")
         require_finite(self, "center")
+
+    def bounding_ball(self) -> Ball:
+        return Ball(self.center, self.radius)
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Float[Array, "2"]]:

@@ -2,13 +2,15 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import as_float_leaf, require_finite, require_positive, slab_coverage
+from ..numerics import as_float_leaf, require_finite, require_positive, safe_norm, slab_coverage
 from ..rays import pixel_jvp, Ray
+from ..transforms import Ball
 from ._base import Crossing, within_reach
+from ._bounds import AbstractBounded
 from ._plane import AbstractLevelShape, level_distance
 
 
-class Rectangle(AbstractLevelShape):
+class Rectangle(AbstractLevelShape, AbstractBounded):
     """A rectangle in a plane of constant z; `uv` is in its units, from its centre.
 
     **Arguments:**
@@ -23,6 +25,9 @@ class Rectangle(AbstractLevelShape):
     def __check_init__(self):
         require_positive(self, "size")
         require_finite(self, "center")
+
+    def bounding_ball(self) -> Ball:
+        return Ball(self.center, safe_norm(self.size) / 2)
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         (t, margins), (gradient, d_margins) = pixel_jvp(self._intersect_line, ray)

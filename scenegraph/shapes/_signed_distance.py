@@ -15,7 +15,9 @@ from ..numerics import (
     safe_sqrt,
 )
 from ..rays import pixel_jvp, Ray, Span
+from ..transforms import Ball
 from ._base import AbstractSmoothShape, choose, Crossing, within_reach
+from ._bounds import AbstractBounded
 from ._box import Box
 from ._grid import SampledDistance
 
@@ -29,7 +31,7 @@ _REFINEMENTS = 16
 _GOLDEN = 0.6180339887498949
 
 
-class SignedDistance(AbstractSmoothShape):
+class SignedDistance(AbstractSmoothShape, AbstractBounded):
     """The surface where a function of space is zero: negative inside, positive outside.
 
     Rays are traced by steps as long as the function's value, a fixed number of them. Gradients do
@@ -88,6 +90,9 @@ class SignedDistance(AbstractSmoothShape):
         """
         bounds = Box(lower, upper)
         return SignedDistance(SampledDistance(values, bounds.lower, bounds.upper), bounds, steps)
+
+    def bounding_ball(self) -> Ball:
+        return self.bounds.bounding_ball()
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         span = self.bounds.span(ray)

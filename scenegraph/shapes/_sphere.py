@@ -12,11 +12,13 @@ from ..numerics import (
     safe_normalise,
 )
 from ..rays import pixel_jvp, Ray
+from ..transforms import Ball
 from ._angles import azimuth, elevation
 from ._base import AbstractSmoothShape, chord, Crossing, first_ahead, round_crossings, within_reach
+from ._bounds import AbstractBounded
 
 
-class Sphere(AbstractSmoothShape):
+class Sphere(AbstractSmoothShape, AbstractBounded):
     """A sphere; `uv` is azimuth and elevation, in radians.
 
     **Arguments:**
@@ -34,6 +36,9 @@ class Sphere(AbstractSmoothShape):
     def __check_init__(self):
         require_positive(self, "radius")
         require_finite(self, "center")
+
+    def bounding_ball(self) -> Ball:
+        return Ball(self.center, self.radius)
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Vector, Scalar]:

@@ -27,6 +27,7 @@ from scenegraph import (
     shaders,
     shapes,
     transforms,
+    visibility,
 )
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
@@ -75,6 +76,7 @@ HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2),
 RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
 TARGETS, COUNTS = numbers(3, 2, 3, seed=1), numbers(3, 2, seed=2)
 PICTURES = numbers(3, 2, 4, 3)
+BUNDLE = visibility.bound_rays(RAYS, jnp.ones(3, bool))
 
 
 # --- Instances
@@ -224,6 +226,19 @@ TABLE = {
     shapes.AbstractShape: Contract(
         SHAPES, lambda shape, ray: (shape.intersect(ray), shape.coverage(ray)), (RAYS,)
     ),
+    shapes.AbstractBounded: Contract(
+        [shape for shape in SHAPES if isinstance(shape, shapes.AbstractBounded)],
+        lambda shape, center: (shape.bounding_ball().radius, center),
+        (numbers(3, 3),),
+    ),
+    visibility.AbstractCandidates: Contract(
+        [
+            visibility.Everything(jnp.ones(2, bool), 5),
+            visibility.CandidateLists(jnp.ones((2, 1), jnp.uint32), jnp.ones((2, 1), jnp.int32)),
+        ],
+        lambda lists, n: (lists.lengths, lists.nth(n)),
+        (jnp.arange(3),),
+    ),
     lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
     scene.AbstractBackground: Contract(
         [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4]))], lambda b, ray: b(ray), (RAYS,)
@@ -293,6 +308,8 @@ RECORDS = [
     jax.tree.map(lambda x: x[0], HITS),
     jax.tree.map(lambda x: x[0], SECTIONS),
     rays.Span(1.0, 2.0),
+    transforms.Ball(jnp.zeros(3), jnp.ones(())),
+    BUNDLE,
     rays.Medium(1.0, [0.1, 0.2, 0.3]),
     RADIANCE,
     images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),

@@ -1,0 +1,179 @@
+"""Layers of surfaces in scenes of many things: found first, then computed with derivatives."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int
+from ..rays import Hit, Irradiance, Layers, no_light, Ray
+from ..rowwise import map_blocks, map_rows
+from ..scene import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
+from ..visibility import BUNDLE, count_parts, find_layers, find_occluders, invert_order, Ranking
+from ._by_kind import map_by_kind
+from ._irradiance import visibility
+
+
+# Surfaces behind others that transmit less light than this are not missed.
+INVISIBLE = 1e-3
+# Bundles whose layers are shaded at once.
+_BLOCK = 64
+
+
+class Shading(NamedTuple):
+    """The static numbers and choices of shading layers."""
+
+    layers: int
+    occluders: int
+    shadows: bool
+    normal: bool
+
+
+def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
+    """Finds the nearest layers on rays, and computes just these.
+
+    The search takes no derivatives, and says which surfaces are the layers of which ray. Bundles
+    of layers of the same kinds are then shaded together, block by block.
+    """
+    count = rays.near.shape[0]
+    rays, used = _in_whole_bundles(rays)
+    found = jax.lax.stop_gradient(
+        find_layers(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
+    )
+    codes, needed, overflow = _needed(scene, found)
+    order, groups = _sorted_groups(scene, codes, needed)
+    bundles = rays.near.shape[0] // BUNDLE
+    layered = lambda x: x.reshape(how.layers * bundles, BUNDLE)
+    blocked = lambda x: x[order].reshape(-1, _BLOCK * BUNDLE, *x.shape[2:])
+    in_bundles = lambda x: x.reshape(bundles, BUNDLE, *x.shape[1:])
+    take = lambda x: in_bundles(x)[order % bundles].reshape(-1, _BLOCK * BUNDLE, *x.shape[1:])
+    blocks = jax.tree.map(take, rays), blocked(layered(codes)), blocked(layered(needed))
+    shade = partial(_shade_block, how=how)
+    shaded = map_blocks(shade, scene.without_media(), blocks, -(-groups // _BLOCK))
+    back = invert_order(order)[: how.layers * bundles]
+
+    def unsorted(x: Array) -> Array:
+        x = x.reshape(-1, BUNDLE, *x.shape[2:])[back]
+        x = x.reshape(how.layers, bundles * BUNDLE, *x.shape[2:])
+        return jnp.moveaxis(x, 0, 1)[:count]
+
+    t, alpha, rgb, normal, dark = jax.tree.map(unsorted, shaded)
+    return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1), normal)
+
+
+def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
+    """Repeats the last ray until the last bundle is full, and says which rays were there before."""
+    count = rays.near.shape[0]
+    more = -count % BUNDLE
+    pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
+    return jax.tree.map(pad, rays), jnp.arange(count + more) < count
+
+
+def _needed(scene: FlatScene, found: Ranking) -> tuple[Array, Array, Array]:
+    """Returns the codes of layers (`layers rays`), which of them count, and how many are missed."""
+    parts = count_parts(scene)
+    open_before = jnp.ones(found.met.shape, bool)
+    transmits = jnp.ones_like(found.values[0])
+    needed = []
+    for code, alpha in zip(found.codes, found.values, strict=True):
+        needed.append(open_before & (code >= 0))
+        cuts = scene.cuts[jnp.maximum(code, 0) // parts]
+        open_before &= ~(cuts & (alpha >= 1))
+        transmits *= jnp.where(code >= 0, 1 - alpha, 1)
+    missed = jnp.where(transmits > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
+    return found.codes, jnp.stack(needed), missed
+
+
+def _sorted_groups(
+    scene: FlatScene, codes: Int[Array, "layers rays"], needed: Bool[Array, "layers rays"]
+) -> tuple[Int[Array, " groups"], Int[Array, ""]]:
+    """Sorts the layers of bundles by the kinds of their surfaces; those that count come first."""
+    parts, kinds = count_parts(scene), jnp.zeros(scene.cuts.shape[0], jnp.int32)
+    for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
+        for kind, stack in enumerate(stacks):
+            kinds = kinds.at[stack.members.number].add(1 << (base + kind) % 30)
+    bits = jnp.where(needed, kinds[jnp.maximum(codes, 0) // parts], 0).reshape(-1, BUNDLE)
+    keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
+    used = keys > 0
+    order = jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max))
+    order = jnp.concatenate([order, jnp.arange(-order.shape[0] % _BLOCK) + order.shape[0]])
+    return order, jnp.sum(used)
+
+
+def _shade_block(scene: FlatScene, block: tuple, how: Shading) -> tuple:
+    """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
+    rays, codes, needed = block
+    parts = count_parts(scene)
+    numbers = jnp.maximum(codes, 0) // parts
+
+    def meet(instance: Instance, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
+        ray, part = row
+        hits = intersect(instance, ray)
+        one = jnp.arange(hits.t.shape[0]) == part
+        pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
+        return jax.tree.map(pick, (hits, part_alphas(hits)))
+
+    rows = rays, jnp.maximum(codes, 0) % parts
+    hits, alphas = map_by_kind(meet, scene.occluders, numbers, needed, rows)
+    lit, missed = _irradiance(scene, hits, numbers, needed, how)
+    shade = lambda instance, row: instance.node(*row)
+    rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
+    return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
+
+
+def _irradiance(
+    scene: FlatScene, hits: Hit, own: Array, used: Array, how: Shading
+) -> tuple[Irradiance, Int[Array, " rows"]]:
+    """Returns the light on every row, and the numbers of occluders that were left out."""
+    if not scene.lights:
+        rows = jax.tree.map(lambda x: jnp.broadcast_to(x, (*used.shape, *x.shape)), no_light())
+        return rows, jnp.zeros(used.shape, jnp.int32)
+    samples = [_sample(stack, hits) for stack in scene.lights]
+    rays, irradiance, ambient = jax.tree.map(lambda *xs: jnp.concatenate(xs), *samples)
+    missed = jnp.zeros(used.shape, jnp.int32)
+    if how.shadows and irradiance.shape[0]:
+        # The rays of all lights, one after the other: the search is compiled once for all.
+        see = lambda ray: _visible(scene, ray, own, used, how.occluders)
+        visible, each = jax.lax.map(see, rays)
+        irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
+    swap = lambda x: jnp.swapaxes(x, 0, 1)
+    return Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0)), missed
+
+
+def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
+    """Returns shadow rays and irradiance (`rays rows`) and ambient light (`lights rows`)."""
+
+    def one(light: Instance) -> tuple[Ray, Array, Array]:
+        sample = lambda light, row: light.node.sample(*row)
+        samples = map_rows(sample, light, (hits.point, hits.d_point))
+        swap = lambda x: jnp.swapaxes(x, 0, 1)
+        return *jax.tree.map(swap, (samples.rays, samples.irradiance)), samples.ambient
+
+    if stack.count == 1:
+        first = one(jax.tree.map(lambda x: x.reshape(x.shape[1:]), stack.members))
+        return *first[:2], first[2][None]
+    rays, irradiance, ambient = jax.lax.map(one, stack.members)
+    join = lambda x: x.reshape(-1, *x.shape[2:])
+    return *jax.tree.map(join, (rays, irradiance)), ambient
+
+
+def _visible(
+    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"], count: int
+) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
+    """Returns the fraction of shadow rays that arrives, and the numbers of occluders left out."""
+    if sum(stack.count for stack in scene.occluders) <= count:
+        see = lambda scene, row: visibility(scene, *row)
+        return map_rows(see, scene, (rays, own)), jnp.zeros(used.shape, jnp.int32)
+    found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, count)
+
+    def darken(visible: Array, numbers: Int[Array, " rows"]) -> tuple[Array, None]:
+        stop = lambda instance, row: occlusion(instance, *row)
+        stopped = map_by_kind(
+            stop, scene.occluders, jnp.maximum(numbers, 0), numbers >= 0, (rays, own)
+        )
+        return visible * (1 - stopped), None
+
+    numbers = jax.lax.stop_gradient(found.codes)
+    visible, _ = jax.lax.scan(darken, jnp.ones_like(rays.near), numbers)
+    return visible, jnp.maximum(found.met - count, 0)

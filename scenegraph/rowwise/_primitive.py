@@ -1,0 +1,153 @@
+"""Maps over rows as primitives: tracing, and derivatives that are maps again."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Primitive
+from jax.interpreters import ad, batching, mlir
+
+from .._typing import Array, PyTree
+from ._lower import count_rows
+
+
+def define_map(name: str, lowering: Callable, lowering_for_cpus: Callable) -> Primitive:
+    """Defines a map as a primitive, whose derivatives of any order are such maps.
+
+    Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
+    others are the same for all rows); `reduced`, which results are summed over rows. The lowerings
+    take operands and parameters, and return arrays.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(lowering)
+    primitive.def_abstract_eval(_abstract)
+    ad.primitive_jvps[primitive] = partial(_jvp, primitive)
+    ad.primitive_transposes[primitive] = partial(_transpose, primitive)
+    batching.primitive_batchers[primitive] = partial(_batch, lowering)
+    lower = lambda function: mlir.lower_fun(function, multiple_results=True)
+    mlir.register_lowering(primitive, lower(lowering))
+    mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")
+    return primitive
+
+
+def trace_row(
+    call: Callable, structure: Any, avals: Sequence[Any]
+) -> tuple[ClosedJaxpr, Any, list]:
+    """Returns the jaxpr of one row, the tree of results, and the tracers that `call` closes over.
+
+    Those tracers become the first operands of the jaxpr, so that they have derivatives.
+    """
+
+    def flat_call(*leaves: Array) -> PyTree:
+        return call(*jax.tree.unflatten(structure, leaves))
+
+    jaxpr, out = jax.make_jaxpr(flat_call, return_shape=True)(*avals)
+    places = [i for i, x in enumerate(jaxpr.consts) if isinstance(x, Tracer)]
+    captured = [jaxpr.consts[i] for i in places]
+    if not captured:
+        return jaxpr, out, captured
+
+    def opened(*leaves: Array) -> list[Array]:
+        consts = _replaced(jaxpr.consts, places, leaves[: len(places)])
+        return jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, consts))(*leaves[len(places) :])
+
+    whole = jax.make_jaxpr(opened)(*row_avals(captured, (False,) * len(captured)), *avals)
+    return whole, out, captured
+
+
+def row_avals(values: Sequence[Any], varying: Sequence[bool]) -> list[jax.ShapeDtypeStruct]:
+    return [
+        jax.ShapeDtypeStruct(value.shape[1:] if varies else value.shape, value.dtype)
+        for value, varies in zip(values, varying, strict=True)
+    ]
+
+
+def _replaced(values: Sequence[Any], places: Sequence[int], others: Sequence[Any]) -> list[Any]:
+    values = list(values)
+    for place, other in zip(places, others, strict=True):
+        values[place] = other
+    return values
+
+
+def _abstract(*avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Any]:
+    rows = count_rows(avals, varying)
+    return [
+        aval.update(shape=aval.shape if is_reduced else (rows, *aval.shape))
+        for aval, is_reduced in zip(jaxpr.out_avals, reduced, strict=True)
+    ]
+
+
+def _jvp(
+    primitive: Primitive,
+    primals: Any,
+    tangents: Any,
+    *,
+    jaxpr: ClosedJaxpr,
+    varying: Any,
+    reduced: Any,
+) -> Any:
+    """Maps the jvp of the row function: a second map, which recomputes what it needs."""
+    # y_r = f(s, x_r), and so dy_r = f_s(s, x_r) ds + f_x(s, x_r) dx_r for every row r.
+    results = primitive.bind(*primals, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
+    smooth = [
+        i for i, aval in enumerate(jaxpr.out_avals) if jnp.issubdtype(aval.dtype, jnp.inexact)
+    ]
+
+    def push(*values: Array) -> list[Array]:
+        fixed, directions = values[: len(primals)], values[len(primals) :]
+
+        def moved(*some: Array) -> list[Array]:
+            outputs = jaxpr_as_fun(jaxpr)(*_replaced(fixed, moving, some))
+            return [outputs[i] for i in smooth]
+
+        # Linearised, what is linear stands apart from the rest, branches of a `cond` too.
+        return jax.linearize(moved, *(fixed[i] for i in moving))[1](*directions)
+
+    inputs = [*primals, *(tangents[i] for i in moving)]
+    varying = (*varying, *(varying[i] for i in moving))
+    pushed = jax.make_jaxpr(push)(*row_avals(inputs, varying))
+    reduced = tuple(reduced[i] for i in smooth)
+    pushed_forward = primitive.bind(*inputs, jaxpr=pushed, varying=varying, reduced=reduced)
+    zeros = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
+    return results, _replaced(zeros, smooth, pushed_forward)
+
+
+def _transpose(
+    primitive: Primitive,
+    cotangents: Any,
+    *values: Any,
+    jaxpr: ClosedJaxpr,
+    varying: Any,
+    reduced: Any,
+) -> list[Any]:
+    """Maps the transpose of the row function; cotangents of uniform operands are summed."""
+    # For y_r = A_r s + B_r x_r, the cotangents are those of rows, B_r' y_r, and sum_r A_r' y_r.
+    linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
+    fixed = [i for i in range(len(values)) if i not in linear]
+    given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
+    unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
+
+    def pull(*known: Array) -> Any:
+        def forward(*free: Array) -> list[Array]:
+            some = _replaced([None] * len(values), fixed, known[: len(fixed)])
+            outputs = jaxpr_as_fun(jaxpr)(*_replaced(some, linear, free))
+            return [outputs[i] for i in given]
+
+        return jax.linear_transpose(forward, *unknown)(list(known[len(fixed) :]))
+
+    inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
+    all_varying = (*(varying[i] for i in fixed), *(not reduced[i] for i in given))
+    pulled = jax.make_jaxpr(pull)(*row_avals(inputs, all_varying))
+    summed = tuple(not varying[i] for i in linear)
+    results = primitive.bind(*inputs, jaxpr=pulled, varying=all_varying, reduced=summed)
+    return _replaced([None] * len(values), linear, results)
+
+
+def _batch(lowering: Callable, values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
+    results = jax.vmap(partial(lowering, **params), tuple(axes))(*values)
+    return results, [0] * len(results)

@@ -1,0 +1,18 @@
+"""Visibility: bundles of rays, and lists of what each of them may touch.
+
+Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
+belong together, then `_search`, which integrators use.
+"""
+
+from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
+from ._lists import (
+    AbstractCandidates as AbstractCandidates,
+    CandidateLists as CandidateLists,
+    Everything as Everything,
+    list_candidates as list_candidates,
+)
+from ._order import order_by_place as order_by_place
+
+# Internal: for other packages of the library, and for none of its users.
+from ._order import invert_order, order_rays, order_shadow_rays
+from ._search import BUNDLE, candidates_of, count_parts, find_layers, find_occluders, Ranking

@@ -1,0 +1,119 @@
+"""Bundles: rays that leave nearly one place in nearly one direction, bounded by a cone."""
+
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Scalar
+from ..numerics import AbstractModule, dot, safe_norm, safe_normalise
+from ..rays import Ray
+from ..transforms import Ball
+
+
+class Bundle(AbstractModule):
+    """A cone that holds a set of rays with their footprints.
+
+    Every point of every ray is within `slack` of a point that lies at most `angle` off the axis,
+    seen from the apex, and at most `reach` away from it.
+
+    **Arguments:**
+
+    - `apex`: a point near which all rays begin, or end.
+    - `axis`: the unit vector of their mean direction.
+    - `angle`: the largest angle between a ray and the axis, in radians.
+    - `slack`: the largest distance by which rays and their footprints leave the cone.
+    - `reach`: the length of the longest ray, in world units.
+    """
+
+    apex: Float[Array, "*bundles 3"]
+    axis: Float[Array, "*bundles 3"]
+    angle: Float[Array, "*bundles"]
+    slack: Float[Array, "*bundles"]
+    reach: Float[Array, "*bundles"]
+
+
+def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
+    """Bounds a set of rays by a cone.
+
+    **Arguments:**
+
+    - `rays`: the rays, with one leading axis.
+    - `used`: the rays that count; the cone of none holds nothing.
+
+    **Returns:**
+
+    One bundle.
+    """
+    count = jnp.maximum(jnp.sum(used), 1)
+    mean = lambda points: jnp.sum(jnp.where(used[:, None], points, 0), axis=0) / count
+    most = lambda values: jnp.max(jnp.where(used, values, 0))
+    begin, way, widths = _from_tight_end(rays, used, mean, most)
+    length, apex = safe_norm(way), mean(begin)
+    unit = safe_normalise(way)
+    axis = safe_normalise(mean(unit))
+    # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
+    off = 2 * jnp.arcsin(jnp.clip(safe_norm(unit - axis) / 2, 0, 1))
+    # The footprint grows from w_0 to w_1 along the ray: it fits a cone of that slope.
+    slope = jnp.maximum(widths[1] - widths[0], 0) / length
+    slack = most(safe_norm(begin - apex) + widths[0])
+    angle = jnp.where(jnp.any(used), most(off + jnp.where(slope > 0, slope, 0)), 0)
+    reach = jnp.where(jnp.any(used), most(length) + slack, -jnp.inf)
+    return Bundle(apex, axis, angle, slack, reach)
+
+
+_LONG = 1e6
+
+
+def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, Array]:
+    """Returns where rays begin, their ways to the other end, and the widths of both.
+
+    Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
+    """
+    near, far = jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)
+    ends = [rays.origin + t[:, None] * rays.direction for t in (near, far)]
+    widths = [_width(rays, t) for t in (near, far)]
+    spread = [most(safe_norm(end - mean(end))) for end in ends]
+    turn = spread[1] < spread[0]
+    begin = jnp.where(turn, ends[1], ends[0])
+    other = jnp.where(turn, ends[0], ends[1])
+    ordered = jnp.where(turn, jnp.stack(widths[::-1]), jnp.stack(widths))
+    return begin, other - begin, ordered
+
+
+def _width(rays: Ray, t: Float[Array, " rays"]) -> Float[Array, " rays"]:
+    """Returns the length of a footprint's sides, added: twice what a pixel reaches from its ray."""
+    sides = rays.d_origin + t[:, None, None] * rays.d_direction
+    return jnp.sum(safe_norm(sides), axis=-1)
+
+
+# Relative to distances: the rounding of the test itself.
+_ROUNDING = 1e-5
+
+
+def may_touch(bundle: Bundle, ball: Ball) -> Bool[Array, ""]:
+    """Tests whether a bundle may touch a ball; never false if it does.
+
+    **Arguments:**
+
+    - `bundle`: one bundle.
+    - `ball`: one ball, in world coordinates. One that is not finite is touched.
+
+    **Returns:**
+
+    True unless the ball is outside of the cone.
+    """
+    away = ball.center - bundle.apex
+    along = dot(away, bundle.axis)
+    across = safe_norm(away - along * bundle.axis)
+    distance = safe_norm(away)
+    gap = _distance_to_cone(along, across, distance, bundle.angle)
+    radius = ball.radius + bundle.slack + _ROUNDING * distance
+    # Written so that a comparison with NaN says "touches".
+    outside = (gap > radius) | (distance - ball.radius > bundle.reach + _ROUNDING * distance)
+    return ~outside
+
+
+def _distance_to_cone(along: Scalar, across: Scalar, distance: Scalar, angle: Scalar) -> Scalar:
+    """Returns a point's distance from a cone's surface, negative inside."""
+    # In the plane of the point and the axis, the surface is the ray (cos angle, sin angle).
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    beside = along * cosine + across * sine > 0
+    return jnp.where(beside | (angle >= jnp.pi / 2), across * cosine - along * sine, distance)

@@ -1,0 +1,140 @@
+"""Pictures through candidate lists are those of asking everything."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.rendering._pixel_order import PixelOrder
+from scenegraph.rowwise import _lower
+
+
+@pytest.fixture(autouse=True)
+def compile_quickly(monkeypatch):
+    """Asking everything is then one `jax.vmap`, which compiles in seconds, not in minutes."""
+    monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
+
+
+def random_scene(seed: int) -> sg.Scene:
+    """Shapes of all kinds under nested scaled transforms, shaders and lights of all kinds."""
+    draw = np.random.default_rng(seed)
+    at = lambda: draw.uniform([-1.2, -1.2, 0.1], [1.2, 1.2, 1.2])
+    color = lambda: sg.Lambert(draw.uniform(0.2, 0.9, 3))
+    balls = {
+        f"ball{i}": sg.Surface(sg.Sphere(at(), draw.uniform(0.02, 0.3)), color()) for i in range(9)
+    }
+    turn = sg.Similarity(scale=draw.uniform(0.5, 1.5))
+    rods = {
+        f"rod{i}": sg.Surface(sg.Capsule(at(), at(), 0.05), sg.Lambert(draw.uniform(0.2, 0.9, 3)))
+        for i in range(2)
+    }
+    squash = sg.Affine(np.diag(draw.uniform(0.5, 1.5, 3)), draw.uniform(-0.3, 0.3, 3))
+    box = sg.Surface(sg.Box(-0.2 * np.ones(3), [0.2, 0.1, 0.3]), sg.Lambert(sg.Checker(0.2)))
+    return sg.Scene(
+        sg.Group(
+            **balls,
+            floor=sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(0.5))),
+            inner=sg.Transformed(sg.Group(**rods, box=sg.Transformed(box, squash)), turn),
+            lamp=sg.PointLight(draw.uniform([-2, -2, 3], [2, 2, 4]), [20.0] * 3),
+            sun=sg.DirectionalLight(draw.uniform([-1, -1, -2], [1, 1, -1]), [0.5] * 3),
+            ambient=sg.AmbientLight([0.1] * 3),
+        )
+    )
+
+
+AT = [0.0, -3.0, 1.5], [0.0, 0.0, 0.4], [0.0, 0.0, 1.0]
+POSE = sg.Pose.look_at(*AT)
+CAMERAS = {
+    "perspective": sg.PerspectiveCamera.look_at(*AT, 0.8, 20, 12),
+    "orthographic": sg.OrthographicCamera.look_at(*AT, 3.0, 20, 12),
+    "fisheye": sg.FisheyeCamera(POSE, [8.0, 8.0], 20, 12, k1=0.1),
+    "panorama": sg.PanoramaCamera(POSE, 20, 12),
+}
+
+
+def picture(scene, camera, lists: bool):
+    integrator = sg.Surfaces(12, lists=lists, occluders=12)
+    image = sg.render(scene, camera, integrator)
+    return image.rgb, image.alpha, image.depth, image.overflow
+
+
+@eqx.filter_jit
+def value_and_gradient(scene, camera, weights, lists: bool):
+    def loss(scene):
+        rgb, alpha, depth, overflow = picture(scene, camera, lists)
+        return jnp.sum(weights[..., :3] * rgb) + jnp.sum(weights[..., 3] * alpha), (
+            rgb,
+            alpha,
+            overflow,
+        )
+
+    return eqx.filter_value_and_grad(loss, has_aux=True)(scene)
+
+
+@pytest.mark.parametrize("name", CAMERAS)
+def test_pictures_and_gradients_equal_those_of_asking_everything(name, x64):
+    camera = jax.tree.map(
+        lambda x: x.astype(float) if eqx.is_inexact_array(x) else x, CAMERAS[name]
+    )
+    for seed in range(4):
+        scene = random_scene(seed)
+        weights = jnp.asarray(np.random.default_rng(seed).normal(size=(12, 20, 4)))
+        (_, (rgb, alpha, overflow)), gradient = value_and_gradient(scene, camera, weights, True)
+        (_, (rgb2, alpha2, overflow2)), expected = value_and_gradient(scene, camera, weights, False)
+        assert not np.any(overflow) and not np.any(overflow2)
+        np.testing.assert_allclose(rgb, rgb2, atol=1e-9)
+        np.testing.assert_allclose(alpha, alpha2, atol=1e-9)
+        for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-7 * max(1, float(jnp.max(jnp.abs(b)))))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (8, 8), (20, 13), (7, 30)])
+def test_the_order_of_pixels_is_a_permutation(size):
+    order = PixelOrder(*size, 8)
+    count = size[0] * size[1]
+    pixels = np.asarray(order.pixel(jnp.arange(count)))
+    assert sorted(pixels) == list(range(count))
+    np.testing.assert_array_equal(order.rank(jnp.asarray(pixels)), np.arange(count))
+
+
+def stack_of_panes(count: int) -> sg.Scene:
+    panes = {
+        f"p{i:02}": sg.Surface(
+            sg.Rectangle([0.0, 0.0, -float(i)], [9, 9]), [0.1 * (i % 7)] * 3, opacity=0.2
+        )
+        for i in range(count)
+    }
+    return sg.Scene(sg.Group(**panes), background=[1.0, 1.0, 1.0])
+
+
+def test_forced_overflow_is_counted_and_mended():
+    camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
+    scene = stack_of_panes(14)
+    traced = eqx.filter_jit(lambda s: sg.render(s, camera, sg.Surfaces(3, lists=True)))(scene)
+    np.testing.assert_array_equal(traced.overflow, 14 - 3)
+    mended = sg.render(scene, camera, sg.Surfaces(3, lists=True))
+    assert not np.any(mended.overflow)
+    through, color = 1.0, 0.0
+    for i in range(14):
+        color += through * 0.2 * 0.1 * (i % 7)
+        through *= 0.8
+    np.testing.assert_allclose(mended.rgb, color + through, atol=1e-6)
+
+
+def test_occluders_beyond_the_budget_are_counted():
+    camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
+    veils = {
+        f"v{i}": sg.Surface(sg.Rectangle([0.0, 0.0, 5.0 + i], [9, 9]), [0.0] * 3, opacity=0.3)
+        for i in range(6)
+    }
+    lamp = sg.DirectionalLight([0.0, 0.0, -1.0], [np.pi] * 3)
+    floor = sg.Surface(sg.Plane(), sg.Lambert([0.5] * 3))
+    scene = sg.Scene(sg.Group(**veils, floor=floor, lamp=lamp))
+    integrator = sg.Surfaces(4, lists=True, occluders=2)
+    traced = eqx.filter_jit(lambda s: sg.render(s, camera, integrator))(scene)
+    np.testing.assert_array_equal(traced.overflow, 6 - 2)
+    mended = sg.render(scene, camera, integrator)
+    assert not np.any(mended.overflow)
+    np.testing.assert_allclose(mended.rgb, 0.5 * 0.7**6, rtol=1e-5)

@@ -1,0 +1,109 @@
+"""Cones about rays never miss what a ray of theirs touches."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.lights._base import rays_to
+from scenegraph.rays import Ray
+
+
+SIZE = 32
+AT = [0.0, -4.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]
+POSE = sg.Pose.look_at(*AT)
+CAMERAS = {
+    "perspective": sg.PerspectiveCamera.look_at(*AT, 0.7, SIZE, SIZE),
+    "orthographic": sg.OrthographicCamera.look_at(*AT, 4.0, SIZE, SIZE),
+    "fisheye": sg.FisheyeCamera(POSE, [10.0, 10.0], SIZE, SIZE, k1=0.1),
+    "panorama": sg.PanoramaCamera(POSE, SIZE, SIZE),
+}
+
+
+def tile(camera) -> Ray:
+    """The rays of 8 x 8 neighbouring pixels, for every tile of the picture."""
+    corner = jnp.stack(jnp.meshgrid(*[jnp.arange(SIZE // 8)] * 2), axis=-1).reshape(-1, 1, 2) * 8
+    inside = jnp.stack(jnp.meshgrid(*[jnp.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
+    return jax.vmap(jax.vmap(camera.ray))((corner + inside).astype(float))
+
+
+@pytest.mark.parametrize("name", CAMERAS)
+def test_what_a_ray_touches_is_a_candidate(name):
+    assert_conservative(tile(CAMERAS[name]))
+
+
+def test_what_a_shadow_ray_touches_is_a_candidate():
+    draw = np.random.default_rng(1)
+    points = draw.uniform(-2, 2, (16, 1, 3)) + draw.uniform(-0.2, 0.2, (16, 64, 3))
+    sides = draw.uniform(-0.02, 0.02, (16, 64, 2, 3))
+    lamp = jnp.array([1.0, 1.0, 5.0])
+    to_lamp = lambda point, sides: jax.tree.map(lambda x: x[0], rays_to(lamp, point, sides))
+    assert_conservative(jax.vmap(jax.vmap(to_lamp))(jnp.asarray(points), jnp.asarray(sides)))
+
+
+def assert_conservative(rays: Ray):
+    """Compares with the coverage of spheres, ray by ray; some spheres must be on no list.
+
+    Where a pixel is many degrees wide, spheres behind the eye cover up to 0.0005 of it, because
+    coverage is linear in the pixel; these are not meant.
+    """
+    draw = np.random.default_rng(0)
+    centers, radii = draw.uniform(-3, 3, (100, 3)), 10 ** draw.uniform(-3, 0.5, 100)
+    centers[0] = np.asarray(rays.origin[0, 0])
+    balls = sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii))
+    used = jnp.ones(rays.near.shape, bool)
+
+    @jax.jit
+    def both(rays):
+        bundles = jax.vmap(sg.visibility.bound_rays)(rays, used)
+        over_balls = jax.vmap(sg.visibility.may_touch, (None, 0))
+        cover = lambda ray, ball: sg.Sphere(ball.center, ball.radius).coverage(ray)
+        covered = jax.vmap(jax.vmap(jax.vmap(cover, (None, 0)), (0, None)), (0, None))(rays, balls)
+        return jax.vmap(over_balls, (0, None))(bundles, balls), jnp.any(covered > 1e-3, axis=1)
+
+    listed, touched = map(np.asarray, both(rays))
+    assert not np.any(touched & ~listed)
+    assert touched.any()
+    assert listed.sum() < 0.7 * listed.size
+    assert listed.sum() < 3 * touched.sum() + listed.shape[0]
+
+
+def test_balls_that_are_not_finite_are_candidates():
+    rays = jax.tree.map(lambda x: x[5], tile(CAMERAS["perspective"]))
+    bundle = sg.visibility.bound_rays(rays, jnp.ones(64, bool))
+    for center, radius in [([np.nan, 0, 0], 1.0), ([0, 9, 0], np.nan), ([0, -90, 0], np.inf)]:
+        ball = sg.transforms.Ball(jnp.asarray(center, float), jnp.asarray(radius))
+        assert sg.visibility.may_touch(bundle, ball)
+    behind = sg.transforms.Ball(jnp.array([0.0, -90.0, 0.0]), jnp.array(1.0))
+    assert not sg.visibility.may_touch(bundle, behind)
+
+
+def test_lists_hold_the_candidates_in_order():
+    rays = tile(CAMERAS["perspective"])
+    used = jnp.ones(rays.near.shape[0], bool).at[3].set(False)
+    draw = np.random.default_rng(2)
+    balls = sg.transforms.Ball(
+        jnp.asarray(draw.uniform(-1, 1, (70, 3))), jnp.asarray(draw.uniform(0.01, 0.3, 70))
+    )
+    bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
+    lists = sg.visibility.list_candidates(bundles, balls, used)
+    touch = jax.vmap(jax.vmap(sg.visibility.may_touch, (None, 0)), (0, None))(bundles, balls)
+    expected = [np.flatnonzero(row) for row in np.asarray(touch & used[:, None])]
+    assert lists.lengths.tolist() == [len(row) for row in expected]
+    assert max(lists.lengths) > 3 and lists.lengths[3] == 0
+    for n in range(int(max(lists.lengths))):
+        found = lists.nth(jnp.asarray(n))
+        for row, number in zip(expected, found.tolist(), strict=True):
+            assert len(row) <= n or number == row[n]
+
+
+def test_points_in_order_are_near_to_each_other():
+    draw = np.random.default_rng(3)
+    points = jnp.asarray(draw.uniform(-1, 1, (512, 3)))
+    used = jnp.arange(512) % 7 > 0
+    order = np.asarray(sg.visibility.order_by_place(points, used))
+    assert sorted(order) == list(range(512))
+    assert np.all(np.diff(np.asarray(used)[order].astype(int)) <= 0)
+    steps = lambda order: np.linalg.norm(np.diff(np.asarray(points)[order], axis=0), axis=1).mean()
+    assert steps(order[: int(used.sum())]) < 0.3 * steps(np.arange(512))
