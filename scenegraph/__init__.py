@@ -99,7 +99,9 @@ from .scene import (
     select as select,
     Surface as Surface,
     thaw as thaw,
+    tie as tie,
     Transformed as Transformed,
+    untie as untie,
     Volume as Volume,
 )
 from .shaders import (

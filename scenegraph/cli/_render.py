@@ -96,6 +96,10 @@ class Render:
     # The number of rays that are rendered at a time; by default what suits the device.
     chunk: int | None = None
 
+    # The number of cones of every pixel, a square such as 16: edges and patterns are then closer to
+    # what many rays would show, and pictures take as many times as long.
+    samples_per_pixel: int = 1
+
     def main(self) -> None:
         """Renders and writes."""
         scene, cameras, speed = self._gather()
@@ -104,7 +108,14 @@ class Render:
             raise ValueError(f"--fps must be positive; got {self.fps}.")
         chunk = "auto" if self.chunk is None else self.chunk
         show = ("rgb", "depth", "opacity") if self.suite else self.show
-        film = Film(scene, cameras, tuple(dict.fromkeys(show)), self.color_map, chunk)
+        film = Film(
+            scene,
+            cameras,
+            tuple(dict.fromkeys(show)),
+            self.color_map,
+            chunk,
+            self.samples_per_pixel,
+        )
         out = self.out or self._default_out()
         for path in self._write(film, out, self.fps or speed or _SPEED):
             say(f"wrote {path}")

@@ -11,7 +11,7 @@ from optax import projections
 
 from .._typing import PyTree
 from ..numerics import as_float_leaf
-from ..scene import label_leaves, matches, named_leaves, no_match
+from ..scene import check_matches, label_leaves, matches
 
 
 def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
@@ -38,8 +38,7 @@ def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.Gradient
     """
 
     def labels(params: PyTree) -> PyTree:
-        paths = [path for path, _, _ in named_leaves(params)]
-        _check_patterns(rules, paths)
+        _check_patterns(rules, params)
         return label_leaves(params, lambda path: _first_match(rules, path))
 
     transforms: dict[Hashable, optax.GradientTransformation] = {**rules}
@@ -73,7 +72,7 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformatio
     """
 
     def init(params: PyTree) -> optax.EmptyState:
-        _check_patterns(bounds, [path for path, _, _ in named_leaves(params)])
+        _check_patterns(bounds, params)
         return optax.EmptyState()
 
     def update(updates: Any, state: optax.OptState, params: Any = None) -> tuple[Any, Any]:
@@ -105,7 +104,5 @@ def _first_match(rules: Mapping[str, Any], path: str) -> str:
     raise ValueError(f"no rule matches the leaf {path!r}; add one for `**`.")
 
 
-def _check_patterns(rules: Mapping[str, Any], paths: list[str]) -> None:
-    for pattern in rules:
-        if pattern != "**" and not any(matches(pattern, path) for path in paths):
-            raise no_match(pattern, paths)
+def _check_patterns(rules: Mapping[str, Any], params: PyTree) -> None:
+    check_matches(params, [pattern for pattern in rules if pattern != "**"])

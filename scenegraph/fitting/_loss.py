@@ -11,11 +11,11 @@ from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
-from ..numerics import AbstractModule, safe_divide, sum_over_blocks, unfreeze
+from ..numerics import AbstractModule, safe_divide, sum_over_blocks
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
-from ..scene import find_camera, FlatScene, flatten, mean_square_weight, Scene
+from ..scene import find_camera, FlatScene, flatten, mean_square_weight, open_scene, Scene
 from ._feed import traceable
 
 
@@ -131,7 +131,7 @@ def scene_cameras(pixels: ScenePixels, scene: Scene) -> AbstractCamera:
 
     Raises `ValueError` for a path without a camera, or cameras of several kinds or sizes.
     """
-    opened = unfreeze(scene)
+    opened = open_scene(scene)
     return stack_cameras([find_camera(opened, path) for path in pixels.paths])
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, PyTree
 from ..images import Image
-from ..numerics import unfreeze
+from ..scene import open_scene
 
 
 class JaxFunction(NamedTuple):
@@ -45,7 +45,7 @@ def apply_vjp(vjp: Callable, cotangent: Array) -> PyTree:
 
 def _run(function: JaxFunction, inputs: PyTree) -> Array:
     free, arguments = inputs
-    model = unfreeze(eqx.combine(free, function.fixed))
+    model = open_scene(eqx.combine(free, function.fixed))
     result = function.function(model, *arguments)
     numbers = result.rgb if isinstance(result, Image) else result
     if not (eqx.is_array(numbers) and jnp.issubdtype(numbers.dtype, jnp.floating)):

@@ -1,9 +1,9 @@
 """Maths that is safe to differentiate, step functions, compaction, and what a leaf is.
 
-To read it in order: `_leaves`, `_frozen` and `_module` (what scenes are made of), `_rules` (checks
-at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray), `_coverage` and
-`_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of fixed length), `_segments`,
-`_blocks`, `_octaves` and `_tangents`.
+To read it in order: `_leaves`, `_frozen`, `_tied` and `_module` (what scenes are made of), `_rules`
+(checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
+`_coverage` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of fixed length),
+`_segments`, `_blocks`, `_octaves` and `_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -31,6 +31,7 @@ from ._steps import (
     max_blur as max_blur,
     midpoints as midpoints,
 )
+from ._tied import Tied as Tied
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
@@ -46,4 +47,5 @@ from ._rules import (
 )
 from ._segments import segment_prefix_sums
 from ._tangents import tangents
+from ._tied import is_tied
 from ._trigonometry import expected_sin, safe_cos, safe_sin

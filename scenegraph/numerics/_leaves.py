@@ -3,12 +3,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ._tied import is_tied
+
 
 def as_float_leaf(value):
     """Turns what a user types into a differentiable array leaf.
 
     Integers and Python numbers become the default float type (float64 when x64 is on); floating
-    arrays keep their type. Arrays that are being traced pass through unchanged.
+    arrays keep their type. Arrays that are being traced, and places of tied leaves, pass through
+    unchanged.
 
     **Arguments:**
 
@@ -22,6 +25,8 @@ def as_float_leaf(value):
 
     `TypeError` for values that are not numbers, booleans included.
     """
+    if is_tied(value):
+        return value
     if isinstance(value, list | tuple):
         value = jnp.asarray(value)
     if not eqx.is_array_like(value):

@@ -7,6 +7,7 @@ from jaxtyping import AbstractArray, jaxtyped
 
 from .._typing import typecheck_enabled
 from ._frozen import is_frozen
+from ._tied import is_tied
 
 
 @functools.cache
@@ -29,7 +30,8 @@ class AbstractModule(eqx.Module, is_abstract=True):
     def __check_init__(self):
         if not typecheck_enabled():
             return
-        fields = _array_fields(type(self))
+        every = _array_fields(type(self)).items()
+        fields = {name: hint for name, hint in every if not is_tied(getattr(self, name))}
         # Not in a function of its own: every annotated function has dimension names of its own.
         with jaxtyped("context"):
             wrong = [name for name in fields if not isinstance(_unfrozen(self, name), fields[name])]

@@ -31,6 +31,7 @@ class Film:
     - `show`: the quantities that each frame shows.
     - `colors`: the colour map of depths.
     - `chunk`: the number of rays that are rendered at a time, as in `render`.
+    - `samples_per_pixel`: the number of cones of every pixel, a square, as in `render`.
     """
 
     scene: Scene
@@ -38,6 +39,7 @@ class Film:
     show: tuple[Quantity, ...] = ("rgb",)
     colors: str = "turbo"
     chunk: int | Literal["auto"] = "auto"
+    samples_per_pixel: int = 1
 
     def render_frame(self, number: int) -> Image:
         """Renders a frame, with all quantities that are to be shown of it.
@@ -55,6 +57,7 @@ class Film:
             self.cameras[number],
             chunk=self.chunk,
             outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
+            samples_per_pixel=self.samples_per_pixel,
         )
 
     @functools.cached_property
@@ -89,13 +92,15 @@ class Film:
         ]
 
     def fingerprint(self) -> str:
-        """Computes a hash of scene, cameras, and quantities shown.
+        """Computes a hash of scene, cameras, quantities shown, and samples of a pixel.
 
         **Returns:**
 
         A short text that differs whenever a frame may look different.
         """
-        digest = hashlib.sha256(repr((self.show, self.colors)).encode())
+        # With one sample a pixel, as in folders that were begun before there could be more.
+        samples = () if self.samples_per_pixel == 1 else (self.samples_per_pixel,)
+        digest = hashlib.sha256(repr((self.show, self.colors, *samples)).encode())
         for tree in (self.scene, *self.cameras):
             leaves, structure = jax.tree.flatten(tree)
             digest.update(str(structure).encode())

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from .._typing import Array, Device, Float, Int, PyTree, RandomKey, Scalar
+from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
 from ..images import AbstractColorSpace, Image
@@ -25,7 +25,16 @@ from ..rowwise import map_rows
 from ..scene import color_space, find_camera, FlatScene, flatten, Scene
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
-from ._rays import fold_keys, integrate
+from ._rays import integrate
+from ._subpixels import (
+    parts_along_side,
+    pixels_of_parts,
+    PixelValues,
+    split_pixels,
+    subpixel_keys,
+    subpixel_rays,
+    Subpixels,
+)
 from ._warnings import check_scene, is_traced, report_overflow
 
 
@@ -44,6 +53,7 @@ def render(
     chunk: int | Literal["auto"] = "auto",
     devices: Sequence[Device] | None = None,
     outputs: Sequence[str] = _ALWAYS,
+    samples_per_pixel: int = 1,
 ) -> Image:
     """Renders a picture: one compiled, differentiable function of the scene.
 
@@ -54,8 +64,9 @@ def render(
     - `integrator`: the integrator; by default the scene's own.
     - `key`: the key of jitter and noise; `None` is deterministic. Keyword only argument.
     - `filters`: filters to apply to the picture, in order. Keyword only argument.
-    - `chunk`: the number of rays that a device works on at a time; the memory that a picture and
-      its gradient take grows with it, the picture does not change. Keyword only argument.
+    - `chunk`: the number of rays that a device works on at a time, though at least those of one
+      pixel; the memory that a picture and its gradient take grows with it, the picture does not
+      change. Keyword only argument.
     - `devices`: the devices that share the pixels; by default those on which the scene or the
       camera lies, such as those of a fit, or else all of this process. In a traced function, where
       that is not known, the default is to leave it to JAX. Keyword only argument.
@@ -63,6 +74,11 @@ def render(
       which are always there; `"normal"`, the mean normal, turned to the eye, which for media is
       minus the gradient of the density and takes about twice as long; `"median_depth"`. Keyword
       only argument.
+    - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
+      many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
+      of them give what one cone approximates (see the documentation's page on surfaces), and take
+      as many times as long. Colours and opacities are their means; depths and normals are weighted
+      by opacity, and the median depth is the weighted median of theirs. Keyword only argument.
 
     **Returns:**
 
@@ -71,16 +87,17 @@ def render(
     **Errors:**
 
     `ValueError` for a path at which there is no camera, a chunk below one, an unknown output, a
-    leaf that is not finite, or an integrator that cannot compute an output. Where rays meet more
-    surfaces than they have layers, the picture is drawn again with more, and a warning says so if
-    these do not do; in a traced function see `Image.overflow`. Warns if shaders have no light.
+    leaf that is not finite, `samples_per_pixel` that is not a square, or an integrator that cannot
+    compute an output. Where rays meet more surfaces than they have layers, the picture is drawn
+    again with more, and a warning says so if these do not do; in a traced function see
+    `Image.overflow`. Warns if shaders have no light.
     """
     camera = find_camera(scene, camera)
     integrator = choose_integrator(scene, integrator)
     check_scene(scene)
-    extras = _check_outputs(outputs)
+    extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
     scene, camera, mesh = _placed(scene, camera, devices)
-    draw = partial(_draw, scene, camera, key, filters, chunk, mesh, extras)
+    draw = partial(_draw, scene, camera, key, filters, chunk, mesh, extras, side)
     if is_traced((scene, camera)):
         return draw(integrator.with_budget(math.inf))[0]
     image, missed, requested = draw(integrator)
@@ -139,12 +156,14 @@ def _draw(
     chunk: int | Literal["auto"],
     mesh: Mesh | None,
     extras: tuple[str, ...],
+    side: int,
     integrator: AbstractIntegrator,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     samples = _SAMPLES_BY_RAY if _is_of_surfaces(integrator) else _SAMPLES
     pixels = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
-    size = choose_chunk(chunk, pixels, integrator, samples_on_cpu=samples)
-    return _render(scene, camera, integrator, key, tuple(filters), size, mesh, extras)
+    rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
+    size = max(1, rays // side**2)
+    return _render(scene, camera, integrator, key, tuple(filters), size, mesh, extras, side)
 
 
 # Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
@@ -165,10 +184,6 @@ def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
     return _is_of_surfaces(integrator) and not uses_lists(integrator, scene)
 
 
-# The outputs of some pixels, the numbers that overflowed, and the numbers requested.
-_Pixels = tuple[dict[str, Array], Array | None, Array | None]
-
-
 @eqx.filter_jit
 def _render(
     scene: Scene,
@@ -179,22 +194,25 @@ def _render(
     chunk: int,
     mesh: Mesh | None,
     extras: tuple[str, ...],
+    side: int,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
     camera, filters = unfreeze((camera, filters))
     flat, space = flatten(scene), color_space(scene)
 
-    def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> _Pixels:
+    def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> PixelValues:
+        rows = split_pixels(indices, side)
         if _is_by_ray(integrator, flat):
-            return map_rows(one_pixel, shared, indices)
-        return _render_pixels(shared, integrator, extras, indices)
+            return pixels_of_parts(map_rows(one_ray, shared, rows), side)
+        return pixels_of_parts(_render_parts(shared, integrator, extras, rows, side), side)
 
-    def one_pixel(shared: Any, index: Int[Array, ""]) -> _Pixels:
-        pixels = _render_pixels(shared, integrator, extras, index[None])
-        return jax.tree.map(lambda x: x[0], pixels)
+    def one_ray(shared: Any, row: Subpixels) -> PixelValues:
+        rows = jax.tree.map(lambda x: x[None], row)
+        parts = _render_parts(shared, integrator, extras, rows, side)
+        return jax.tree.map(lambda x: x[0], parts)
 
-    side = TILE_SIDE if uses_lists(integrator, flat) else 1
-    order, shared = PixelOrder(camera.width, camera.height, side), (flat, camera, key)
+    tile = TILE_SIDE if uses_lists(integrator, flat) else 1
+    order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     pixels, overflow, requested = _in_chunks(some_pixels, shared, order, chunk, mesh)
     image = _assemble(pixels, overflow, camera, space)
     for one in filters:
@@ -203,17 +221,15 @@ def _render(
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
 
 
-def _render_pixels(
+def _render_parts(
     shared: tuple[FlatScene, AbstractCamera, RandomKey | None],
     integrator: AbstractIntegrator,
     extras: tuple[str, ...],
-    indices: Int[Array, " chunk"],
-) -> _Pixels:
+    rows: Subpixels,
+    side: int,
+) -> PixelValues:
     scene, camera, key = shared
-    rows, columns = jnp.divmod(indices, camera.width)
-    centres: Float[Array, "chunk 2"] = jnp.stack([columns, rows], axis=-1) + 0.5
-    rays = jax.vmap(camera.ray)(centres)
-    keys = None if key is None else fold_keys(key, indices)
+    rays, keys = subpixel_rays(camera, rows, side), subpixel_keys(key, rows)
     radiance = integrate(scene, rays, integrator, keys, outputs=extras)[-1]
     fields = {name: getattr(radiance, name) for name in (*_ALWAYS, *extras)}
     if missing := [name for name, value in fields.items() if value is None]:

@@ -2,7 +2,7 @@
 
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
 `_contents` for the walk over it; `_instances`, `_surface_instances` and `_flat` for what rendering
-makes of it; then `_paths`, `_describe` and `_save`, which look at the pytree alone.
+makes of it; then `_paths`, `_ties`, `_describe` and `_save`, which look at the pytree alone.
 """
 
 from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop
@@ -17,6 +17,7 @@ from ._refresh import refresh_occupancy as refresh_occupancy
 from ._save import load as load, save as save
 from ._scene import Scene as Scene
 from ._surface import Surface as Surface
+from ._ties import open_scene as open_scene, tie as tie, untie as untie
 from ._transformed import Transformed as Transformed
 from ._volume import Volume as Volume
 from ._weights import count_parameters as count_parameters
@@ -26,7 +27,7 @@ from ._background import as_background
 from ._contents import Contents, find_cameras, find_contents, Leaf
 from ._flat import color_space, mix_media
 from ._node import AbstractNode
-from ._paths import label_leaves, matches, no_match, trainable_leaves
+from ._paths import check_matches, label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
 from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball

@@ -11,6 +11,7 @@ from ..transforms import AbstractTransform
 from ._group import Group
 from ._scene import Scene
 from ._surface import Surface
+from ._ties import resolve_ties
 from ._transformed import Transformed
 from ._volume import Volume
 
@@ -36,7 +37,10 @@ class Contents:
 
 
 def find_contents(scene: Scene) -> Contents:
-    """Walks the tree once. Frozen wrappers about nodes are opened, nothing is computed."""
+    """Walks the tree once. Frozen wrappers about nodes are opened, nothing is computed.
+
+    The places of tied leaves stay as they are; see `open_scene`.
+    """
     leaves = list(_walk(scene.root, (), (), False))
     kinds = Surface, Volume, AbstractLight, AbstractCamera
     return Contents(*(tuple(x for x in leaves if isinstance(x.node, kind)) for kind in kinds))
@@ -58,7 +62,7 @@ def _walk(
 
 def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:
     """Returns the cameras of a scene in world coordinates, by path."""
-    return {leaf.path: _in_world(leaf) for leaf in find_contents(scene).cameras}
+    return {leaf.path: _in_world(scene, leaf) for leaf in find_contents(scene).cameras}
 
 
 def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
@@ -100,8 +104,8 @@ def camera_paths(scene: Scene) -> list[str]:
     return sorted(leaf.path for leaf in find_contents(scene).cameras)
 
 
-def _in_world(leaf: Leaf) -> AbstractCamera:
-    camera = leaf.node
-    for transform in reversed(leaf.transforms):
+def _in_world(scene: Scene, leaf: Leaf) -> AbstractCamera:
+    camera, transforms = resolve_ties((leaf.node, leaf.transforms), scene)
+    for transform in reversed(transforms):
         camera = MovedCamera(transform, camera)
     return unfreeze(Frozen(camera)) if leaf.frozen else camera

@@ -3,9 +3,9 @@ from typing import Any
 import equinox as eqx
 
 from .._typing import PyTree
-from ..numerics import Frozen, is_frozen
+from ..numerics import Frozen, is_frozen, is_tied
 from ._group import Group
-from ._paths import named_leaves
+from ._paths import named_leaves, shortened, ties
 from ._scene import Scene
 from ._transformed import Transformed
 from ._weights import count_parameters
@@ -20,40 +20,58 @@ def describe(tree: PyTree) -> str:
 
     **Returns:**
 
-    Several lines of text. `~` marks frozen leaves.
+    Several lines of text. `~` marks frozen leaves, `=` tied ones, with the paths of the others.
     """
     leaves = named_leaves(tree)
     numbers = sum(leaf.size for _, leaf, _ in leaves)
     summary = (
         f"{len(leaves)} leaves, {numbers:,} numbers, {count_parameters(tree):,} network weights"
     )
-    return "\n".join([f"{type(tree).__name__}  ({summary})", *_lines(tree, "", False)])
+    return "\n".join(
+        [f"{type(tree).__name__}  ({summary})", *_lines(tree, "", "", False, _followers(tree))]
+    )
 
 
-def _lines(node: Any, indent: str, frozen: bool) -> list[str]:
-    children = [(name, child) for name, child in _children(node) if _holds_arrays(child)]
+def _followers(tree: PyTree) -> dict[str, list[str]]:
+    """Returns the paths that are tied to a leaf, by its path."""
+    found: dict[str, list[str]] = {}
+    for path, first in ties(tree):
+        found.setdefault(first, []).append(path)
+    return found
+
+
+def _lines(
+    node: Any, path: str, indent: str, frozen: bool, followers: dict[str, list[str]]
+) -> list[str]:
+    children = [(name, child) for name, child in _children(node) if _is_shown(child)]
     lines = []
     for index, (name, child) in enumerate(children):
         last = index == len(children) - 1
         stem, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
         cold = frozen or is_frozen(child)
         child = child.value if is_frozen(child) else child
-        lines.append(f"{indent}{stem}{name}  {_label(child, cold)}")
-        lines.extend(_lines(child, indent + below, cold))
+        place = f"{path}.{name}" if path else name
+        label = _label(child, cold, followers.get(place, []))
+        lines.append(f"{indent}{stem}{name}  {label}")
+        lines.extend(_lines(child, place, indent + below, cold, followers))
     return lines
 
 
-def _label(node: Any, frozen: bool) -> str:
+def _label(node: Any, frozen: bool, followers: list[str]) -> str:
+    if is_tied(node):
+        return f"= {node.path}"
     if eqx.is_array(node):
         shape = " ".join(str(n) for n in node.shape)
-        return f"{node.dtype}[{shape}]" + (" ~" if frozen else "")
+        others = f" = {shortened(followers)}" if followers else ""
+        return f"{node.dtype}[{shape}]" + others + (" ~" if frozen else "")
     kind = type(node).__name__
     weights = count_parameters(node)
     return f"{kind}  ({weights:,} network weights)" if weights else kind
 
 
-def _holds_arrays(node: Any) -> bool:
-    return bool(named_leaves(node)) or eqx.is_array(node)
+def _is_shown(node: Any) -> bool:
+    """Returns true if there is an array in a node, or the place of one that is tied."""
+    return bool(named_leaves(node)) or bool(ties(node)) or eqx.is_array(node)
 
 
 def _children(node: Any) -> list[tuple[str, Any]]:

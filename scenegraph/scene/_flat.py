@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise, unfreeze
+from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise
 from ..rays import Medium, Ray, Section, Span, transform_section
 from ..transforms import compose
 from ._background import AbstractBackground
@@ -17,6 +17,7 @@ from ._contents import find_contents, Leaf
 from ._instances import Instance, InstanceStack, place, stack_instances
 from ._scene import Scene
 from ._surface_instances import into, Occluder
+from ._ties import open_scene
 
 
 # The least density of each medium in a mixture of colours: where there is next to nothing, the
@@ -141,7 +142,7 @@ def flatten(scene: Scene) -> FlatScene:
 
     The transforms above every node are composed into one affine map. Nodes of equal structure are
     stacked, so that a hundred spheres, volumes or lights compile like one. Frozen wrappers are
-    opened: no gradient passes them.
+    opened: no gradient passes them. Tied leaves get their value.
 
     **Arguments:**
 
@@ -152,7 +153,7 @@ def flatten(scene: Scene) -> FlatScene:
     The flat scene.
     """
     cuts = [leaf.frozen or is_frozen(leaf.node.opacity) for leaf in find_contents(scene).surfaces]
-    scene = unfreeze(scene)
+    scene = open_scene(scene)
     contents = find_contents(scene)
     surfaces = _placed(contents.surfaces)
     return FlatScene(

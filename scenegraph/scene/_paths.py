@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +10,7 @@ import jax
 import jax.tree_util as jtu
 
 from .._typing import PyTree
-from ..numerics import Frozen, is_frozen
+from ..numerics import Frozen, is_frozen, is_tied
 from ._group import Group
 from ._scene import Scene
 from ._transformed import Transformed
@@ -46,6 +46,11 @@ def _parts_of(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
     return tuple(parts), frozen
 
 
+def path_of(tree: PyTree, keys: tuple) -> str:
+    """Returns the path that a chain of tree keys spells."""
+    return ".".join(_parts_of(tree, keys)[0])
+
+
 def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
     """Lists the array leaves of a scene or of any part of it, with their paths.
 
@@ -65,11 +70,45 @@ def named_leaves(tree: PyTree) -> list[tuple[str, Any, bool]]:
     return leaves
 
 
+def ties(tree: PyTree) -> list[tuple[str, str]]:
+    """Lists the tied leaves of a tree: pairs of a path, and the path of the leaf with the value."""
+    nodes = jtu.tree_flatten_with_path(tree, is_leaf=is_tied)[0]
+    return [(path_of(tree, keys), x.path) for keys, x in nodes if is_tied(x)]
+
+
+def find_leaf(tree: PyTree, path: str) -> Any:
+    """Returns the one leaf at a path, in a `Frozen` if it is frozen; looks nowhere else.
+
+    Raises `LookupError` if there is none, or if several nodes have that path.
+    """
+    found = list(_leaves_at(tree, path.split("."), False))
+    if len(found) != 1:
+        raise LookupError(f"there are {len(found)} leaves at the path {path!r}.")
+    return found[0]
+
+
+def _leaves_at(node: Any, names: list[str], frozen: bool) -> Iterator[Any]:
+    # The children of this node alone; a leaf is its own.
+    for keys, child in jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]:
+        if not keys:
+            yield from (Frozen(node) if frozen else node,) if not names else ()
+        elif (type(node), _name(keys[0])) in _TRANSPARENT:
+            yield from _leaves_at(child, names, frozen or is_frozen(node))
+        elif names and _name(keys[0]) == names[0]:
+            yield from _leaves_at(child, names[1:], frozen)
+
+
+def shortened(names: list[str], most: int = 4) -> str:
+    """Returns names in a row, the first few of many."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest if names else "none"
+
+
 def label_leaves(tree: PyTree, label: Callable[[str], Any]) -> PyTree:
     """Returns a tree of the same structure, with `label(path)` in the place of every leaf."""
 
     def at(keys: tuple, _: Any) -> Any:
-        return label(".".join(_parts_of(tree, keys)[0]))
+        return label(path_of(tree, keys))
 
     return jtu.tree_map_with_path(at, tree)
 
@@ -93,6 +132,25 @@ def _matches(pattern: list[str], path: list[str]) -> bool:
 def _fits(pattern: str, name: str) -> bool:
     anything = ".*".join(re.escape(part) for part in pattern.split("*"))
     return re.fullmatch(anything, name) is not None
+
+
+def check_matches(tree: PyTree, patterns: Sequence[str]) -> None:
+    """Refuses patterns that match no leaf, with the nearest paths."""
+    paths = [path for path, _, _ in named_leaves(tree)]
+    for pattern in patterns:
+        if not any(matches(pattern, path) for path in paths):
+            raise _only_tied(tree, pattern) or no_match(pattern, paths)
+
+
+def _only_tied(tree: PyTree, pattern: str) -> ValueError | None:
+    """Returns the error for a pattern that matches only tied leaves."""
+    for path, leader in ties(tree):
+        if matches(pattern, path):
+            return ValueError(
+                f"{pattern!r} matches only tied leaves: {path!r} is tied to {leader!r}. Name that "
+                f"leaf instead, or `untie` it first."
+            )
+    return None
 
 
 def no_match(pattern: str, paths: list[str]) -> ValueError:
@@ -135,7 +193,7 @@ def select(tree: PyTree, *patterns: str, where: Callable | None = None) -> PyTre
     """
     free = trainable_leaves(tree)
     if where is None:
-        chosen = _chosen(tree, patterns)
+        chosen = chosen_leaves(tree, patterns)
         _check_free(tree, patterns)
     else:
         nothing = jax.tree.map(lambda _: False, tree)
@@ -153,15 +211,12 @@ def _check_free(tree: PyTree, patterns: tuple[str, ...]) -> None:
             raise ValueError(f"{pattern!r} matches only frozen leaves; `thaw` them first.")
 
 
-def _chosen(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
+def chosen_leaves(tree: PyTree, patterns: tuple[str, ...]) -> PyTree:
     """Marks the leaves that some pattern matches, frozen or not."""
-    paths = [path for path, _, _ in named_leaves(tree)]
-    for pattern in patterns:
-        if not any(matches(pattern, path) for path in paths):
-            raise no_match(pattern, paths)
+    check_matches(tree, patterns)
 
     def wanted(keys: tuple, value: Any) -> bool:
-        path = ".".join(_parts_of(tree, keys)[0])
+        path = path_of(tree, keys)
         return eqx.is_inexact_array(value) and any(matches(p, path) for p in patterns)
 
     return jtu.tree_map_with_path(wanted, tree)
@@ -183,7 +238,7 @@ def freeze(tree: PyTree, *patterns: str) -> PyTree:
 
     `ValueError` for a pattern that matches nothing.
     """
-    chosen = _chosen(tree, patterns or ("**",))
+    chosen = chosen_leaves(tree, patterns or ("**",))
     free = trainable_leaves(tree)
     return jax.tree.map(lambda x, a, b: Frozen(x) if a and b else x, tree, chosen, free)
 
@@ -204,7 +259,7 @@ def thaw(tree: PyTree, *patterns: str) -> PyTree:
 
     `ValueError` for a pattern that matches nothing.
     """
-    chosen = _chosen(tree, patterns or ("**",))
+    chosen = chosen_leaves(tree, patterns or ("**",))
 
     def open_wrapper(keys: tuple, node: Any, marks: Any) -> Any:
         if not is_frozen(node) or (keys and _name(keys[-1]) == "base"):

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar, Vector
-from ..numerics import compact, is_frozen, unfreeze
+from ..numerics import compact, is_frozen, is_tied, unfreeze
 from ..rays import Gaussian
+from ._ties import resolve_ties
 from ._volume import Volume
 
 
@@ -35,13 +36,15 @@ def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """
 
     def is_node(node: Any) -> bool:
-        return is_frozen(node) or isinstance(node, Volume)
+        return is_frozen(node) or is_tied(node) or isinstance(node, Volume)
 
     nodes, structure = jax.tree.flatten(scene, is_leaf=is_node)
+    # With the values of tied leaves: they are read, and stay tied.
+    opened = jax.tree.leaves(resolve_ties(scene, scene), is_leaf=is_node)
     keys = jax.random.split(key, len(nodes))
     fresh = [
-        _refreshed(node, k) if has_occupancy(node) else node
-        for node, k in zip(nodes, keys, strict=True)
+        _refreshed(node, unfreeze(own), k) if has_occupancy(node) else node
+        for node, own, k in zip(nodes, opened, keys, strict=True)
     ]
     return jax.tree.unflatten(structure, fresh)
 
@@ -51,8 +54,8 @@ def has_occupancy(node: Any) -> bool:
     return isinstance(node, Volume) and node.occupancy is not None
 
 
-def _refreshed(volume: Volume, key: RandomKey) -> Volume:
-    opened = unfreeze(volume)
+def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
+    """Returns a volume with another occupancy, from its field without wrappers."""
     shape = opened.occupancy.thickness.shape
     old = opened.occupancy.thickness.reshape(-1)
     pick, place = jax.random.split(key)

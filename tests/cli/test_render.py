@@ -222,6 +222,17 @@ def test_chunks_do_not_matter(finished, tmp_path):
     assert np.array_equal(read_picture(tmp_path / "a.png"), read_picture(tmp_path / "b.png"))
 
 
+def test_samples_of_a_pixel(tmp_path):
+    """As rendered from Python, which a ball of a few pixels tells from one cone."""
+    ball = sg.Surface(sg.Sphere([0.0, 0.0, 0.0], 0.4), [0.9, 0.4, 0.1])
+    scene = sg.Scene(sg.Group(ball=ball, cam=CAMERA))
+    sg.save(scene, tmp_path / "ball.sg")
+    render(tmp_path / "ball.sg", "--samples-per-pixel", 4)
+    picture = read_picture(tmp_path / "ball.png")
+    assert np.array_equal(picture, as_bytes(sg.render(scene, "cam", samples_per_pixel=4)))
+    assert not np.array_equal(picture, as_bytes(sg.render(scene, "cam")))
+
+
 def test_frames_that_are_there_are_kept(finished, tmp_path, capsys):
     folder = tmp_path / "film"
     render(finished, "--frames", 3, "--out", folder)
@@ -240,7 +251,7 @@ def test_frames_of_another_film_are_not_mixed(finished, tmp_path, capsys):
     folder = tmp_path / "film"
     render(finished, "--frames", 2, "--out", folder)
     before = (folder / "frame_000.png").read_bytes()
-    for change in (["--path", "spiral"], ["--show", "depth"], ["--width", 8]):
+    for change in (["--path", "spiral"], ["--show", "depth"], ["--samples-per-pixel", 4]):
         arguments = ["render", finished, "--frames", 2, "--out", folder, *change]
         refused(arguments, capsys, str(folder), "another film", "--overwrite")
     assert (folder / "frame_000.png").read_bytes() == before
@@ -303,6 +314,7 @@ def test_which_camera(tmp_path, capsys):
         ("--width 8 --scale 2", ["--width, --height and --scale", "one of them"]),
         ("--scale -1", ["must be positive"]),
         ("--chunk 0", ["chunk"]),
+        ("--samples-per-pixel 8", ["got 8", "4 and 9"]),
         ("--out film.avi", ["film.avi", ".gif, .mp4, .png, .exr, or be a folder"]),
         ("--show depth --color-map turbbo", ["'turbbo'", "turbo"]),
     ],

@@ -31,7 +31,7 @@ from scenegraph import (
 )
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
-from scenegraph.numerics import AbstractModule, Frozen
+from scenegraph.numerics import AbstractModule, Frozen, Tied
 from support.architecture_classes import find_modules
 
 
@@ -340,6 +340,7 @@ RECORDS = [
     NET.network,
     NET.output,
     Frozen(BOX),
+    Tied("cam.focal"),
 ]
 # What has other fields, or other values of them, than the instances above.
 VARIANTS = [
