@@ -1,3 +1,6 @@
+import pathlib
+import resource
+
 import jax
 import pytest
 from hypothesis import settings
@@ -14,8 +17,20 @@ def x64():
         yield
 
 
+# Of the process's memory, in bytes; from there on, compiled programs are forgotten.
+MUCH = 2 * 2**30
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_compiled_programs():
     """Thousands of compiled programs would fill the memory; the cache on disk keeps them."""
     yield
-    jax.clear_caches()
+    if resident_memory() > MUCH:
+        jax.clear_caches()
+
+
+def resident_memory() -> float:
+    """Bytes; unlimited where the system does not say, so that programs are forgotten at once."""
+    statm = pathlib.Path("/proc/self/statm")
+    pages = int(statm.read_text().split()[1]) if statm.exists() else float("inf")
+    return pages * resource.getpagesize()
