@@ -27,7 +27,7 @@ def golden_rays(data: dict[str, np.ndarray], prefix: str = "rays.") -> Ray:
     """The rays of a golden file, with the published scalar radius."""
     vectors = [data[prefix + name] for name in ("origins", "directions", "viewdirs")]
     scalars = [data[prefix + name][:, 0] for name in ("radii", "near", "far")]
-    return jax.vmap(Ray.from_radius)(*map(jnp.asarray, vectors + scalars))
+    return jax.jit(jax.vmap(Ray.from_radius))(*vectors, *scalars)
 
 
 def sections(beam: AbstractBeam, rays: Ray, t0, t1) -> AbstractGaussian:
