@@ -80,9 +80,9 @@ def assert_gradients(function, *arguments) -> None:
         found = lambda cotangents: derivatives(arguments, zeros[0], cotangents)[1]
         return found(zeros[1])[0], lambda cotangents: found(cotangents)[1]
 
-    bounds = {"atol": 1e-6, "rtol": 1e-6, "eps": 1e-6}
-    check_jvp(values, lambda at, way: derivatives(at, way, zeros[1])[0], arguments, **bounds)
-    check_vjp(values, pullback, arguments, **bounds)
+    bounds = 1e-6, 1e-6, 1e-6  # absolute and relative tolerance, and the size of a step
+    check_jvp(values, lambda at, way: derivatives(at, way, zeros[1])[0], arguments, *bounds)
+    check_vjp(values, pullback, arguments, *bounds)
 
 
 def requested(march: OccupancyMarch, scene: sg.Scene, rays: Ray) -> np.ndarray:
