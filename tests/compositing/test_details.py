@@ -1,5 +1,6 @@
 """Median depths and mean normals against loops over samples, one after the other."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from scenegraph.rays import Layers, Medium, Radiance, Ray, Span
 from support.helpers import assert_close, assert_finite_gradients
 
 
+# Compiled as a whole: operation by operation takes several times as long.
+composite, composite_layers, composite_with_layers, interval_weights, median_depth = map(
+    eqx.filter_jit,
+    (composite, composite_layers, composite_with_layers, interval_weights, median_depth),
+)
+composite_packed, packed_details = map(eqx.filter_jit, (composite_packed, packed_details))
 RNG = np.random.default_rng(0)
 UP = jnp.array([0.0, 0.0, 1.0])
 

@@ -1,5 +1,6 @@
 """Sums and colours of many rays in one list, against naive loops and one ray at a time."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,10 @@ from scenegraph.compositing import composite, composite_packed
 from scenegraph.numerics import segment_prefix_sums
 from scenegraph.rays import Medium, Span
 from support.helpers import assert_close, assert_gradients
+
+
+# Compiled as a whole: operation by operation takes several times as long.
+composite, composite_packed = eqx.filter_jit(composite), eqx.filter_jit(composite_packed)
 
 
 def runs(lengths):
@@ -33,7 +38,7 @@ def naive_sums(values, starts):
 def test_sums_before_each_value_of_its_run(longest):
     ray, starts = runs([8, *np.random.default_rng(0).integers(1, 9, size=20)])
     values = np.random.default_rng(1).uniform(size=len(starts)).astype(np.float32)
-    seen = segment_prefix_sums(jnp.asarray(values), jnp.asarray(ray), longest)
+    seen = eqx.filter_jit(segment_prefix_sums)(jnp.asarray(values), jnp.asarray(ray), longest)
     assert_close(seen, naive_sums(values, starts))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scenegraph import cameras, data, integrators, rays, shapes
-from support.contract_table import abstract_classes, final_classes, RECORDS, stack, TABLE
+from support.contract_table import abstract_classes, final_classes, RECORDS, TABLE
 from support.helpers import assert_close
 
 
@@ -44,8 +44,15 @@ def every_row(long):
     return pytest.mark.parametrize(("contract", "instance"), rows)
 
 
+def on_host(tree):
+    """As NumPy's arrays, whose parts and stacks need no compiling; keys stay what they are."""
+    return jax.tree.map(
+        lambda x: x if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x), tree
+    )
+
+
 def one(inputs, index):
-    return jax.tree.map(lambda x: x[index], inputs)
+    return jax.tree.map(lambda x: jnp.asarray(x[index]), inputs)
 
 
 def assert_same(actual, expected, tolerance=1e-5):
@@ -76,7 +83,7 @@ def test_every_class_is_somewhere():
 def test_compiled_is_eager_and_vmap_is_the_loop(contract, instance):
     """`vmap` over the inputs and over the leaves of the instance itself."""
     arrays, rest = eqx.partition(instance, eqx.is_array)
-    stacked = jax.tree.map(vary, arrays), contract.inputs
+    stacked = jax.tree.map(vary, on_host(arrays)), on_host(contract.inputs)
 
     def ask(arrays, inputs):
         return contract.call(eqx.combine(arrays, rest), *inputs)
@@ -84,13 +91,13 @@ def test_compiled_is_eager_and_vmap_is_the_loop(contract, instance):
     compiled = jax.jit(ask)
     loop = [compiled(*one(stacked, index)) for index in range(3)]
     assert_same(loop[0], ask(*one(stacked, 0)))
-    assert_same(jax.jit(jax.vmap(ask))(*stacked), stack(loop))
+    assert_same(jax.jit(jax.vmap(ask))(*stacked), jax.tree.map(lambda *x: np.stack(x), *loop))
 
 
 def vary(leaf):
     """Three slightly different leaves."""
-    factors = jnp.array([1.0, 1.1, 0.9]).reshape(3, *[1] * leaf.ndim)
-    return leaf * factors if eqx.is_inexact_array(leaf) else jnp.stack([leaf] * 3)
+    factors = np.array([1.0, 1.1, 0.9], np.float32).reshape(3, *[1] * leaf.ndim)
+    return leaf * factors if np.issubdtype(leaf.dtype, np.inexact) else np.stack([leaf] * 3)
 
 
 # --- Differentiating
@@ -98,8 +105,10 @@ def vary(leaf):
 
 @every_row(LONG_DERIVATIVES | {data.IgnoreAlpha})
 def test_gradients_keep_the_tree(contract, instance):
+    inputs = one(on_host(contract.inputs), 0)
+
     def total(instance):
-        floats = eqx.filter(contract.call(instance, *one(contract.inputs, 0)), eqx.is_inexact_array)
+        floats = eqx.filter(contract.call(instance, *inputs), eqx.is_inexact_array)
         return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(floats)) + 0.0
 
     gradient = eqx.filter_jit(eqx.filter_grad(total))(instance)

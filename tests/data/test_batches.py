@@ -80,10 +80,15 @@ def test_rays_go_through_the_centres_of_their_pixels():
 def batch_and_pixels(backdrop):
     """A batch, and the RGBA of its pixels (found again by their red byte)."""
     views = many_views(backdrop)
-    batch = RayBatches(views, 64).batch(0, 0)
-    seen = RayBatches(many_views(IgnoreAlpha()), 64).batch(0, 0)
-    index = jnp.round(seen.rgb[:, 0] * 255 / 4).astype(int)
-    return batch, views.rgba(index)
+    batch = batch_of(RayBatches(views, 64), 0, 0)
+    seen = batch_of(RayBatches(many_views(IgnoreAlpha()), 64), 0, 0)
+    index = np.round(np.asarray(seen.rgb)[:, 0] * 255 / 4).astype(int)
+    return jax.tree.map(np.asarray, (batch, eqx.filter_jit(views.rgba)(index)))
+
+
+@eqx.filter_jit
+def batch_of(batches, seed, step):
+    return batches.batch(seed, step)
 
 
 def test_random_backdrop_is_behind_the_pixels_of_its_batch():
@@ -134,7 +139,7 @@ def test_rays_colours_and_weights_belong_together():
     frame = np.searchsorted([12, 16], index, side="right")
     np.testing.assert_array_equal(batch.rays.near, 1.0 + frame)
     np.testing.assert_array_equal(batch.lossmult, 4.0**frame)
-    assert same(batch.rays, many_views().rays(jnp.asarray(index)))
+    assert same(batch.rays, eqx.filter_jit(many_views().rays)(jnp.asarray(index)))
 
 
 # --- Which pixels

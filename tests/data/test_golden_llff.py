@@ -71,7 +71,7 @@ def test_bent_lines():
     data = golden("llff_ndc")
     frustum = 2 * jnp.stack([data["focal"] / data["w"], data["focal"] / data["h"]])
     one = lambda origin, direction: line_to_ndc(origin, direction, frustum, float(data["near"]))
-    origin, direction = jax.vmap(one)(*(jnp.asarray(data[f"in_{x}"]) for x in LINE))
+    origin, direction = jax.jit(jax.vmap(one))(*(data[f"in_{x}"] for x in LINE))
     assert_close(origin, data["out_origins"], 0, 5e-7)
     assert_close(direction, data["out_directions"], 1e-6)
 

@@ -3,6 +3,7 @@
 import json
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,7 +36,7 @@ def test_opencv_lens(tmp_path):
     radial = 1 - 0.1 * 0.05 + 0.02 * 0.0025
     u = 0.2 * radial + 2 * 0.003 * 0.02 - 0.002 * (0.05 + 2 * 0.04)
     v = 0.1 * radial + 0.003 * (0.05 + 2 * 0.01) - 2 * 0.002 * 0.02
-    seen = views.camera(0).project(ahead(POSES[0], 0.4, 0.2, 2.0))
+    seen = eqx.filter_jit(views.camera(0).project)(ahead(POSES[0], 0.4, 0.2, 2.0))
     assert_close(seen, [4.5 + 9.0 * u, 2.75 + 8.5 * v], 0, 1e-5)
 
 
@@ -43,7 +44,9 @@ def test_pinhole_where_nothing_bends(tmp_path):
     lens = LENS | {name: 0.0 for name in BENT} | dict(fl_y=9.0, camera_model="PINHOLE")
     camera = load(write_transforms(tmp_path, lens | {"frames": frames(2)})).camera(0)
     assert type(camera) is sg.PerspectiveCamera
-    assert_close(camera.project(ahead(POSES[0], 0.4, 0.2, 2.0)), [6.3, 3.65], 0, 1e-5)
+    assert_close(
+        eqx.filter_jit(camera.project)(ahead(POSES[0], 0.4, 0.2, 2.0)), [6.3, 3.65], 0, 1e-5
+    )
 
 
 def test_angle_of_view_alone(tmp_path):
@@ -73,7 +76,7 @@ def test_fisheye(tmp_path, flag):
     views = load(write_transforms(tmp_path, lens | flag | {"frames": frames(2)}))
     assert type(views.cameras) is sg.FisheyeCamera
     bent = 0.3 + 0.1 * 0.3**3 + 0.02 * 0.3**5 + 0.003 * 0.3**7 + 0.001 * 0.3**9
-    seen = views.camera(0).project(ahead(POSES[0], 0.0, 2 * math.tan(0.3), 2.0))
+    seen = eqx.filter_jit(views.camera(0).project)(ahead(POSES[0], 0.0, 2 * math.tan(0.3), 2.0))
     assert_close(seen, [4.5, 2.75 + 8.5 * bent], 0, 1e-5)
 
 
@@ -85,7 +88,7 @@ def test_panorama(tmp_path):
     for x, y in ((0.5, 0.5), (6.5, 2.5)):
         theta, phi = -np.pi * (x - 4.0) / 4.0, np.pi * (0.5 + (y - 3.0) / 6.0)
         local = [-np.sin(theta) * np.sin(phi), np.cos(phi), -np.cos(theta) * np.sin(phi)]
-        direction = camera.line(jnp.array([x, y]))[1]
+        direction = eqx.filter_jit(camera.line)(jnp.array([x, y]))[1]
         assert_close(direction, POSES[0][:3, :3] @ local, 0, 1e-5)
     (tmp_path / "transforms.json").write_text(
         json.dumps({"camera_model": "EQUIRECTANGULAR", "frames": frames(2)})
@@ -117,7 +120,7 @@ def test_smaller_pictures_see_the_same(tmp_path):
     full, half = load(folder).camera(0), load(folder, downscale=2).camera(0)
     assert (half.width, half.height) == (4, 3)
     place = jnp.array([3.4, 1.2])
-    assert_close(half.line(place)[1], full.line(2 * place)[1], 1e-6)
+    assert_close(eqx.filter_jit(half.line)(place)[1], eqx.filter_jit(full.line)(2 * place)[1], 1e-6)
     blocks = noise(0, 8, 6).reshape(3, 2, 4, 2, 3).mean(axis=(1, 3)) / 255
     assert_close(load(folder, downscale=2).image(0).rgb, blocks, 1e-6)
 
@@ -165,7 +168,7 @@ def test_it_is_one_store_for_fitting(tmp_path):
     views = load(write_transforms(tmp_path, lens | {"frames": frames(3)}, sizes))
     rays = jax.jit(lambda: views.rays(jnp.arange(54 + 48)))()
     for place, pixel, index in ((0, [1.5, 2.5], 2 * 6 + 1), (1, [7.5, 5.5], 54 + 47)):
-        line = views.camera(place).line(jnp.array(pixel))
+        line = eqx.filter_jit(views.camera(place).line)(jnp.array(pixel))
         assert_close(rays.direction[index], line[1], 1e-6)
         assert_close(rays.origin[index], line[0], 1e-6)
 

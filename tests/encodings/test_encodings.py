@@ -24,7 +24,7 @@ def encode(encoding, means, covariances):
     def one(mean, covariance):
         return encoding(FullGaussian(mean, jnp.zeros(3), covariance))
 
-    return jax.vmap(jax.vmap(one))(jnp.asarray(means), jnp.asarray(covariances))
+    return jax.jit(jax.vmap(jax.vmap(one)))(means, covariances)
 
 
 def diagonal(variances):
@@ -46,7 +46,7 @@ def test_published_integrated_encoding_from_rays():
     rays = jax.tree.map(lambda x: x[:10], golden_rays(data))
     edges = data["t_vals"][:10]
     cast = sections(ConeBeam(), rays, edges[:, :-1:4], edges[:, 1::4])
-    encoded = jax.vmap(jax.vmap(IntegratedPositional(0, 16)))(cast)
+    encoded = jax.jit(jax.vmap(jax.vmap(IntegratedPositional(0, 16))))(cast)
     assert_close(encoded, data["ipe.diag.enc"], 0, 1e-3)
 
 

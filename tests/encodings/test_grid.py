@@ -31,6 +31,11 @@ def point(place):
     return Gaussian(jnp.asarray(place), jnp.zeros(3), nothing, nothing)
 
 
+@eqx.filter_jit
+def features_at(grid, places):
+    return jax.vmap(lambda place: grid(point(place)))(places)
+
+
 def places(count, seed=0, reach=1.0):
     return np.random.default_rng(seed).uniform(-reach, reach, size=(count, 3))
 
@@ -55,7 +60,7 @@ def naive_simplex(offset):
 def test_weights_of_a_tetrahedron(order):
     offset = np.empty(3)
     offset[list(order)] = 0.8, 0.5, 0.1
-    weights, corners = simplex_weights(jnp.asarray(offset))
+    weights, corners = jax.jit(simplex_weights)(offset)
     seen = {tuple(map(int, c)): float(w) for w, c in zip(weights, corners, strict=True)}
     assert seen.keys() == naive_simplex(offset).keys()
     assert seen == pytest.approx(naive_simplex(offset), abs=1e-6)
@@ -65,17 +70,18 @@ def test_weights_sum_to_one_and_meet_at_the_place():
     """So that linear functions are reproduced; ties, faces and corners included."""
     corners = [*itertools.product((0.0, 0.5, 1.0), repeat=3)]
     offsets = np.concatenate([np.random.default_rng(0).uniform(size=(200, 3)), corners])
-    weights, corners = jax.vmap(simplex_weights)(jnp.asarray(offsets))
+    weights, corners = jax.jit(jax.vmap(simplex_weights))(offsets)
+    weights = np.asarray(weights)
     assert np.all(weights >= 0)
     assert_close(weights.sum(1), np.ones(len(offsets)), 1e-6)
-    assert_close(jnp.einsum("nc,nci->ni", weights, corners), offsets, 0, 1e-6)
+    assert_close(np.einsum("nc,nci->ni", weights, corners), offsets, 0, 1e-6)
     assert set(map(len, (set(map(tuple, c)) for c in np.asarray(corners).tolist()))) == {4}
 
 
 def test_gradient_of_the_weights_is_that_of_automatic_differentiation():
     offsets = jnp.asarray(np.random.default_rng(1).uniform(size=(200, 3)))
-    own = jax.vmap(jax.jacobian(lambda x: simplex_weights(x)[0]))(offsets)
-    plain = jax.vmap(jax.jacobian(lambda x: simplex_weights.fun(x)[0]))(offsets)
+    own = jax.jit(jax.vmap(jax.jacobian(lambda x: simplex_weights(x)[0])))(offsets)
+    plain = jax.jit(jax.vmap(jax.jacobian(lambda x: simplex_weights.fun(x)[0])))(offsets)
     np.testing.assert_array_equal(own, plain)
 
 
@@ -86,11 +92,16 @@ def test_gradient_of_the_weights_is_that_of_finite_differences(x64, order):
     assert_gradients(lambda x: simplex_weights(x)[0], jnp.asarray(offset))
 
 
+@jax.jit
+def jacobian_and_corners(offset):
+    return jax.jacobian(lambda x: simplex_weights(x)[0])(offset), simplex_weights(offset)[1]
+
+
 @pytest.mark.parametrize("offset", [[0.5, 0.5, 0.2], [0.3, 0.3, 0.3], [0.2, 0.7, 0.7], [0, 0, 0]])
 def test_gradient_where_tetrahedra_meet_is_that_of_one_of_them(offset):
     """Of the one whose corners are returned, within which everything is linear."""
-    jacobian = jax.jacobian(lambda x: simplex_weights(x)[0])(jnp.asarray(offset, float))
-    corners = simplex_weights(jnp.asarray(offset, float))[1]
+    where = jnp.asarray(offset, float)
+    jacobian, corners = map(np.asarray, jacobian_and_corners(where))
     # The place is the mean of the corners, by weights that sum to one.
     assert_close(corners.T @ jacobian, np.eye(3), 1e-6, 1e-6)
     assert_close(jacobian.sum(0), np.zeros(3), 1e-6, 1e-6)
@@ -135,7 +146,7 @@ def test_grid_is_the_naive_loop(capacity):
     """Outside of the cube as well, where the nearest place in it counts."""
     grid = small(capacity=capacity)
     there = np.concatenate([places(50, reach=1.2), [[1, 1, 1], [-1, -1, -1], [0, 0, 0], [1, 0, 5]]])
-    seen = jax.vmap(lambda place: grid(point(place)))(jnp.asarray(there, jnp.float32))
+    seen = features_at(grid, jnp.asarray(there, jnp.float32))
     assert_close(seen, [np.concatenate(naive_grid(grid, x)) for x in there], 2e-5)
 
 
@@ -144,10 +155,11 @@ def test_levels_that_are_finer_than_the_sample_fade(spread):
     """By `erf(cell / (sqrt(8) s))`, of a Gaussian of standard deviation `s` along each axis."""
     grid, place = small(), np.array([0.3, -0.2, 0.1])
     round_one = FullGaussian(jnp.asarray(place), jnp.zeros(3), spread**2 * jnp.eye(3))
-    assert_close(grid(round_one), np.concatenate(naive_grid(grid, place, spread)), 1e-5, 1e-7)
+    ask = eqx.filter_jit(Grid.__call__)
+    assert_close(ask(grid, round_one), np.concatenate(naive_grid(grid, place, spread)), 1e-5, 1e-7)
     # What counts is the mean variance of the three axes.
     long_one = FullGaussian(jnp.asarray(place), jnp.zeros(3), jnp.diag(jnp.array([3.0, 0, 0])))
-    assert_close(grid(long_one), np.concatenate(naive_grid(grid, place, 1.0)), 1e-5)
+    assert_close(ask(grid, long_one), np.concatenate(naive_grid(grid, place, 1.0)), 1e-5)
 
 
 def test_hash_of_known_points():
@@ -178,7 +190,7 @@ def test_linear_functions_are_reproduced():
     ]
     grid = with_table(grid, jnp.asarray(np.concatenate(tables)[:, None], jnp.float32))
     there = places(100)
-    seen = jax.vmap(lambda place: grid(point(place)))(jnp.asarray(there, jnp.float32))
+    seen = features_at(grid, jnp.asarray(there, jnp.float32))
     assert_close(seen, np.stack([there @ slope + offset] * 2, axis=1), 1e-5)
 
 
@@ -188,7 +200,7 @@ def test_features_are_continuous(x64):
     start, end = np.array([-1.1, -0.93, 1.02]), np.array([1.05, 1.2, -0.97])
     share = np.linspace(0, 1, 20_001)[:, None]
     along = jnp.asarray((1 - share) * start + share * end)
-    features = jax.vmap(lambda place: grid(point(place)))(along)
+    features = features_at(grid, along)
     jumps = np.abs(np.diff(features, axis=0)).max(axis=0)
     # No steeper than the largest difference of two points, in the length of a cell.
     length = np.linalg.norm(end - start) / 20_000
@@ -213,7 +225,7 @@ def test_gradient_is_that_of_a_naive_version(x64, seed, capacity):
     def naive(table, place):
         return weights @ jnp.concatenate(naive_grid(grid, place, table=table, at=at))
 
-    seen, expected = (jax.grad(f, (0, 1))(table, jnp.asarray(at)) for f in (ours, naive))
+    seen, expected = (jax.jit(jax.grad(f, (0, 1)))(table, at) for f in (ours, naive))
     for a, b in zip(seen, expected, strict=True):
         assert_close(a, b, 1e-12)
         assert np.any(b)
@@ -242,7 +254,9 @@ def test_gradients_of_a_point_are_finite():
 
 def test_no_gradient_outside():
     """There the nearest place in the cube counts, which stays as it is along that axis."""
-    slope = jax.jacobian(lambda place: small()(point(place)))(jnp.array([1.3, 0.2, -0.4]))
+    grid = small()
+    jacobian = jax.jit(jax.jacobian(lambda place: grid(point(place))))
+    slope = np.asarray(jacobian(jnp.array([1.3, 0.2, -0.4])))
     assert not np.any(slope[:, 0]) and np.all(np.any(slope[:, 1:], axis=0))
 
 

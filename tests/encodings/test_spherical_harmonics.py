@@ -17,7 +17,7 @@ def directions(count=50, seed=0):
 
 
 def features(vectors, degree=4):
-    return np.asarray(jax.vmap(SphericalHarmonics(degree))(jnp.asarray(vectors)))
+    return np.asarray(jax.jit(jax.vmap(SphericalHarmonics(degree)))(vectors))
 
 
 def scipy_feature(band, order, vectors):

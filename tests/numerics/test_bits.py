@@ -9,6 +9,9 @@ from hypothesis import given, strategies as st
 from scenegraph.numerics import count_bits, nth_bit, pack_bits, ragged_items
 
 
+packed, items = jax.jit(pack_bits), jax.jit(ragged_items, static_argnums=1)
+
+
 def mask_of(length, density, seed):
     return np.random.default_rng(seed).uniform(size=length) < density
 
@@ -18,10 +21,10 @@ def mask_of(length, density, seed):
 def test_every_bit_is_found(length, density):
     mask = mask_of(length, density, length)
     (expected,) = np.nonzero(mask)
-    words = pack_bits(jnp.asarray(mask))
+    words = packed(mask)
     assert words.dtype == jnp.uint32 and words.shape == (-(-length // 32),)
-    np.testing.assert_array_equal(np.sum(count_bits(words)), len(expected))
-    found = jax.vmap(nth_bit, (None, 0))(words, jnp.arange(len(expected)))
+    np.testing.assert_array_equal(np.sum(jax.jit(count_bits)(words)), len(expected))
+    found = jax.jit(jax.vmap(nth_bit, (None, 0)))(words, np.arange(len(expected)))
     np.testing.assert_array_equal(found, expected)
 
 
@@ -34,7 +37,7 @@ def test_words_hold_the_first_entry_lowest():
 
 @given(st.lists(st.integers(0, 9), min_size=7, max_size=7), st.sampled_from([1, 5, 40, 70]))
 def test_rows_one_after_the_other(counts, budget):
-    row, rank, valid = ragged_items(jnp.array(counts), budget)
+    row, rank, valid = map(np.asarray, items(jnp.array(counts), budget))
     rows = np.repeat(np.arange(7), counts)
     ranks = np.concatenate([np.arange(count) for count in counts])
     used = min(len(rows), budget)

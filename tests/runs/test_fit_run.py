@@ -29,7 +29,7 @@ CONFIG = sg.preset(
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return write_ball(tmp_path_factory.mktemp("data"), {"train": 3, "val": 1, "test": 2})
+    return write_ball(tmp_path_factory.mktemp("data"), {"train": 4, "val": 1, "test": 2})
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_is_similarity_tells_the_truth(name):
 
 def test_inverse_matrix_against_numpy():
     matrices = np.random.default_rng(0).normal(size=(20, 3, 3)).astype(np.float32)
-    assert_close(jax.vmap(inverse_matrix)(matrices), np.linalg.inv(matrices), 1e-5)
+    assert_close(jax.jit(jax.vmap(inverse_matrix))(matrices), np.linalg.inv(matrices), 1e-5)
 
 
 @pytest.mark.parametrize("seed", range(5))
