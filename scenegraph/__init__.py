@@ -93,6 +93,7 @@ from .scene import (
     describe as describe,
     freeze as freeze,
     Group as Group,
+    Instances as Instances,
     load as load,
     save as save,
     Scene as Scene,

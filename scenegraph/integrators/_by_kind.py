@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -39,10 +40,10 @@ def _map_one_kind(
     function: Callable, stack: InstanceStack, places: Int[Array, " rows"], rows: PyTree
 ) -> PyTree:
     if stack.count == 1:
-        first = jax.tree.map(lambda x: x.reshape(x.shape[1:]), stack.members)
-        return map_rows(function, first, rows)
+        return map_rows(function, stack.first(), rows)
     members = stack.take(places).members
-    return map_rows(lambda _, row: function(*row), None, (members, rows))
+    whole = lambda shared, row: function(eqx.combine(row[0], shared), row[1])
+    return map_rows(whole, stack.shared, (members, rows))
 
 
 def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
@@ -56,6 +57,14 @@ def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Arra
 
 def _zeros(function: Callable, stack: InstanceStack, rows: PyTree) -> PyTree:
     count = jax.tree.leaves(rows)[0].shape[0]
-    first = jax.tree.map(lambda x: x[0], (stack.members, rows))
-    shapes = jax.eval_shape(function, *first)
+    first = jax.tree.map(lambda x: x[0], rows)
+    shapes = jax.eval_shape(function, stack.first(), first)
     return jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), shapes)
+
+
+def map_in_turn(function: Callable[[PyTree], PyTree], rows: PyTree) -> PyTree:
+    """Maps a function over rows, one after the other; one alone needs no loop."""
+    if jax.tree.leaves(rows)[0].shape[0] > 1:
+        return jax.lax.map(function, rows)
+    first = jax.tree.map(lambda x: x.reshape(x.shape[1:]), rows)
+    return jax.tree.map(lambda x: x[None], function(first))

@@ -7,7 +7,7 @@ from jaxtyping import Key
 from .._typing import Array
 from ..compositing import composite_layers
 from ..rays import Radiance, Ray
-from ..scene import Contents, find_contents, FlatScene, Scene
+from ..scene import Contents, find_contents, FlatScene, Scene, SceneStacks
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import Hierarchical
 from ._surfaces import Surfaces
@@ -91,7 +91,9 @@ def _nothing(ray: Ray, outputs: tuple[str, ...]) -> Radiance:
     return Radiance(black, zero, ray.far, zero[None], jnp.stack([ray.near, ray.far]), **details)
 
 
-def complete(integrator: AbstractIntegrator | None, contents: Contents) -> AbstractIntegrator:
+def complete(
+    integrator: AbstractIntegrator | None, contents: Contents | SceneStacks
+) -> AbstractIntegrator:
     """Completes an integrator so that it omits nothing of a scene, and samples nothing else.
 
     An integrator of a user's own stays as it is. Raises `ValueError` for an integrator of surfaces
@@ -115,7 +117,9 @@ def complete(integrator: AbstractIntegrator | None, contents: Contents) -> Abstr
 
 
 def choose_integrator(
-    scene: Scene, integrator: AbstractIntegrator | None = None
+    scene: Scene,
+    integrator: AbstractIntegrator | None = None,
+    contents: Contents | Scene | SceneStacks | None = None,
 ) -> AbstractIntegrator:
     """Chooses an integrator that serves a scene.
 
@@ -123,10 +127,13 @@ def choose_integrator(
 
     - `scene`: any scene.
     - `integrator`: the integrator that is asked for; `None` for the one that the scene carries.
+    - `contents`: the scene's leaf nodes, if they are known.
 
     **Returns:**
 
     The integrator, completed: what neither says is sampled by two levels of 64 samples where there
-    are media, and by the four nearest layers where there are surfaces.
+    are media, and by the eight nearest layers where there are surfaces.
     """
-    return complete(integrator or scene.integrator, find_contents(scene))
+    if contents is None or isinstance(contents, Scene):
+        contents = find_contents(scene)
+    return complete(integrator or scene.integrator, contents)

@@ -3,22 +3,30 @@
 from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
+from .._typing import Array, Bool, Float, Int, PyTree
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..scene import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
-from ..visibility import BUNDLE, count_parts, find_layers, find_occluders, invert_order, Ranking
-from ._by_kind import map_by_kind
-from ._irradiance import visibility
+from ..visibility import (
+    BUNDLE,
+    count_parts,
+    find_layers,
+    find_occluders,
+    invert_order,
+    Ranking,
+    transmission,
+)
+from ._by_kind import map_by_kind, map_in_turn
 
 
 # Surfaces behind others that transmit less light than this are not missed.
 INVISIBLE = 1e-3
 # Bundles whose layers are shaded at once.
-_BLOCK = 64
+_BLOCK = 256
 
 
 class Shading(NamedTuple):
@@ -44,13 +52,9 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     codes, needed, overflow = _needed(scene, found)
     order, groups = _sorted_groups(scene, codes, needed)
     bundles = rays.near.shape[0] // BUNDLE
-    layered = lambda x: x.reshape(how.layers * bundles, BUNDLE)
-    blocked = lambda x: x[order].reshape(-1, _BLOCK * BUNDLE, *x.shape[2:])
-    in_bundles = lambda x: x.reshape(bundles, BUNDLE, *x.shape[1:])
-    take = lambda x: in_bundles(x)[order % bundles].reshape(-1, _BLOCK * BUNDLE, *x.shape[1:])
-    blocks = jax.tree.map(take, rays), blocked(layered(codes)), blocked(layered(needed))
+    shared = scene.without_media(), _in_bundles(rays), _in_bundles((codes, needed), 2)
     shade = partial(_shade_block, how=how)
-    shaded = map_blocks(shade, scene.without_media(), blocks, -(-groups // _BLOCK))
+    shaded = map_blocks(shade, shared, order.reshape(-1, _BLOCK), -(-groups // _BLOCK))
     back = invert_order(order)[: how.layers * bundles]
 
     def unsorted(x: Array) -> Array:
@@ -60,6 +64,11 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
 
     t, alpha, rgb, normal, dark = jax.tree.map(unsorted, shaded)
     return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1), normal)
+
+
+def _in_bundles(tree: PyTree, axes: int = 1) -> PyTree:
+    """Splits the leading axes, over rays, into bundles and rays."""
+    return jax.tree.map(lambda x: x.reshape(-1, BUNDLE, *x.shape[axes:]), tree)
 
 
 def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
@@ -81,7 +90,8 @@ def _needed(scene: FlatScene, found: Ranking) -> tuple[Array, Array, Array]:
         cuts = scene.cuts[jnp.maximum(code, 0) // parts]
         open_before &= ~(cuts & (alpha >= 1))
         transmits *= jnp.where(code >= 0, 1 - alpha, 1)
-    missed = jnp.where(transmits > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
+    behind = transmits * (1 - found.rest)
+    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
     return found.codes, jnp.stack(needed), missed
 
 
@@ -101,9 +111,12 @@ def _sorted_groups(
     return order, jnp.sum(used)
 
 
-def _shade_block(scene: FlatScene, block: tuple, how: Shading) -> tuple:
+def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
-    rays, codes, needed = block
+    scene, bundles, layers = shared
+    take = lambda x, i: x.at[i].get(mode="clip").reshape(-1, *x.shape[2:])
+    rays = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
+    codes, needed = (take(x, groups) for x in layers)
     parts = count_parts(scene)
     numbers = jnp.maximum(codes, 0) // parts
 
@@ -134,8 +147,8 @@ def _irradiance(
     missed = jnp.zeros(used.shape, jnp.int32)
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
-        see = lambda ray: _visible(scene, ray, own, used, how.occluders)
-        visible, each = jax.lax.map(see, rays)
+        see = lambda ray: _visible(scene, ray, own, used, occluders=how.occluders)
+        visible, each = map_in_turn(see, rays)
         irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
     swap = lambda x: jnp.swapaxes(x, 0, 1)
     return Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0)), missed
@@ -144,36 +157,51 @@ def _irradiance(
 def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
     """Returns shadow rays and irradiance (`rays rows`) and ambient light (`lights rows`)."""
 
-    def one(light: Instance) -> tuple[Ray, Array, Array]:
+    def one(member: Instance) -> tuple[Ray, Array, Array]:
+        light = stack.join(member)
         sample = lambda light, row: light.node.sample(*row)
         samples = map_rows(sample, light, (hits.point, hits.d_point))
         swap = lambda x: jnp.swapaxes(x, 0, 1)
         return *jax.tree.map(swap, (samples.rays, samples.irradiance)), samples.ambient
 
-    if stack.count == 1:
-        first = one(jax.tree.map(lambda x: x.reshape(x.shape[1:]), stack.members))
-        return *first[:2], first[2][None]
-    rays, irradiance, ambient = jax.lax.map(one, stack.members)
+    rays, irradiance, ambient = map_in_turn(one, stack.members)
     join = lambda x: x.reshape(-1, *x.shape[2:])
     return *jax.tree.map(join, (rays, irradiance)), ambient
 
 
+@eqx.filter_custom_jvp
 def _visible(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"], count: int
+    scene: FlatScene,
+    rays: Ray,
+    own: Int[Array, " rows"],
+    used: Bool[Array, " rows"],
+    *,
+    occluders: int,
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
-    """Returns the fraction of shadow rays that arrives, and the numbers of occluders left out."""
-    if sum(stack.count for stack in scene.occluders) <= count:
-        see = lambda scene, row: visibility(scene, *row)
-        return map_rows(see, scene, (rays, own)), jnp.zeros(used.shape, jnp.int32)
-    found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, count)
+    """Returns the fraction of shadow rays that arrives, and the numbers of occluders left out.
 
-    def darken(visible: Array, numbers: Int[Array, " rows"]) -> tuple[Array, None]:
+    All occluders count; derivatives are those of the strongest.
+    """
+    del occluders
+    return transmission(scene, rays, own, used), jnp.zeros(used.shape, jnp.int32)
+
+
+@_visible.def_jvp
+def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
+    scene, rays, own, used = primals
+    found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
+    ranking = jax.lax.stop_gradient(found)
+    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
+
+    def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
         stop = lambda instance, row: occlusion(instance, *row)
-        stopped = map_by_kind(
-            stop, scene.occluders, jnp.maximum(numbers, 0), numbers >= 0, (rays, own)
-        )
-        return visible * (1 - stopped), None
 
-    numbers = jax.lax.stop_gradient(found.codes)
-    visible, _ = jax.lax.scan(darken, jnp.ones_like(rays.near), numbers)
-    return visible, jnp.maximum(found.met - count, 0)
+        def darken(visible: Array, numbers: Int[Array, " rows"]) -> tuple[Array, None]:
+            some, rows = numbers >= 0, (rays, own)
+            stopped = map_by_kind(stop, scene.occluders, jnp.maximum(numbers, 0), some, rows)
+            return visible * (1 - stopped), None
+
+        return jax.lax.scan(darken, ranking.rest, ranking.codes)[0]
+
+    visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
+    return (visible, missed), (change, None)

@@ -36,7 +36,7 @@ class Surfaces(AbstractIntegrator):
       ray asks all surfaces; `None` for what is faster; static.
     """
 
-    layers: int = eqx.field(static=True, default=4)
+    layers: int = eqx.field(static=True, default=8)
     shadows: bool = eqx.field(static=True, default=True)
     occluders: int = eqx.field(static=True, default=8)
     lists: bool | None = eqx.field(static=True, default=None)

@@ -22,7 +22,15 @@ from ..integrators import (
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
 from ..rowwise import map_rows
-from ..scene import color_space, find_camera, FlatScene, flatten, Scene
+from ..scene import (
+    color_space,
+    find_camera,
+    FlatScene,
+    flatten,
+    Scene,
+    SceneStacks,
+    stack_scene_once,
+)
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import integrate
@@ -93,13 +101,24 @@ def render(
     `Image.overflow`. Warns if shaders have no light.
     """
     camera = find_camera(scene, camera)
-    integrator = choose_integrator(scene, integrator)
-    check_scene(scene)
     extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
-    scene, camera, mesh = _placed(scene, camera, devices)
-    draw = partial(_draw, scene, camera, key, filters, chunk, mesh, extras, side)
-    if is_traced((scene, camera)):
+    leaves = jax.tree.leaves((scene, camera))
+    placed, camera, mesh = _placed(scene, camera, leaves, devices)
+    if mesh is None and len(leaves) > _MANY_LEAVES and not is_traced(leaves):
+        placed = stack_scene_once(placed)
+    integrator = choose_integrator(scene, integrator, placed)
+    check_scene(scene, placed)
+    draw = partial(_draw, placed, camera, key, filters, chunk, mesh, extras, side)
+    if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
+    return _draw_completely(draw, integrator, (placed, camera))
+
+
+def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
+    """Draws a picture, and again with space for more as long as something overflows."""
+    shapes = tuple(map(jnp.shape, jax.tree.leaves(like)))
+    key = (jax.tree.structure((integrator, like)), shapes)
+    first, integrator = integrator, _enlarged.get(key, integrator)
     image, missed, requested = draw(integrator)
     for margin in _MARGINS:
         if missed is None or not int(missed):
@@ -109,8 +128,19 @@ def render(
             break
         integrator = larger
         image, missed, requested = draw(integrator)
+    if integrator != first and not jax.tree.leaves(integrator):
+        _enlarged[key] = integrator
     report_overflow(missed)
     return image
+
+
+# The integrators with which pictures of scenes of some structure were complete at last: the next
+# picture begins there, and is not drawn twice.
+_enlarged: dict[Any, AbstractIntegrator] = {}
+
+
+# More array leaves than this are stacked before a picture is traced, which takes its time by leaf.
+_MANY_LEAVES = 256
 
 
 # What a picture that overflowed is given in turn, as parts of the samples that it requested.
@@ -135,13 +165,13 @@ def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _placed(
-    scene: Scene, camera: AbstractCamera, devices: Sequence[Device] | None
+    scene: Scene, camera: AbstractCamera, leaves: list, devices: Sequence[Device] | None
 ) -> tuple[Scene, AbstractCamera, Mesh | None]:
     """Returns scene and camera on the devices that render them, and the mesh of these."""
-    if is_traced((scene, camera)):
+    if is_traced(leaves):
         return scene, camera, None if devices is None else device_mesh(devices)
     if devices is None:
-        return scene, camera, mesh_of((scene, camera))
+        return scene, camera, mesh_of(leaves)
     mesh = device_mesh(devices)
     where = SingleDeviceSharding(devices[0]) if mesh is None else whole_on(mesh)
     put = lambda x: jax.device_put(x, where) if eqx.is_array(x) else x
@@ -149,7 +179,7 @@ def _placed(
 
 
 def _draw(
-    scene: Scene,
+    scene: Scene | SceneStacks,
     camera: AbstractCamera,
     key: RandomKey | None,
     filters: Sequence[AbstractFilter],
@@ -169,7 +199,7 @@ def _draw(
 # Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
 # this serves both. Surfaces alone have no vectors of features, and are fastest with many.
 _SAMPLES = 2**14
-_SAMPLES_BY_RAY = 2**18
+_SAMPLES_BY_RAY = 2**19
 
 
 def _is_of_surfaces(integrator: AbstractIntegrator) -> bool:
@@ -186,7 +216,7 @@ def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
 
 @eqx.filter_jit
 def _render(
-    scene: Scene,
+    scene: Scene | SceneStacks,
     camera: AbstractCamera,
     integrator: AbstractIntegrator,
     key: RandomKey | None,

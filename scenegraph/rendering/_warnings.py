@@ -12,7 +12,7 @@ from jax.core import Tracer
 
 from .._typing import Array, PyTree
 from ..numerics import unfreeze
-from ..scene import find_contents, named_leaves, Scene
+from ..scene import find_contents, named_leaves, Scene, SceneStacks
 from ..shaders import AbstractShader
 
 
@@ -24,17 +24,20 @@ def is_traced(tree: PyTree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def check_scene(scene: Scene) -> None:
+def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None:
     """Refuses leaves that are not finite, and warns of shaders without light.
 
-    Scenes inside traced functions are not checked: their values are not known.
+    Scenes inside traced functions are not checked: their values are not known. `stacks` are the
+    same leaves in fewer arrays.
     """
-    if is_traced(scene):
+    every = jax.tree.leaves(scene if stacks is None else stacks)
+    if is_traced(every):
         return
-    leaves = [leaf for leaf in jax.tree.leaves(scene) if eqx.is_inexact_array(leaf)]
+    leaves = [leaf for leaf in every if eqx.is_inexact_array(leaf)]
     if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
-    if not find_contents(scene).lights and (kind := _needs_light(unfreeze(scene.root))):
+    contents = stacks if isinstance(stacks, SceneStacks) else find_contents(scene)
+    if not contents.lights and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
             f"or a PointLight, or use a plain colour.",

@@ -54,11 +54,11 @@ def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -
         block = iter(parts)
         return one_block(*(next(block) if x else v for v, x in zip(values, varying, strict=True)))
 
-    split = lambda x: x.reshape(blocks, -1, *x.shape[1:])
+    split = lambda x: x.reshape(blocks, rows // blocks, *x.shape[1:])
     parts = [split(value) for value, varies in zip(values, varying, strict=True) if varies]
     results = zip(jax.lax.map(some_rows, parts), reduced, strict=True)
     return [
-        jnp.sum(x, axis=0) if is_reduced else x.reshape(-1, *x.shape[2:])
+        jnp.sum(x, axis=0) if is_reduced else x.reshape(rows, *x.shape[2:])
         for x, is_reduced in results
     ]
 

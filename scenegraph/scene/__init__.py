@@ -1,12 +1,14 @@
 """The scene tree: nodes, paths, selection, description, saving; and its flat form.
 
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
-`_contents` for the walk over it; `_instances`, `_surface_instances` and `_flat` for what rendering
+`_copies` for many copies in one node; `_contents` for the walk over it; `_stacks`, `_instances`,
+`_surface_instances` and `_flat` for what rendering
 makes of it; then `_paths`, `_ties`, `_describe` and `_save`, which look at the pytree alone.
 """
 
 from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop
 from ._contents import camera_paths as camera_paths, find_camera as find_camera
+from ._copies import Instances as Instances
 from ._describe import describe as describe
 from ._flat import flatten as flatten, FlatScene as FlatScene
 from ._group import Group as Group
@@ -25,7 +27,7 @@ from ._weights import count_parameters as count_parameters
 # Internal: for other packages of the library, and for none of its users.
 from ._background import as_background
 from ._contents import Contents, find_cameras, find_contents, Leaf
-from ._flat import color_space, mix_media
+from ._flat import color_space, mix_media, SceneStacks, stack_scene_once
 from ._node import AbstractNode
 from ._paths import check_matches, label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy

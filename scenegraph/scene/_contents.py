@@ -1,13 +1,14 @@
 """The walk over the tree: its leaf nodes with the transforms above them."""
 
-import dataclasses
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cameras import AbstractCamera, MovedCamera
 from ..lights import AbstractLight
 from ..numerics import Frozen, is_frozen, unfreeze
 from ..transforms import AbstractTransform
+from ._copies import Instances, unfold
 from ._group import Group
 from ._scene import Scene
 from ._surface import Surface
@@ -16,7 +17,7 @@ from ._transformed import Transformed
 from ._volume import Volume
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Leaf:
     """A node that holds no further nodes, in its own frame, and the transforms above it."""
 
@@ -24,9 +25,10 @@ class Leaf:
     node: Any
     transforms: tuple[AbstractTransform, ...]  # the outermost first
     frozen: bool  # the node is, or lies in, a frozen node, and takes no gradient
+    counts: tuple[int, ...] = ()  # of copies by each `Instances` around it, the outermost first
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Contents:
     """The leaf nodes of a scene by kind, sorted by name."""
 
@@ -41,23 +43,27 @@ def find_contents(scene: Scene) -> Contents:
 
     The places of tied leaves stay as they are; see `open_scene`.
     """
-    leaves = list(_walk(scene.root, (), (), False))
+    leaves = list(_walk(scene.root, Leaf("", None, (), False)))
     kinds = Surface, Volume, AbstractLight, AbstractCamera
     return Contents(*(tuple(x for x in leaves if isinstance(x.node, kind)) for kind in kinds))
 
 
-def _walk(
-    node: Any, names: tuple[str, ...], transforms: tuple[AbstractTransform, ...], frozen: bool
-) -> Iterator[Leaf]:
+def _walk(node: Any, at: Leaf) -> Iterator[Leaf]:
+    """Yields the leaf nodes below a node; `at` says where it is."""
     if is_frozen(node):
-        yield from _walk(node.value, names, transforms, True)
+        yield from _walk(node.value, replace(at, frozen=True))
     elif isinstance(node, Transformed):
-        yield from _walk(node.child, names, (*transforms, node.transform), frozen)
+        yield from _walk(node.child, replace(at, transforms=(*at.transforms, node.transform)))
+    elif isinstance(node, Instances):
+        child, transform = unfold(node, len(at.counts))
+        transforms, counts = (*at.transforms, transform), (*at.counts, node.count)
+        yield from _walk(child, replace(at, transforms=transforms, counts=counts))
     elif isinstance(node, Group):
         for name, child in sorted(node.children.items()):
-            yield from _walk(child, (*names, name), transforms, frozen)
+            path = f"{at.path}.{name}" if at.path else name
+            yield from _walk(child, replace(at, path=path))
     else:
-        yield Leaf(".".join(names), node, transforms, frozen)
+        yield replace(at, node=node)
 
 
 def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:

@@ -4,6 +4,7 @@ import equinox as eqx
 
 from .._typing import PyTree
 from ..numerics import Frozen, is_frozen, is_tied
+from ._copies import Instances
 from ._group import Group
 from ._paths import named_leaves, shortened, ties
 from ._scene import Scene
@@ -77,8 +78,9 @@ def _is_shown(node: Any) -> bool:
 def _children(node: Any) -> list[tuple[str, Any]]:
     if isinstance(node, Frozen):
         return [(name, Frozen(child)) for name, child in _children(node.value)]
-    if isinstance(node, Transformed):
-        return [("transform", node.transform), *_children(node.child)]
+    if isinstance(node, Transformed | Instances):
+        own = [(name, x) for name, x in vars(node).items() if name != node.unnamed and x != {}]
+        return [*own, *_children(node.child)]
     if isinstance(node, Scene):
         rest = [("background", node.background), ("integrator", node.integrator)]
         return [*_children(node.root), *rest]

@@ -1,7 +1,10 @@
 """The flat scene: what rays meet, in world coordinates, stacked by structure."""
 
 import dataclasses
+import math
+import weakref
 from collections.abc import Iterable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,15 +12,16 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise
+from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise, unfreeze
 from ..rays import Medium, Ray, Section, Span, transform_section
 from ..transforms import compose
 from ._background import AbstractBackground
-from ._contents import find_contents, Leaf
-from ._instances import Instance, InstanceStack, place, stack_instances
+from ._contents import find_contents
+from ._instances import Instance, InstanceStack, stacked
 from ._scene import Scene
+from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
 from ._surface_instances import into, Occluder
-from ._ties import open_scene
+from ._ties import resolve_ties
 
 
 # The least density of each medium in a mixture of colours: where there is next to nothing, the
@@ -137,7 +141,58 @@ class FlatScene(AbstractModule):
         return mix_media(_joined(stack.map(one, ready) for stack, ready in stacks))
 
 
-def flatten(scene: Scene) -> FlatScene:
+class SceneStacks(AbstractModule):
+    """A scene of many nodes in few arrays: the stacks of `FlatScene`, in their own frames."""
+
+    surfaces: tuple[LeafStack, ...]
+    occluders: tuple[LeafStack, ...]
+    shaders: tuple[LeafStack, ...]
+    volumes: tuple[LeafStack, ...]
+    lights: tuple[LeafStack, ...]
+    cuts: tuple[bool, ...] = eqx.field(static=True)
+    background: AbstractBackground
+
+
+def stack_scene(scene: Scene) -> SceneStacks:
+    """Gathers and stacks the leaf nodes of a scene; nothing is computed.
+
+    Frozen wrappers are opened: no gradient passes them. Tied leaves get their value.
+    """
+    contents = find_contents(resolve_ties(scene, scene))
+    cuts: list[bool] = []
+    for leaf in contents.surfaces:
+        # What another leaf gives its opacity can change.
+        cuts += [leaf.frozen or is_frozen(leaf.node.opacity)] * math.prod(leaf.counts)
+    plain = lambda leaf: dataclasses.replace(leaf, node=leaf.node.shader, transforms=())
+    return SceneStacks(
+        stack_leaves(contents.surfaces),
+        stack_leaves(derive(contents.surfaces, lambda x: Occluder(x.shape, x.opacity))),
+        stack_leaves([plain(leaf) for leaf in contents.surfaces]),
+        stack_leaves(contents.volumes),
+        stack_leaves(contents.lights),
+        tuple(cuts),
+        unfreeze(resolve_ties(scene.background, scene)),
+    )
+
+
+# The last scene that was stacked, by its structure and leaves, which are not kept alive by this.
+_last: list[tuple[Any, list[weakref.ref], SceneStacks]] = []
+
+
+def stack_scene_once(scene: Scene) -> SceneStacks:
+    """Returns the stacks of a scene without traced leaves; those of the last scene are kept."""
+    leaves, structure = jax.tree.flatten(scene)
+    for known, references, stacks in _last:
+        same = len(references) == len(leaves) and known == structure
+        if same and all(ref() is leaf for ref, leaf in zip(references, leaves, strict=True)):
+            return stacks
+    stacks = stack_scene(scene)
+    if all(map(eqx.is_array, leaves)):
+        _last[:] = [(structure, list(map(weakref.ref, leaves)), stacks)]
+    return stacks
+
+
+def flatten(scene: Scene | SceneStacks) -> FlatScene:
     """Gathers what rays meet in a scene, in world coordinates.
 
     The transforms above every node are composed into one affine map. Nodes of equal structure are
@@ -152,42 +207,33 @@ def flatten(scene: Scene) -> FlatScene:
 
     The flat scene.
     """
-    cuts = [leaf.frozen or is_frozen(leaf.node.opacity) for leaf in find_contents(scene).surfaces]
-    scene = open_scene(scene)
-    contents = find_contents(scene)
-    surfaces = _placed(contents.surfaces)
+    stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
+    place = lambda stacks: tuple(map(place_stack, stacks))
     return FlatScene(
-        stack_instances(surfaces),
-        stack_instances([_occluder(surface) for surface in surfaces]),
-        stack_instances([_shader(surface) for surface in surfaces]),
-        jnp.asarray(cuts, bool),
-        stack_instances(_placed(contents.volumes)),
-        stack_instances([_light(leaf, number) for number, leaf in enumerate(contents.lights)]),
-        scene.background,
+        place(stacks.surfaces),
+        place(stacks.occluders),
+        place(stacks.shaders),
+        jnp.asarray(stacks.cuts, bool),
+        place(stacks.volumes),
+        tuple(map(_lights, stacks.lights)),
+        stacks.background,
     )
 
 
-def _placed(leaves: tuple[Leaf, ...]) -> list[Instance]:
-    return [place(leaf, number) for number, leaf in enumerate(leaves)]
+def _lights(stack: LeafStack) -> InstanceStack:
+    """Moves stacked lights to the world."""
+    node, transforms = stack.varying
+    if not transforms:
+        return place_stack(stack)
+    moved = map_stack(lambda x: x[0].moved(compose(x[1])), stack, (stack.varying, stack.shared))
+    arrays, rest = eqx.partition(moved, eqx.is_array)
+    return stacked(Instance(arrays, None, None, stack.number), rest)
 
 
-def _occluder(surface: Instance) -> Instance:
-    node = Occluder(surface.node.shape, surface.node.opacity)
-    return dataclasses.replace(surface, node=node)
-
-
-def _shader(surface: Instance) -> Instance:
-    return Instance(surface.node.shader, None, None, surface.number)
-
-
-def _light(leaf: Leaf, number: int) -> Instance:
-    light = leaf.node.moved(compose(leaf.transforms)) if leaf.transforms else leaf.node
-    return Instance(light, None, None, jnp.asarray(number))
-
-
-def color_space(scene: Scene) -> AbstractColorSpace:
+def color_space(scene: Scene | SceneStacks) -> AbstractColorSpace:
     """Returns the space of a scene's colours: linear light if there are lights, else sRGB."""
-    return Linear() if find_contents(scene).lights else SRGB()
+    lights = scene.lights if isinstance(scene, SceneStacks) else find_contents(scene).lights
+    return Linear() if lights else SRGB()
 
 
 def mix_media(media: Medium) -> Medium:

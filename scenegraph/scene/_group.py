@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from ._node import AbstractNode, check_node
 
@@ -17,6 +17,8 @@ class Group(AbstractNode):
     """
 
     children: dict[str, Any]
+
+    unnamed: ClassVar[str] = "children"
 
     def __init__(self, **children: Any):
         for name, child in children.items():

@@ -1,16 +1,14 @@
 """Nodes placed in the world, and stacks of those that have one structure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule
-from ..transforms import AffineMap, compose, invert
-from ._contents import Leaf
+from ..transforms import AffineMap
 
 
 class Instance(AbstractModule):
@@ -27,7 +25,14 @@ class Instance(AbstractModule):
     node: Any
     world_from_node: AffineMap | None
     node_from_world: AffineMap | None
-    number: Int[Array, ""]
+    number: Int[Array, "*members"]
+
+
+def stacked(members: Instance, shared: Any) -> "InstanceStack":
+    """Returns a stack of instances whose nodes share some of their leaves."""
+    nothing = jax.tree.map(lambda _: None, members)
+    rest = eqx.tree_at(lambda x: x.node, nothing, shared, is_leaf=lambda x: x is None)
+    return InstanceStack(members, rest)
 
 
 class InstanceStack(AbstractModule):
@@ -36,14 +41,40 @@ class InstanceStack(AbstractModule):
     **Arguments:**
 
     - `members`: an `Instance` whose arrays have the leading axis.
+    - `shared`: an `Instance` with what is the same for all members, and nothing else.
     """
 
     members: Instance
+    shared: Instance
 
     @property
     def count(self) -> int:
         """The number of instances."""
         return self.members.number.shape[0]
+
+    def join(self, member: Instance) -> Instance:
+        """Completes one of the `members` by what they share.
+
+        **Arguments:**
+
+        - `member`: an entry of `members`, along its leading axis.
+
+        **Returns:**
+
+        The whole instance.
+        """
+        return eqx.combine(member, self.shared)
+
+    def first(self) -> Instance:
+        """Returns the first instance, or the only one.
+
+        **Returns:**
+
+        The whole instance.
+        """
+        # A reshape, because the gradient of an index would copy a large table.
+        drop = lambda x: x.reshape(x.shape[1:]) if self.count == 1 else x[0]
+        return self.join(jax.tree.map(drop, self.members))
 
     def map(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Applies a function to every instance.
@@ -58,12 +89,11 @@ class InstanceStack(AbstractModule):
         The function's results, with a leading axis over the instances.
         """
         if self.count > 1:
-            return eqx.filter_vmap(function)(self.members, *stacked)
+            whole = lambda member, *rest: function(self.join(member), *rest)
+            return eqx.filter_vmap(whole)(self.members, *stacked)
         # An axis of length one would turn the matrix products of a network into batches of one.
-        # (A reshape, because the gradient of an index would copy a large table.)
         drop = lambda x: x.reshape(x.shape[1:]) if eqx.is_array(x) else x
-        first = jax.tree.map(drop, (self.members, *stacked))
-        return jax.tree.map(lambda x: x[None], function(*first))
+        return jax.tree.map(lambda x: x[None], function(self.first(), *jax.tree.map(drop, stacked)))
 
     def take(self, indices: Int[Array, " some"]) -> "InstanceStack":
         """Selects instances.
@@ -76,35 +106,4 @@ class InstanceStack(AbstractModule):
 
         A stack of these instances.
         """
-        chosen = jax.tree.map(lambda x: x[indices] if eqx.is_array(x) else x, self.members)
-        return InstanceStack(chosen)
-
-
-def place(leaf: Leaf, number: int) -> Instance:
-    """Composes the transforms above a leaf node, once for all rays."""
-    if not leaf.transforms:
-        return Instance(leaf.node, None, None, jnp.asarray(number))
-    world_from_node = compose(leaf.transforms)
-    return Instance(leaf.node, world_from_node, invert(world_from_node), jnp.asarray(number))
-
-
-def stack_instances(instances: Sequence[Instance]) -> tuple[InstanceStack, ...]:
-    """Stacks the instances of equal structure, in the order of each structure's first."""
-    alike: dict[Any, list[Instance]] = {}
-    for instance in instances:
-        alike.setdefault(_structure(instance), []).append(instance)
-    return tuple(InstanceStack(_stack(members)) for members in alike.values())
-
-
-def _structure(instance: Instance) -> Any:
-    arrays, rest = eqx.partition(instance, eqx.is_array)
-    shapes = tuple((leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(arrays))
-    return jax.tree.structure(instance), shapes, tuple(jax.tree.leaves(rest))
-
-
-def _stack(members: list[Instance]) -> Instance:
-    if len(members) == 1:
-        return jax.tree.map(lambda x: x[None] if eqx.is_array(x) else x, members[0])
-    arrays = [eqx.filter(member, eqx.is_array) for member in members]
-    rest = eqx.filter(members[0], eqx.is_array, inverse=True)
-    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), rest)
+        return InstanceStack(jax.tree.map(lambda x: x[indices], self.members), self.shared)

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from ..cameras import AbstractCamera
 from ..lights import AbstractLight
@@ -6,7 +6,12 @@ from ..numerics import AbstractModule, is_frozen
 
 
 class AbstractNode(AbstractModule, is_abstract=True):
-    """A part of the scene tree that is neither a light nor a camera."""
+    """A part of the scene tree that is neither a light nor a camera.
+
+    `unnamed` is the field that holds further nodes, which paths omit.
+    """
+
+    unnamed: ClassVar[str | None] = None
 
 
 def check_node(value: Any, place: str) -> None:

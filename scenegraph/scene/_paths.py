@@ -11,12 +11,11 @@ import jax.tree_util as jtu
 
 from .._typing import PyTree
 from ..numerics import Frozen, is_frozen, is_tied
-from ._group import Group
-from ._scene import Scene
-from ._transformed import Transformed
 
 
-_TRANSPARENT = {(Scene, "root"), (Group, "children"), (Transformed, "child"), (Frozen, "value")}
+def _is_unnamed(node: Any, field: str) -> bool:
+    """Returns true for the field of a node that paths omit."""
+    return field == ("value" if is_frozen(node) else getattr(type(node), "unnamed", None))
 
 
 def _name(key: Any) -> str:
@@ -39,7 +38,7 @@ def _parts_of(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
     """The path that a chain of tree keys spells, and whether a `Frozen` lies on it."""
     parts, frozen, node = [], is_frozen(tree), tree
     for key in keys:
-        if (type(node), _name(key)) not in _TRANSPARENT:
+        if not _is_unnamed(node, _name(key)):
             parts.append(_name(key))
         node = _child(node, key)
         frozen = frozen or is_frozen(node)
@@ -92,7 +91,7 @@ def _leaves_at(node: Any, names: list[str], frozen: bool) -> Iterator[Any]:
     for keys, child in jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]:
         if not keys:
             yield from (Frozen(node) if frozen else node,) if not names else ()
-        elif (type(node), _name(keys[0])) in _TRANSPARENT:
+        elif _is_unnamed(node, _name(keys[0])):
             yield from _leaves_at(child, names, frozen or is_frozen(node))
         elif names and _name(keys[0]) == names[0]:
             yield from _leaves_at(child, names[1:], frozen)

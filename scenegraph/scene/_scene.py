@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -22,6 +22,8 @@ class Scene(AbstractModule):
         converter=as_background, default=(0.0, 0.0, 0.0), kw_only=True
     )
     integrator: Any = eqx.field(default=None, kw_only=True)
+
+    unnamed: ClassVar[str] = "root"
 
     def __check_init__(self):
         check_node(self.root, "the root of a Scene")

@@ -1,12 +1,14 @@
 """Surfaces in the world: where rays meet them, and how much light they stop."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int, Scalar
 from ..numerics import AbstractModule, dot, safe_normalise
 from ..rays import Hit, Ray, transform_ray
-from ..shapes import AbstractShape, bounding_ball
+from ..shapes import bounding_ball
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
 
@@ -14,8 +16,8 @@ from ._instances import Instance
 class Occluder(AbstractModule):
     """The part of a surface that casts shadows: its shape and opacity, whatever its shader."""
 
-    shape: AbstractShape
-    opacity: Float[Array, ""]
+    shape: Any
+    opacity: Any  # a number, or the numbers of all copies
 
 
 def into(instance: Instance, ray: Ray) -> Ray:

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from ..transforms import AbstractTransform
 from ._node import AbstractNode, check_node
@@ -18,6 +18,8 @@ class Transformed(AbstractNode):
 
     child: Any
     transform: AbstractTransform
+
+    unnamed: ClassVar[str] = "child"
 
     def __check_init__(self):
         check_node(self.child, "the child of a Transformed")

@@ -15,4 +15,12 @@ from ._order import order_by_place as order_by_place
 
 # Internal: for other packages of the library, and for none of its users.
 from ._order import invert_order, order_rays, order_shadow_rays
-from ._search import BUNDLE, candidates_of, count_parts, find_layers, find_occluders, Ranking
+from ._search import (
+    BUNDLE,
+    candidates_of,
+    count_parts,
+    find_layers,
+    find_occluders,
+    Ranking,
+    transmission,
+)

@@ -81,7 +81,10 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
 def _width(rays: Ray, t: Float[Array, " rays"]) -> Float[Array, " rays"]:
     """Returns the length of a footprint's sides, added: twice what a pixel reaches from its ray."""
     sides = rays.d_origin + t[:, None, None] * rays.d_direction
-    return jnp.sum(safe_norm(sides), axis=-1)
+    # What is along the ray moves no line.
+    along = safe_normalise(rays.direction)[:, None, :]
+    across = sides - jnp.sum(sides * along, axis=-1, keepdims=True) * along
+    return jnp.sum(safe_norm(across), axis=-1)
 
 
 # Relative to distances: the rounding of the test itself.

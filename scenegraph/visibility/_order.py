@@ -3,13 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
-from ..numerics import safe_norm, safe_normalise
+from .._typing import Array, Bool, Float, Int, UInt32
+from ..numerics import safe_norm, safe_normalise, tangents
 from ..rays import Ray
-
-
-# Bits of a Morton code for each coordinate; the code and a place share 32 bits.
-_BITS = 5
 
 
 def order_rays(rays: Ray) -> Int[Array, " rays"]:
@@ -22,16 +18,28 @@ def order_rays(rays: Ray) -> Int[Array, " rays"]:
 def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " rays"]:
     """Sorts shadow rays so that those that go together come together.
 
-    Rays that meet at a lamp are sorted by direction, others by where they begin.
+    Rays that meet at a lamp are sorted by direction, parallel ones by where they pass.
     """
     ends = rays.origin + jnp.minimum(rays.far, 1e6)[:, None] * rays.direction
     spread = lambda x: jnp.max(jnp.where(used[:, None], jnp.abs(x - _mean(x, used)), 0))
-    away = rays.origin - _mean(rays.origin, used)
+    units = safe_normalise(rays.direction)
+    across = jnp.stack(tangents(safe_normalise(_mean(units, used))), axis=1)
+    away = (rays.origin - _mean(rays.origin, used)) @ across
     distance = safe_norm(away)[:, None]
     # Points as far as the horizon must not squeeze all others into one cell.
     squeezed = away / (distance + _mean(distance, used))
     meet = spread(ends) < spread(rays.origin)
-    return order_by_place(jnp.where(meet, safe_normalise(rays.direction), squeezed), used)
+    return order_by_place(jnp.where(meet, _unfold(units), squeezed), used)
+
+
+def _unfold(units: Float[Array, "rays 3"]) -> Float[Array, "rays 2"]:
+    """Maps the sphere to a square: the octahedron's lower half is folded out at its corners."""
+    x, y, z = jnp.moveaxis(units / jnp.sum(jnp.abs(units), axis=1, keepdims=True), 1, 0)
+    sign = lambda a: jnp.where(a < 0, -1, 1)
+    lower = z < 0
+    u = jnp.where(lower, (1 - jnp.abs(y)) * sign(x), x)
+    v = jnp.where(lower, (1 - jnp.abs(x)) * sign(y), y)
+    return jnp.stack([u, v], axis=1)
 
 
 def _mean(x: Float[Array, "rays n"], used: Bool[Array, " rays"]) -> Float[Array, " n"]:
@@ -44,32 +52,55 @@ def invert_order(order: Int[Array, " n"]) -> Int[Array, " n"]:
 
 
 def order_by_place(
-    points: Float[Array, "points 3"], used: Bool[Array, " points"]
+    points: Float[Array, "points n"], used: Bool[Array, " points"]
 ) -> Int[Array, " points"]:
     """Sorts points along a curve that fills space, so that runs of them are close together.
 
     **Arguments:**
 
-    - `points`: the points.
+    - `points`: the points, of any dimension.
     - `used`: the points that count; the others come last.
 
     **Returns:**
 
     The numbers of the points, in order.
 
-    **Source:** Morton 1966: the bits of the coordinates' cells, interleaved.
+    **Source:** Hilbert's curve, whose neighbours are always close: Skilling 2004, "Programming the
+    Hilbert curve".
     """
+    count, dimensions = points.shape
+    # One number that holds code and place is sorted five times as fast as a pair.
+    place_bits = max(count - 1, 1).bit_length()
+    bits = (31 - place_bits) // dimensions
     lower = jnp.min(jnp.where(used[:, None], points, jnp.inf), axis=0)
     upper = jnp.max(jnp.where(used[:, None], points, -jnp.inf), axis=0)
     extent = jnp.maximum(jnp.max(upper - lower), 1e-30)
-    cells = jnp.clip((points - lower) / extent * 2**_BITS, 0, 2**_BITS - 1).astype(jnp.uint32)
-    code = jnp.zeros(points.shape[0], jnp.uint32)
-    for bit in range(_BITS):
-        for axis in range(3):
-            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    code = jnp.where(used, code, 2 ** (3 * _BITS))
-    if points.shape[0] > 2**16:
-        return jnp.argsort(code)
-    # One number that holds code and place is sorted five times as fast as a pair.
-    places = jnp.arange(points.shape[0], dtype=jnp.uint32)
-    return (jax.lax.sort((code << 16) | places) & (2**16 - 1)).astype(jnp.int32)
+    cells = jnp.clip((points - lower) / extent * 2**bits, 0, 2**bits - 1).astype(jnp.uint32)
+    code = _hilbert([cells[:, axis] for axis in range(dimensions)], bits)
+    code = jnp.where(used, code, 2 ** (dimensions * bits))
+    places = jnp.arange(count, dtype=jnp.uint32)
+    ordered = jax.lax.sort((code << place_bits) | places)
+    return (ordered & (2**place_bits - 1)).astype(jnp.int32)
+
+
+def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, " points"]:
+    """Returns the places of cells along Hilbert's curve (Skilling's algorithm)."""
+    x = list(cells)
+    for bit in reversed(range(1, bits)):
+        low = jnp.uint32(2**bit - 1)
+        for i in range(len(x)):
+            up = (x[i] >> bit) & 1 == 1
+            # Invert the lower bits of the first coordinate, or exchange them with the i-th's.
+            swap = jnp.where(up, 0, (x[0] ^ x[i]) & low)
+            x[0] ^= jnp.where(up, low, swap)
+            x[i] ^= swap
+    for i in range(1, len(x)):
+        x[i] ^= x[i - 1]
+    flip = jnp.zeros_like(x[0])
+    for bit in reversed(range(1, bits)):
+        flip ^= jnp.where((x[-1] >> bit) & 1 == 1, jnp.uint32(2**bit - 1), 0)
+    code = jnp.zeros_like(x[0])
+    for bit in reversed(range(bits)):
+        for cell in x:
+            code = (code << 1) | (((cell ^ flip) >> bit) & 1)
+    return code

@@ -54,39 +54,47 @@ CAMERAS = {
 }
 
 
+@eqx.filter_jit
 def picture(scene, camera, lists: bool):
-    integrator = sg.Surfaces(12, lists=lists, occluders=12)
-    image = sg.render(scene, camera, integrator)
-    return image.rgb, image.alpha, image.depth, image.overflow
+    image = sg.render(scene, camera, sg.Surfaces(12, lists=lists, occluders=12))
+    return {"rgb": image.rgb, "alpha": image.alpha, "overflow": image.overflow}
 
 
 @eqx.filter_jit
-def value_and_gradient(scene, camera, weights, lists: bool):
+def gradient(scene, camera, weights, lists: bool):
     def loss(scene):
-        rgb, alpha, depth, overflow = picture(scene, camera, lists)
-        return jnp.sum(weights[..., :3] * rgb) + jnp.sum(weights[..., 3] * alpha), (
-            rgb,
-            alpha,
-            overflow,
-        )
+        fields = picture(scene, camera, lists)
+        return jnp.sum(weights * jnp.dstack([fields["rgb"], fields["alpha"]])), fields
 
-    return eqx.filter_value_and_grad(loss, has_aux=True)(scene)
+    return eqx.filter_grad(loss, has_aux=True)(scene)
 
 
+def assert_equal_pictures(a, b):
+    assert not np.any(a["overflow"]) and not np.any(b["overflow"])
+    for name in ("rgb", "alpha"):
+        np.testing.assert_allclose(a[name], b[name], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["perspective", pytest.param("panorama", marks=pytest.mark.slow)])
+def test_pictures_equal_those_of_asking_everything(name):
+    for seed in range(5):
+        scene = random_scene(seed)
+        listed, asked = (picture(scene, CAMERAS[name], lists) for lists in (True, False))
+        assert_equal_pictures(listed, asked)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CAMERAS)
-def test_pictures_and_gradients_equal_those_of_asking_everything(name, x64):
-    camera = jax.tree.map(
-        lambda x: x.astype(float) if eqx.is_inexact_array(x) else x, CAMERAS[name]
-    )
-    for seed in range(4):
+def test_gradients_equal_those_of_asking_everything(name, x64):
+    as_double = lambda x: x.astype(float) if eqx.is_inexact_array(x) else x
+    camera = jax.tree.map(as_double, CAMERAS[name])
+    for seed in range(50):
         scene = random_scene(seed)
         weights = jnp.asarray(np.random.default_rng(seed).normal(size=(12, 20, 4)))
-        (_, (rgb, alpha, overflow)), gradient = value_and_gradient(scene, camera, weights, True)
-        (_, (rgb2, alpha2, overflow2)), expected = value_and_gradient(scene, camera, weights, False)
-        assert not np.any(overflow) and not np.any(overflow2)
-        np.testing.assert_allclose(rgb, rgb2, atol=1e-9)
-        np.testing.assert_allclose(alpha, alpha2, atol=1e-9)
-        for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
+        found, listed = gradient(scene, camera, weights, True)
+        expected, asked = gradient(scene, camera, weights, False)
+        assert_equal_pictures(listed, asked)
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-7 * max(1, float(jnp.max(jnp.abs(b)))))
 
 
@@ -123,7 +131,7 @@ def test_forced_overflow_is_counted_and_mended():
     np.testing.assert_allclose(mended.rgb, color + through, atol=1e-6)
 
 
-def test_occluders_beyond_the_budget_are_counted():
+def veiled_floor() -> tuple[sg.Scene, sg.PerspectiveCamera]:
     camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
     veils = {
         f"v{i}": sg.Surface(sg.Rectangle([0.0, 0.0, 5.0 + i], [9, 9]), [0.0] * 3, opacity=0.3)
@@ -131,10 +139,34 @@ def test_occluders_beyond_the_budget_are_counted():
     }
     lamp = sg.DirectionalLight([0.0, 0.0, -1.0], [np.pi] * 3)
     floor = sg.Surface(sg.Plane(), sg.Lambert([0.5] * 3))
-    scene = sg.Scene(sg.Group(**veils, floor=floor, lamp=lamp))
-    integrator = sg.Surfaces(4, lists=True, occluders=2)
-    traced = eqx.filter_jit(lambda s: sg.render(s, camera, integrator))(scene)
-    np.testing.assert_array_equal(traced.overflow, 6 - 2)
-    mended = sg.render(scene, camera, integrator)
-    assert not np.any(mended.overflow)
-    np.testing.assert_allclose(mended.rgb, 0.5 * 0.7**6, rtol=1e-5)
+    return sg.Scene(sg.Group(**veils, floor=floor, lamp=lamp)), camera
+
+
+def test_all_occluders_count_in_a_picture():
+    scene, camera = veiled_floor()
+    image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=2))
+    assert not np.any(image.overflow)
+    np.testing.assert_allclose(image.rgb, 0.5 * 0.7**6, rtol=1e-5)
+
+
+def test_occluders_without_a_derivative_are_counted():
+    scene, camera = veiled_floor()
+
+    @eqx.filter_jit
+    def slopes_of(scene, occluders):
+        def loss(scene):
+            image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=occluders))
+            return jnp.mean(image.rgb), image.overflow
+
+        return eqx.filter_grad(loss, has_aux=True)(scene)
+
+    few, overflow = slopes_of(scene, 2)
+    np.testing.assert_array_equal(overflow, 6 - 2)
+    # d/d opacity of 0.5 (1 - opacity)^6, for each of the strongest two.
+    slopes = [few.root.children[f"v{i}"].opacity for i in range(6)]
+    np.testing.assert_allclose(sorted(slopes)[:2], [-0.5 * 0.7**5] * 2, rtol=1e-5)
+    np.testing.assert_allclose(sorted(slopes)[2:], 0, atol=1e-7)
+    all_of_them, overflow = slopes_of(scene, 6)
+    assert not np.any(overflow)
+    slopes = [all_of_them.root.children[f"v{i}"].opacity for i in range(6)]
+    np.testing.assert_allclose(slopes, -0.5 * 0.7**5, rtol=1e-5)

@@ -110,6 +110,7 @@ VOLUMES = [
 NODES = [
     *VOLUMES,
     scene.Transformed(VOLUMES[0], TRANSFORMS[0]),
+    scene.Instances(VOLUMES[0], [TRANSFORMS[0], TRANSFORMS[0]]),
     scene.Surface(shapes.Sphere([0.1, 0.0, 0.2], 0.8), shaders.Checker(0.3), 0.9),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
 ]
