@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import AbstractIntegrator, choose_integrator, is_of_surfaces
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
@@ -25,6 +25,8 @@ _SAMPLES = 2**11
 # Where rays share a budget, networks are small: a block of twice as many no longer fits into the
 # cache, and takes three times as long; in smaller blocks, rays share their budget less evenly.
 _PACKED_SAMPLES = 2**13
+# Surfaces are searched by many rays together.
+_SURFACE_SAMPLES = 2**19
 
 
 class RenderLoss(AbstractModule):
@@ -102,6 +104,7 @@ def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """Adds up the contributions of one device's rays, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
     samples = _SAMPLES if loss.integrator.budget is None else _PACKED_SAMPLES
+    samples = _SURFACE_SAMPLES if is_of_surfaces(loss.integrator) else samples
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)
     # Blocks of like size: in a small last one, few rays would share a budget.

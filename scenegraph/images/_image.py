@@ -77,6 +77,8 @@ class Image(AbstractModule):
       not requested.
     - `overflow`: the number of surfaces or samples of each pixel that found no space in the
       integrator's budgets, `height width`; `None` if none can be missed.
+    - `candidates`: the number of surfaces that each pixel's bundle of rays may touch; `None` if not
+      computed.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
@@ -86,6 +88,7 @@ class Image(AbstractModule):
     normal: Float[Array, "height width 3"] | None = None
     median_depth: Float[Array, "height width"] | None = None
     overflow: Int[Array, "height width"] | None = None
+    candidates: Int[Array, "height width"] | None = None
 
     @property
     def height(self) -> int:

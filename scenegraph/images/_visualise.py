@@ -10,7 +10,7 @@ from ._color_maps import color_map
 from ._image import Image
 
 
-Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals"]
+Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals", "candidates"]
 # The per cent of a film's depths that are off the scale at either end.
 _OUTLIERS = 1.0
 
@@ -25,6 +25,10 @@ def visualise(
     """Turns one quantity of a picture into a picture of the same size, to be written as it is."""
     if quantity == "rgb":
         return image
+    if quantity == "candidates":
+        lengths = _channel(image, "candidates", quantity)
+        values = lengths / max(int(lengths.max()), 1)
+        return Image(jnp.asarray(color_map(values, colors) / np.float32(255)))
     # Opacity is white where it is one; all else fades to white where the picture is not opaque.
     alpha = _channel(image, "alpha", quantity)[..., None]
     if quantity == "opacity":

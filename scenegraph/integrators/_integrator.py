@@ -63,12 +63,28 @@ class Integrator(AbstractIntegrator):
         return (jax.vmap(lambda ray: _nothing(ray, outputs))(rays),)
 
 
+def is_of_surfaces(integrator: AbstractIntegrator) -> bool:
+    """Returns true if there are surfaces and no media."""
+    if not isinstance(integrator, Integrator):
+        return False
+    return integrator.media is None and integrator.surfaces is not None
+
+
 def uses_lists(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
     """Returns true if bundles of rays look for the surfaces of a scene together."""
     surfaces = integrator.surfaces if isinstance(integrator, Integrator) else None
     return surfaces is not None and not surfaces.asks_all(scene)
 
 
+def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:
+    """Returns an integrator for pictures alone: only derivatives leave occluders out."""
+    if not isinstance(integrator, Integrator) or integrator.surfaces is None:
+        return integrator
+    surfaces = dataclasses.replace(integrator.surfaces, occluders=_ALL)
+    return dataclasses.replace(integrator, surfaces=surfaces)
+
+
+_ALL = 2**30
 # More layers on a ray than this are not given without being asked for.
 _MOST_LAYERS = 64
 

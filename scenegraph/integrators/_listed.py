@@ -182,8 +182,8 @@ def _visible(
 
     All occluders count; derivatives are those of the strongest.
     """
-    del occluders
-    return transmission(scene, rays, own, used), jnp.zeros(used.shape, jnp.int32)
+    visible, met = transmission(scene, rays, own, used)
+    return visible, jnp.maximum(met - occluders, 0)
 
 
 @_visible.def_jvp

@@ -15,8 +15,9 @@ from ..images import AbstractColorSpace, Image
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
-    Integrator,
+    is_of_surfaces,
     uses_lists,
+    with_all_occluders,
     with_more_surfaces,
 )
 from ..numerics import unfreeze
@@ -31,6 +32,7 @@ from ..scene import (
     SceneStacks,
     stack_scene_once,
 )
+from ..visibility import count_candidates
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import integrate
@@ -48,7 +50,7 @@ from ._warnings import check_scene, is_traced, report_overflow
 
 # Names of what a picture may hold; the first three cost nothing more.
 _ALWAYS = ("rgb", "alpha", "depth")
-_OUTPUTS = (*_ALWAYS, "normal", "median_depth")
+_OUTPUTS = (*_ALWAYS, "normal", "median_depth", "candidates")
 
 
 def render(
@@ -80,8 +82,9 @@ def render(
       that is not known, the default is to leave it to JAX. Keyword only argument.
     - `outputs`: names of the fields of the picture to compute: `"rgb"`, `"alpha"` and `"depth"`,
       which are always there; `"normal"`, the mean normal, turned to the eye, which for media is
-      minus the gradient of the density and takes about twice as long; `"median_depth"`. Keyword
-      only argument.
+      minus the gradient of the density and takes about twice as long; `"median_depth"`;
+      `"candidates"`, the number of surfaces that the pixel's bundle of rays may touch. Keyword only
+      argument.
     - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
       many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
       of them give what one cone approximates (see the documentation's page on surfaces), and take
@@ -111,7 +114,7 @@ def render(
     draw = partial(_draw, placed, camera, key, filters, chunk, mesh, extras, side)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
-    return _draw_completely(draw, integrator, (placed, camera))
+    return _draw_completely(draw, with_all_occluders(integrator), (placed, camera))
 
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
@@ -189,7 +192,7 @@ def _draw(
     side: int,
     integrator: AbstractIntegrator,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
-    samples = _SAMPLES_BY_RAY if _is_of_surfaces(integrator) else _SAMPLES
+    samples = _SAMPLES_BY_RAY if is_of_surfaces(integrator) else _SAMPLES
     pixels = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
     size = max(1, rays // side**2)
@@ -202,16 +205,9 @@ _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**19
 
 
-def _is_of_surfaces(integrator: AbstractIntegrator) -> bool:
-    """Returns true if there are surfaces and no media."""
-    if not isinstance(integrator, Integrator):
-        return False
-    return integrator.media is None and integrator.surfaces is not None
-
-
 def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
     """Returns true if a pixel, from the camera to the colour, is one small function."""
-    return _is_of_surfaces(integrator) and not uses_lists(integrator, scene)
+    return is_of_surfaces(integrator) and not uses_lists(integrator, scene)
 
 
 @eqx.filter_jit
@@ -234,21 +230,31 @@ def _render(
         rows = split_pixels(indices, side)
         if _is_by_ray(integrator, flat):
             return pixels_of_parts(map_rows(one_ray, shared, rows), side)
-        return pixels_of_parts(_render_parts(shared, integrator, extras, rows, side), side)
+        return pixels_of_parts(_render_parts(shared, integrator, fields, rows, side), side)
 
     def one_ray(shared: Any, row: Subpixels) -> PixelValues:
         rows = jax.tree.map(lambda x: x[None], row)
-        parts = _render_parts(shared, integrator, extras, rows, side)
+        parts = _render_parts(shared, integrator, fields, rows, side)
         return jax.tree.map(lambda x: x[0], parts)
 
+    fields = tuple(name for name in extras if name != "candidates")
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     pixels, overflow, requested = _in_chunks(some_pixels, shared, order, chunk, mesh)
+    if "candidates" in extras:
+        pixels["candidates"] = _count_candidates(flat, camera)
     image = _assemble(pixels, overflow, camera, space)
     for one in filters:
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
+
+
+def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:
+    """Returns the lengths of the lists that the tiles of a picture have."""
+    order, count = PixelOrder(camera.width, camera.height, TILE_SIDE), camera.width * camera.height
+    rows = split_pixels(order.pixel(jnp.arange(count)), 1)
+    return count_candidates(scene, subpixel_rays(camera, rows, 1))[order.rank(jnp.arange(count))]
 
 
 def _render_parts(

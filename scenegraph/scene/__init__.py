@@ -27,8 +27,10 @@ from ._weights import count_parameters as count_parameters
 # Internal: for other packages of the library, and for none of its users.
 from ._background import as_background
 from ._contents import Contents, find_cameras, find_contents, Leaf
+from ._copies import PerCopy
 from ._flat import color_space, mix_media, SceneStacks, stack_scene_once
 from ._node import AbstractNode
+from ._stacks import LeafStack
 from ._paths import check_matches, label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by

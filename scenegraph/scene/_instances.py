@@ -25,7 +25,7 @@ class Instance(AbstractModule):
     node: Any
     world_from_node: AffineMap | None
     node_from_world: AffineMap | None
-    number: Int[Array, "*members"]
+    number: Any  # an integer array, or those of a stack
 
 
 def stacked(members: Instance, shared: Any) -> "InstanceStack":

@@ -32,6 +32,8 @@ _SHADOW_BUNDLE = 16
 _FEW = 4
 # With more occluders of a kind than this, putting points in order pays: lists get shorter.
 _MANY = 256
+# Occluders that stop less than this part of the light are not missed.
+FAINT = 1e-3
 # Rays that are searched at once.
 _BLOCK = 1024
 
@@ -81,16 +83,37 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) 
 
 
 def candidates_of(
-    stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE
+    stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE, few: int = _FEW
 ) -> AbstractCandidates:
     """Lists the instances of a stack that bundles of consecutive rays may touch."""
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
     any_used = jnp.any(used, axis=1)
-    if stack.count <= _FEW:
+    if stack.count <= few:
         return Everything(any_used, stack.count)
     balls = stack.map(world_ball)
     return list_candidates(jax.vmap(bound_rays)(rays, used), balls, any_used)
+
+
+def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
+    """Counts the surfaces that rays ask: those that their bundles may touch.
+
+    **Arguments:**
+
+    - `scene`: the scene, from `sg.scene.flatten`.
+    - `rays`: the rays, in world coordinates, with one leading axis; runs of 64 are bundles.
+
+    **Returns:**
+
+    The length of the list of each ray's bundle.
+    """
+    count = rays.near.shape[0]
+    pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
+    rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
+    lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
+    for stack in scene.occluders:
+        lengths += candidates_of(stack, rays, used, few=0).lengths
+    return _to_rows(lengths, rays)[:count]
 
 
 def search(
@@ -202,16 +225,19 @@ def find_occluders(
 
 def transmission(
     scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"]
-) -> Float[Array, " rays"]:
-    """Computes the fraction of shadow rays that arrives: `prod(1 - occlusion)` over all."""
+) -> tuple[Float[Array, " rays"], Int[Array, " rays"]]:
+    """Computes what arrives of shadow rays, `prod(1 - occlusion)`, and counts who stops any."""
 
     def meet(instance: Instance, row: tuple[Ray, Array]) -> Scalar:
         return occlusion(instance, *row)
 
-    def darken(product: Array, stopped: Array, listed: Array) -> Array:
-        return product * (1 - jnp.where(listed, stopped, 0))
+    def darken(memory: tuple[Array, Array], stopped: Array, listed: Array) -> tuple[Array, Array]:
+        product, met = memory
+        stopped = jnp.where(listed, stopped, 0)
+        return product * (1 - stopped), met + (stopped > FAINT)
 
-    return _ask_occluders(scene, rays, own, used, Visit(meet, darken), jnp.ones_like(rays.near))
+    start = jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
+    return _ask_occluders(scene, rays, own, used, Visit(meet, darken), start)
 
 
 def _ask_occluders(

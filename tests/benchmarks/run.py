@@ -12,6 +12,7 @@ import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_use  # noqa: E402
 import instances  # noqa: E402
+import many  # noqa: E402
 import memory  # noqa: E402
 import mipnerf_step  # noqa: E402
 import surfaces  # noqa: E402
@@ -26,6 +27,7 @@ COMMANDS = {
     "fast-again": fast.again,
     "first-use": first_use.main,
     "instances": instances.main,
+    "many": many.main,
     "memory": memory.main,
     "mipnerf": mipnerf_step.main,
     "surfaces": surfaces.main,

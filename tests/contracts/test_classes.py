@@ -16,7 +16,7 @@ from scenegraph.data import RayBatches, Views
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.numerics import unfreeze
-from scenegraph.scene import FlatScene, Instance, InstanceStack
+from scenegraph.scene import FlatScene, Instance, InstanceStack, LeafStack, PerCopy, SceneStacks
 from support.contract_table import INSTANCES
 
 
@@ -25,7 +25,8 @@ def names(instances):
 
 
 # Stacked cameras and surfaces, and what integrators work with, are not kept in scene files.
-UNSAVED = Views | RayBatches | FlatScene | Instance | InstanceStack | March | PackedSteps
+FLAT = FlatScene | Instance | InstanceStack | SceneStacks | LeafStack | PerCopy
+UNSAVED = Views | RayBatches | FLAT | March | PackedSteps
 SAVED = [x for x in INSTANCES if not isinstance(x, UNSAVED)]
 
 

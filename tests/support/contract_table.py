@@ -32,6 +32,7 @@ from scenegraph import (
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.numerics import AbstractModule, Frozen, Tied
+from scenegraph.scene import PerCopy
 from support.architecture_classes import find_modules
 
 
@@ -179,6 +180,7 @@ FOGGY = scene.Scene(
 
 
 FLAT = scene.flatten(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
+STACKS = scene.stack_scene_once(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
 
 
 def ask_light(light, point, d_point):
@@ -323,6 +325,9 @@ RECORDS = [
     scene.Occluder(SHAPES[6], jnp.ones(())),
     FLAT,
     FLAT.surfaces[0],
+    STACKS,
+    STACKS.surfaces[0],
+    PerCopy(jnp.ones(3), 0),
     SCENE,
     VIEWS,
     data.Batch(RAYS, numbers(3, 3), numbers(3)),

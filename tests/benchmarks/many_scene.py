@@ -1,0 +1,62 @@
+"""The scenes of the benchmark of many things: a checkered floor, things at random, lamps."""
+
+import math
+
+import numpy as np
+
+import scenegraph as sg
+
+
+SIZE = 256
+LAMP, POWER = (2.0, -2.0, 6.0), 60.0
+EYE, TARGET, FOV = (0.0, -8.0, 5.0), (0.0, 0.0, 0.5), 0.8
+
+
+def places(count: int) -> tuple[np.ndarray, float, np.ndarray]:
+    """Centres, the radius of all, and colours."""
+    draw = np.random.default_rng(0)
+    centers = draw.uniform([-3, -3, 0.2], [3, 3, 1.5], (count, 3))
+    return centers, 1.2 / math.sqrt(count) + 0.02, draw.uniform(0.2, 0.9, (count, 3))
+
+
+def camera(size: int) -> sg.PerspectiveCamera:
+    """From above and before."""
+    return sg.PerspectiveCamera.look_at(EYE, TARGET, [0, 0, 1], FOV, size, size)
+
+
+def ours(kind: str, count: int) -> sg.Scene:
+    """Things of one kind, or of six kinds with five shaders; or a hundred spheres and 16 lamps."""
+    lamps = 16 if kind == "lamps" else 1
+    centers, radius, colors = places(count)
+    things = {
+        f"thing{i}": _thing(kind, i, center, radius, color)
+        for i, (center, color) in enumerate(zip(centers, colors, strict=True))
+    }
+    lights = {
+        f"lamp{i}": sg.PointLight(np.array(LAMP) + [-0.3 * i, 0.3 * i, 0], [POWER / lamps] * 3)
+        for i in range(lamps)
+    }
+    floor = sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(1.0, [0.8] * 3, [0.2] * 3)))
+    return sg.Scene(sg.Group(floor=floor, **things, **lights))
+
+
+def _thing(kind: str, number: int, at: np.ndarray, r: float, color: np.ndarray) -> sg.Surface:
+    up = np.array([0.0, 0.0, 0.6 * r])
+    shapes = {
+        "spheres": lambda: sg.Sphere(at, r),
+        "boxes": lambda: sg.Box(at - 0.6 * r, at + 0.6 * r),
+        "capsules": lambda: sg.Capsule(at - up, at + up, 0.4 * r),
+        "cylinders": lambda: sg.Cylinder(at - up, at + up, 0.5 * r),
+        "disks": lambda: sg.Disk(at, [0.0, 0.0, 1.0], r),
+        "rectangles": lambda: sg.Rectangle(at, [r, r]),
+    }
+    if kind != "mixture":
+        return sg.Surface(shapes.get(kind, shapes["spheres"])(), sg.Lambert(color))
+    shaders = [
+        lambda: sg.Lambert(color),
+        lambda: color,
+        lambda: sg.Lambert(sg.Checker(0.2, color, [0.5] * 3)),
+        lambda: sg.Phong(color),
+        lambda: sg.GGX(color),
+    ]
+    return sg.Surface(list(shapes.values())[number % 6](), shaders[number % 5]())
