@@ -20,7 +20,7 @@ from measure import report
 import scenegraph as sg
 
 
-Kind = Literal["spheres", "boxes", "capsules", "mixture", "lamps", "gallery"]
+Kind = Literal["spheres", "copies", "boxes", "capsules", "mixture", "lamps", "gallery"]
 FOLDER = pathlib.Path(__file__).parent
 # Pictures of more things are compared with fewer cones a pixel, or with none.
 _REFERENCE = {1: 64, 10: 64, 100: 16, 1_000: 4}
@@ -42,8 +42,7 @@ def main(
             figures[name] = _in_process("many.py", kind, count)
             if kind == "spheres":
                 figures[name] |= _in_process("many_mitsuba.py", count)
-            print(name, figures[name], flush=True)
-    report(out, figures)
+            report(out, figures)
 
 
 def _in_process(script: str, *arguments: Any) -> dict[str, Any]:

@@ -1,7 +1,10 @@
 """The scenes of the benchmark of many things: a checkered floor, things at random, lamps."""
 
 import math
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import scenegraph as sg
@@ -28,16 +31,25 @@ def ours(kind: str, count: int) -> sg.Scene:
     """Things of one kind, or of six kinds with five shaders; or a hundred spheres and 16 lamps."""
     lamps = 16 if kind == "lamps" else 1
     centers, radius, colors = places(count)
-    things = {
-        f"thing{i}": _thing(kind, i, center, radius, color)
-        for i, (center, color) in enumerate(zip(centers, colors, strict=True))
-    }
+    things: dict[str, Any] = {}
+    if kind != "copies":
+        for i, (center, color) in enumerate(zip(centers, colors, strict=True)):
+            things[f"thing{i}"] = _thing(kind, i, center, radius, color)
+    else:
+        things["things"] = _copies(centers, radius, colors)
     lights = {
         f"lamp{i}": sg.PointLight(np.array(LAMP) + [-0.3 * i, 0.3 * i, 0], [POWER / lamps] * 3)
         for i in range(lamps)
     }
     floor = sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(1.0, [0.8] * 3, [0.2] * 3)))
     return sg.Scene(sg.Group(floor=floor, **things, **lights))
+
+
+def _copies(centers: np.ndarray, radius: float, colors: np.ndarray) -> sg.Instances:
+    """The spheres as one node."""
+    ball = sg.Surface(sg.Sphere(), sg.Lambert([0.5] * 3))
+    places = jax.vmap(lambda at: sg.Similarity(at, scale=radius))(jnp.asarray(centers))
+    return sg.Instances(ball, places, {"shader.albedo.color": colors})
 
 
 def _thing(kind: str, number: int, at: np.ndarray, r: float, color: np.ndarray) -> sg.Surface:
