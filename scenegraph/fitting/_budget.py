@@ -9,7 +9,12 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, PyTree
 from ..data import Batch, ScenePixels
-from ..integrators import AbstractIntegrator, choose_integrator
+from ..integrators import (
+    AbstractIntegrator,
+    choose_integrator,
+    is_of_surfaces,
+    with_more_surfaces,
+)
 from ..losses import LossTerms
 from ..rendering import render_rays
 from ..scene import has_occupancy, refresh_occupancy, Scene
@@ -46,7 +51,7 @@ def shares_budget(loss: Any, model: PyTree) -> bool:
 def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:
     """Returns the loss with the state's budget, or with one that suits the first batch."""
     if not shares_budget(loss, state.model):
-        return loss
+        return _with_integrator(loss, state.model)
     samples = int(state.budget)
     if not samples:
         batches = traceable(batches, state.keys.seed())
@@ -61,8 +66,10 @@ def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
     compiled once.
     """
     now = loss_budget(loss)
-    if not now or not number or not isinstance(terms, LossTerms):
+    if not number or not isinstance(terms, LossTerms):
         return loss
+    if not now:
+        return _with_more_surfaces(loss, terms)
     overflowed = float(terms.left_out) > 0
     if not overflowed and number % _SHRINK_EVERY:
         return loss
@@ -71,6 +78,26 @@ def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
     other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)
     return other if budget > now or budget <= _SHRINK * now else loss
+
+
+def _with_integrator(loss: Any, model: PyTree) -> Any:
+    """Returns the loss with the integrator of a scene of surfaces, which may need more layers."""
+    if not isinstance(loss, RenderLoss) or not isinstance(model, Scene):
+        return loss
+    integrator = _integrator(loss, model)
+    if not is_of_surfaces(integrator):
+        return loss
+    return dataclasses.replace(loss, integrator=integrator)
+
+
+def _with_more_surfaces(loss: Any, terms: LossTerms) -> Any:
+    """Returns the loss with more layers and occluders, if rays were left out for want of them."""
+    if not isinstance(loss, RenderLoss) or loss.integrator is None:
+        return loss
+    if not is_of_surfaces(loss.integrator) or not float(terms.left_out) > 0:
+        return loss
+    more = with_more_surfaces(loss.integrator)
+    return loss if more == loss.integrator else dataclasses.replace(loss, integrator=more)
 
 
 def needs_refresh(model: PyTree) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, PyTree
-from ..numerics import unfreeze
-from ..scene import find_contents, named_leaves, Scene, SceneStacks
+from ..numerics import is_frozen, unfreeze
+from ..scene import Contents, find_contents, named_leaves, Scene, SceneStacks
 from ..shaders import AbstractShader
+from ..shapes import AbstractBounded, Plane
 
 
 _INSIDE = ("scenegraph", "jaxtyping", "beartype", "equinox")
@@ -37,6 +38,7 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
     if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
     contents = stacks if isinstance(stacks, SceneStacks) else find_contents(scene)
+    _say_unbounded(contents)
     if not contents.lights and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
@@ -45,13 +47,44 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
         )
 
 
+# Surfaces from which on one that is asked by every ray is worth a word.
+_MANY = 32
+_said: set[type] = set()
+
+
+def _say_unbounded(contents: Contents | SceneStacks) -> None:
+    """Warns, once for each class, of shapes of a user's own that do not say how far they reach."""
+    if isinstance(contents, SceneStacks):
+        count = sum(stack.number.shape[0] for stack in contents.surfaces)
+        shapes = [stack.varying[0].shape for stack in contents.occluders]
+    else:
+        count = len(contents.surfaces)
+        shapes = [_opened(_opened(leaf.node).shape) for leaf in contents.surfaces]
+    kinds = set(map(type, shapes)) - _said
+    silent = {kind for kind in kinds if not issubclass(kind, AbstractBounded | Plane)}
+    if count < _MANY or not silent:
+        return
+    _said.update(silent)
+    names = ", ".join(sorted(kind.__name__ for kind in silent))
+    warnings.warn(
+        f"{names} does not say how far it reaches, so every ray asks it; derive it from "
+        f"`sg.shapes.AbstractBounded` to have it asked only where it is.",
+        stacklevel=_depth(),
+    )
+
+
+def _opened(node: Any) -> Any:
+    return node.value if is_frozen(node) else node
+
+
 def report_overflow(missed: Array | None) -> None:
     """Warns of rays with more surfaces than layers; `None` and traced numbers are not reported."""
     if missed is None or isinstance(missed, Tracer) or not int(missed):
         return
     warnings.warn(
         f"{int(missed)} rays meet more half-covering surfaces than they have layers, and miss the "
-        f"farther ones; give the integrator more: `Surfaces(layers=...)`.",
+        f"farther ones, or more occluders than have derivatives; give the integrator more: "
+        f"`Surfaces(layers=..., occluders=...)`.",
         stacklevel=_depth(),
     )
 

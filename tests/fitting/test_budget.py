@@ -310,3 +310,23 @@ def test_saved_scene_shows_the_same_picture(tmp_path):
     pictures = [sg.render(x, camera).rgb for x in (scene, loaded, grid_scene())]
     np.testing.assert_array_equal(pictures[0], pictures[1])
     assert not np.array_equal(pictures[0], pictures[2])
+
+
+def test_rays_left_out_for_want_of_layers_get_more():
+    """Three panes, one behind the other, seen through two layers: the next steps have four."""
+    panes = {
+        f"p{i}": sg.Surface(sg.Rectangle([0, 0, -i], [9, 9]), [0.2 * i] * 3, 0.5) for i in range(3)
+    }
+    scene = sg.Scene(sg.Group(**panes))
+    camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 4, 4)
+    views = sg.views(camera, sg.render(scene, camera))
+    result = sg.fit(
+        scene,
+        views,
+        trainable="p2.shader.**",
+        optimizer=optax.sgd(1e-3),
+        integrator=sg.Surfaces(2),
+        steps=6,
+        key=jax.random.key(0),
+    )
+    assert float(result.state.extra.left_out) == 0

@@ -1,5 +1,7 @@
 """Pictures through candidate lists are those of asking everything."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -170,3 +172,35 @@ def test_occluders_without_a_derivative_are_counted():
     assert not np.any(overflow)
     slopes = [all_of_them.root.children[f"v{i}"].opacity for i in range(6)]
     np.testing.assert_allclose(slopes, -0.5 * 0.7**5, rtol=1e-5)
+
+
+class Bead(sg.shapes.AbstractSmoothShape):
+    """A user's shape that does not say how far it reaches."""
+
+    ball: sg.Sphere
+    is_convex: ClassVar[bool] = True
+    has_uv: ClassVar[bool] = False
+
+    def cross(self, ray):
+        return self.ball.cross(ray)
+
+    def normal_at(self, point):
+        return self.ball.normal_at(point)
+
+    def uv_at(self, point):
+        return self.ball.uv_at(point)
+
+
+def test_shapes_without_bounds_are_asked_everywhere_and_named_once():
+    balls = [sg.Sphere([x, y, 0.0], 0.2) for x in range(-3, 3) for y in range(-3, 3)]
+    camera = sg.PerspectiveCamera.look_at([0, 0, 9], [0, 0, 0], [0, 1, 0], 0.7, 16, 16)
+
+    def scene_of(shapes):
+        return sg.Scene(sg.Group(**{f"s{i}": sg.Surface(x, [0.5] * 3) for i, x in shapes}))
+
+    with pytest.warns(UserWarning, match="Bead does not say how far it reaches"):
+        image = sg.render(scene_of(enumerate(map(Bead, balls))), camera)
+    np.testing.assert_allclose(
+        image.rgb, sg.render(scene_of(enumerate(balls)), camera).rgb, atol=1e-6
+    )
+    sg.render(scene_of(enumerate(map(Bead, balls))), camera)  # warnings are errors here
