@@ -204,3 +204,20 @@ def test_shapes_without_bounds_are_asked_everywhere_and_named_once():
         image.rgb, sg.render(scene_of(enumerate(balls)), camera).rgb, atol=1e-6
     )
     sg.render(scene_of(enumerate(map(Bead, balls))), camera)  # warnings are errors here
+
+
+def test_scenes_under_vmap_are_drawn_like_one_at_a_time():
+    def scene_of(seed):
+        places = np.random.default_rng(seed).uniform(-2, 2, (40, 3))
+        ball = sg.Surface(sg.Sphere(), sg.Lambert([0.5] * 3))
+        balls = sg.Instances(ball, [sg.Similarity(at, scale=0.2) for at in places])
+        floor = sg.Surface(sg.Plane([0.0, 0.0, -2.0]), sg.Lambert([0.8] * 3))
+        return sg.Scene(
+            sg.Group(balls=balls, floor=floor, lamp=sg.PointLight([0, 0, 5.0], [9] * 3))
+        )
+
+    draw = eqx.filter_jit(lambda scene: sg.render(scene, CAMERAS["perspective"]).rgb)
+    scenes = [scene_of(seed) for seed in range(2)]
+    both = eqx.filter_jit(eqx.filter_vmap(draw))(jax.tree.map(lambda *x: jnp.stack(x), *scenes))
+    for image, scene in zip(both, scenes, strict=True):
+        np.testing.assert_allclose(image, draw(scene), atol=1e-5)
