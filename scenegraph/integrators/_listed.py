@@ -21,6 +21,7 @@ from ..visibility import (
     transmission,
 )
 from ._by_kind import map_by_kind, map_in_turn
+from ._irradiance import visibility
 
 
 # Surfaces behind others that transmit less light than this are not missed.
@@ -189,6 +190,10 @@ def _visible(
 @_visible.def_jvp
 def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     scene, rays, own, used = primals
+    if sum(stack.count for stack in scene.occluders) <= min(occluders, _FEW):
+        see = lambda scene, row: visibility(scene, *row)
+        every = lambda scene, rays: map_rows(see, scene, (rays, own))
+        return _with_no_count(eqx.filter_jvp(every, primals[:2], tangents[:2]))
     found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
     ranking = jax.lax.stop_gradient(found)
     missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
@@ -205,3 +210,12 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
+
+
+# Up to so many occluders, all are differentiated, and none is looked for.
+_FEW = 8
+
+
+def _with_no_count(visible: tuple[Array, Array]) -> tuple:
+    value, change = visible
+    return (value, jnp.zeros(value.shape, jnp.int32)), (change, None)

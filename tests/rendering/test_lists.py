@@ -137,7 +137,7 @@ def veiled_floor() -> tuple[sg.Scene, sg.PerspectiveCamera]:
     camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
     veils = {
         f"v{i}": sg.Surface(sg.Rectangle([0.0, 0.0, 5.0 + i], [9, 9]), [0.0] * 3, opacity=0.3)
-        for i in range(6)
+        for i in range(9)
     }
     lamp = sg.DirectionalLight([0.0, 0.0, -1.0], [np.pi] * 3)
     floor = sg.Surface(sg.Plane(), sg.Lambert([0.5] * 3))
@@ -148,7 +148,7 @@ def test_all_occluders_count_in_a_picture():
     scene, camera = veiled_floor()
     image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=2))
     assert not np.any(image.overflow)
-    np.testing.assert_allclose(image.rgb, 0.5 * 0.7**6, rtol=1e-5)
+    np.testing.assert_allclose(image.rgb, 0.5 * 0.7**9, rtol=1e-5)
 
 
 def test_occluders_without_a_derivative_are_counted():
@@ -163,15 +163,15 @@ def test_occluders_without_a_derivative_are_counted():
         return eqx.filter_grad(loss, has_aux=True)(scene)
 
     few, overflow = slopes_of(scene, 2)
-    np.testing.assert_array_equal(overflow, 6 - 2)
-    # d/d opacity of 0.5 (1 - opacity)^6, for each of the strongest two.
-    slopes = [few.root.children[f"v{i}"].opacity for i in range(6)]
-    np.testing.assert_allclose(sorted(slopes)[:2], [-0.5 * 0.7**5] * 2, rtol=1e-5)
+    np.testing.assert_array_equal(overflow, 9 - 2)
+    # d/d opacity of 0.5 (1 - opacity)^9, for each of the strongest two.
+    slopes = [few.root.children[f"v{i}"].opacity for i in range(9)]
+    np.testing.assert_allclose(sorted(slopes)[:2], [-0.5 * 0.7**8] * 2, rtol=1e-5)
     np.testing.assert_allclose(sorted(slopes)[2:], 0, atol=1e-7)
-    all_of_them, overflow = slopes_of(scene, 6)
+    all_of_them, overflow = slopes_of(scene, 9)
     assert not np.any(overflow)
-    slopes = [all_of_them.root.children[f"v{i}"].opacity for i in range(6)]
-    np.testing.assert_allclose(slopes, -0.5 * 0.7**5, rtol=1e-5)
+    slopes = [all_of_them.root.children[f"v{i}"].opacity for i in range(9)]
+    np.testing.assert_allclose(slopes, -0.5 * 0.7**8, rtol=1e-5)
 
 
 class Bead(sg.shapes.AbstractSmoothShape):
