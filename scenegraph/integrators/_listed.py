@@ -170,6 +170,10 @@ def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
     return *jax.tree.map(join, (rays, irradiance)), ambient
 
 
+# Up to so many occluders, all are differentiated, and none is looked for.
+_FEW = 8
+
+
 @eqx.filter_custom_jvp
 def _visible(
     scene: FlatScene,
@@ -210,10 +214,6 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
-
-
-# Up to so many occluders, all are differentiated, and none is looked for.
-_FEW = 8
 
 
 def _with_no_count(visible: tuple[Array, Array]) -> tuple:

@@ -124,7 +124,8 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
     first, integrator = integrator, _enlarged.get(key, integrator)
     image, missed, requested = draw(integrator)
     for margin in _MARGINS:
-        if missed is None or not int(missed):
+        # In a traced function even the number of a constant scene's picture is not known.
+        if missed is None or is_traced(missed) or not int(missed):
             break
         larger = _enlarge(integrator, requested, margin)
         if larger == integrator:

@@ -9,6 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
 from ..images import AbstractColorSpace, Linear, SRGB
@@ -187,7 +188,9 @@ def stack_scene_once(scene: Scene) -> SceneStacks:
         if same and all(ref() is leaf for ref, leaf in zip(references, leaves, strict=True)):
             return stacks
     stacks = stack_scene(scene)
-    if all(map(eqx.is_array, leaves)):
+    # Made in a traced function, the stacks of constants are traced, and must not leave it.
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(stacks))
+    if all(map(eqx.is_array, leaves)) and not traced:
         _last[:] = [(structure, list(map(weakref.ref, leaves)), stacks)]
     return stacks
 

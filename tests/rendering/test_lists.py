@@ -221,3 +221,13 @@ def test_scenes_under_vmap_are_drawn_like_one_at_a_time():
     both = eqx.filter_jit(eqx.filter_vmap(draw))(jax.tree.map(lambda *x: jnp.stack(x), *scenes))
     for image, scene in zip(both, scenes, strict=True):
         np.testing.assert_allclose(image, draw(scene), atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 80])
+def test_constant_scenes_in_traced_functions(count):
+    """A picture of constants, such as a target, may be drawn inside `jit`, and again outside."""
+    places = np.random.default_rng(0).uniform(-2, 2, (count, 3))
+    balls = {f"b{i}": sg.Surface(sg.Sphere(at, 0.2), [0.5] * 3) for i, at in enumerate(places)}
+    scene, camera = sg.Scene(sg.Group(**balls)), CAMERAS["perspective"]
+    inside = jax.jit(lambda x: x * sg.render(scene, camera).rgb)(jnp.ones(()))
+    np.testing.assert_allclose(inside, sg.render(scene, camera).rgb, atol=1e-6)
