@@ -13,4 +13,5 @@ from ._volume import (
 # Internal: for other packages of the library, and for none of its users.
 from ._details import mean_normal, median_depth
 from ._layers import composite_with_layers
+from ._mixture import amounts, mix_media, mixture, with_unit_normals
 from ._packed import composite_packed, packed_details

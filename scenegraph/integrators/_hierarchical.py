@@ -1,13 +1,11 @@
 import dataclasses
-from collections.abc import Callable
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
+from .._typing import Array, Float, RandomKey, Scalar, Vector
 from ..compositing import composite, composite_with_layers
 from ..numerics import safe_divide
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
@@ -20,6 +18,7 @@ from ..samplers import (
 )
 from ..scene import FlatScene
 from ._base import AbstractMediaIntegrator
+from ._media import media_at, prepare, proposals_at, Samples
 
 
 class Hierarchical(AbstractMediaIntegrator):
@@ -91,18 +90,17 @@ class Hierarchical(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        prepared, spans = jax.vmap(scene.prepare)(rays), jax.vmap(scene.span)(rays)
+        prepared, spans = prepare(scene, rays), jax.vmap(scene.span)(rays)
         levels = []
         for level in range(len(self.samples)):
             edges = self._edges(level, levels, spans, keys)
-            proposing = self.proposals and level < len(self.samples) - 1
-            at = (
-                partial(_propose, scene)
-                if proposing
-                else partial(scene.medium, normal=bool(outputs))
-            )
             sections = jax.vmap(self._sections)(rays, edges)
-            medium = _map_samples(at, sections, prepared, fold(keys, 2 * level + 1))
+            own = _sample_keys(fold(keys, 2 * level + 1), self.samples[level])
+            samples = Samples(rays, sections, own)
+            if self.proposals and level < len(self.samples) - 1:
+                medium = proposals_at(scene, samples, prepared)
+            else:
+                medium = media_at(scene, samples, prepared, normal=bool(outputs))
             composited = jax.vmap(self._composite)(medium, edges, rays.direction, layers)
             levels.append(composited)
         return tuple(levels)
@@ -176,39 +174,10 @@ def _fractions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edge
     return safe_divide(edges - span.near, length)
 
 
-def _propose(
-    scene: FlatScene, section: Section, prepared: PyTree, *, key: RandomKey | None
-) -> Medium:
-    del key
-    density = scene.propose(section, prepared)
-    return Medium(density, jnp.zeros((3,), density.dtype))
-
-
-def _map_samples(
-    function: Callable, sections: Section, prepared: PyTree, keys: Array | None
-) -> Medium:
-    """Returns the media at all samples of all rays.
-
-    Rays and samples share one axis, so that a network is one matrix product.
-    """
-    rays, samples = sections.t0.shape
-
-    def flat(x: Array) -> Array:
-        return x.reshape(rays * samples, *x.shape[2:])
-
-    def repeated(x: Array) -> Array:
-        return flat(jnp.broadcast_to(x[:, None], (rays, samples, *x.shape[1:])))
-
-    sections, prepared = jax.tree.map(flat, sections), jax.tree.map(repeated, prepared)
-    one = lambda section, prepared, key: function(section, prepared, key=key)
-    medium = jax.vmap(one)(sections, prepared, _sample_keys(keys, samples))
-    return jax.tree.map(lambda x: x.reshape(rays, samples, *x.shape[1:]), medium)
-
-
 def _sample_keys(keys: Array | None, samples: int) -> Array | None:
     if keys is None:
         return None
-    return jax.vmap(lambda key: jax.random.split(key, samples))(keys).reshape(-1)
+    return jax.vmap(lambda key: jax.random.split(key, samples))(keys)
 
 
 def fold(keys: Array | None, purpose: int) -> Array | None:

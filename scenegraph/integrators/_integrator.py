@@ -10,6 +10,7 @@ from ..rays import Radiance, Ray
 from ..scene import Contents, find_contents, FlatScene, Scene, SceneStacks
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import Hierarchical
+from ._media import has_many_volumes
 from ._surfaces import Surfaces
 
 
@@ -71,9 +72,11 @@ def is_of_surfaces(integrator: AbstractIntegrator) -> bool:
 
 
 def uses_lists(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
-    """Returns true if bundles of rays look for the surfaces of a scene together."""
-    surfaces = integrator.surfaces if isinstance(integrator, Integrator) else None
-    return surfaces is not None and not surfaces.asks_all(scene)
+    """Returns true if rays that go together look together for what they ask."""
+    if not isinstance(integrator, Integrator):
+        return False
+    surfaces = integrator.surfaces is not None and not integrator.surfaces.asks_all(scene)
+    return surfaces or (integrator.media is not None and has_many_volumes(scene))
 
 
 def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:

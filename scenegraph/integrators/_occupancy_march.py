@@ -5,13 +5,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
+from .._typing import Array, Bool, Float, Int, RandomKey
 from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..numerics import AbstractModule, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import FlatScene
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
+from ._media import media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 
@@ -110,11 +111,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
     def _occupied(
         self, scene: FlatScene, rays: Ray, march: March
     ) -> Bool[Array, "rays candidates"]:
-        def one(ray: Ray, march: March, number: Array) -> Bool[Array, ""]:
-            return scene.occupied(ray, march.part(number))
-
-        every_step = jax.vmap(one, (None, None, 0))
-        return jax.vmap(every_step, (0, 0, None))(rays, march, jnp.arange(self.candidates))
+        numbers = jnp.arange(self.candidates)
+        parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
+        return occupied_at(scene, rays, parts)
 
     def _sample(
         self,
@@ -128,14 +127,16 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> Medium:
         """Returns the media at the packed steps."""
 
-        def one(ray: Ray, part: Span, prepared: PyTree, key: RandomKey | None) -> Medium:
-            section = Section(self.beam(ray, part.near, part.far), part.near, part.far)
-            return scene.medium(section, prepared, key=key, normal=normal)
-
-        per_ray = rays, jax.vmap(scene.prepare)(rays), keys
-        own_rays, prepared, keys = jax.tree.map(lambda x: x[packed.ray], per_ray)
+        own, keys = jax.tree.map(lambda x: x[packed.ray], ((rays, prepare(scene, rays)), keys))
         keys = None if keys is None else jax.vmap(jax.random.fold_in)(keys, packed.step)
-        return jax.vmap(one)(own_rays, _parts(packed, march), prepared, keys)
+        parts = _parts(packed, march)
+        sections = Section(
+            jax.vmap(self.beam)(own[0], parts.near, parts.far), parts.near, parts.far
+        )
+        # One sample to each of these rays.
+        sections, keys = jax.tree.map(lambda x: x[:, None], (sections, keys))
+        medium = media_at(scene, Samples(own[0], sections, keys), own[1], normal=normal)
+        return jax.tree.map(lambda x: x[:, 0], medium)
 
     def _composite(
         self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, spans: Span

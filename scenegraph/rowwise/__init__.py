@@ -47,5 +47,5 @@ of passes), `_graph` and `_simplify` (nodes, folding, sharing, simplification), 
 its tables `_rules` and `_movement`, `_emit` (code generation).
 """
 
-from ._map_blocks import map_blocks as map_blocks
+from ._map_blocks import map_blocks as map_blocks, sum_blocks as sum_blocks
 from ._map_rows import map_rows as map_rows

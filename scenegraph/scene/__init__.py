@@ -2,8 +2,8 @@
 
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
 `_copies` for many copies in one node; `_contents` for the walk over it; `_stacks`, `_instances`,
-`_surface_instances` and `_flat` for what rendering
-makes of it; then `_paths`, `_ties`, `_describe` and `_save`, which look at the pytree alone.
+`_surface_instances`, `_volume_instances` and `_flat` for what rendering makes of it; then `_paths`,
+`_ties`, `_describe` and `_save`, which look at the pytree alone.
 """
 
 from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop
@@ -28,11 +28,12 @@ from ._weights import count_parameters as count_parameters
 from ._background import as_background
 from ._contents import Contents, find_cameras, find_contents, Leaf
 from ._copies import PerCopy
-from ._flat import color_space, mix_media, SceneStacks, stack_scene_once
+from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode
 from ._stacks import LeafStack
 from ._paths import check_matches, label_leaves, matches, no_match, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
 from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball
+from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
 from ._weights import mean_square_weight, network_weights

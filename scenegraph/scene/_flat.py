@@ -4,6 +4,7 @@ import dataclasses
 import math
 import weakref
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -11,23 +12,20 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
+from .._typing import Array, Bool, PyTree, RandomKey, Scalar
+from ..compositing import mix_media
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..numerics import AbstractModule, is_frozen, safe_norm, safe_normalise, unfreeze
-from ..rays import Medium, Ray, Section, Span, transform_section
+from ..numerics import AbstractModule, is_frozen, unfreeze
+from ..rays import Medium, Ray, Section, Span
 from ..transforms import compose
 from ._background import AbstractBackground
 from ._contents import find_contents
 from ._instances import Instance, InstanceStack, stacked
 from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
-from ._surface_instances import into, Occluder
+from ._surface_instances import Occluder
 from ._ties import resolve_ties
-
-
-# The least density of each medium in a mixture of colours: where there is next to nothing, the
-# mixture is even, and its derivative stays far from overflow.
-_TRACE = 1e-12
+from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
 
 
 class FlatScene(AbstractModule):
@@ -64,10 +62,7 @@ class FlatScene(AbstractModule):
         nothing = Span(ray.near, ray.near)
         if not self.volumes:
             return nothing
-        spans = _joined(
-            stack.map(lambda instance: instance.node.span(into(instance, ray)))
-            for stack in self.volumes
-        )
+        spans = _joined(stack.map(partial(span_of, ray=ray)) for stack in self.volumes)
         if spans.near.shape[0] == 1:
             return jax.tree.map(lambda x: x.reshape(()), spans)
         met = spans.far > spans.near
@@ -78,30 +73,24 @@ class FlatScene(AbstractModule):
 
     def prepare(self, ray: Ray) -> PyTree:
         """Computes what all samples of a ray share, stack by stack."""
-        return tuple(
-            stack.map(lambda instance: instance.node.prepare(into(instance, ray)))
-            for stack in self.volumes
-        )
+        return tuple(stack.map(partial(prepare_of, ray=ray)) for stack in self.volumes)
 
     def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
         """Returns false where a part of a ray is known to be empty."""
         if not self.volumes:
             return jnp.zeros((), bool)
         answers = _joined(
-            stack.map(lambda instance: instance.node.occupied(into(instance, ray), part))
-            for stack in self.volumes
+            stack.map(partial(is_occupied, ray=ray, part=part)) for stack in self.volumes
         )
         return jnp.any(answers)
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:
         """Returns the density that the volumes' proposals have at one sample."""
-
-        def density(instance: Instance, prepared: PyTree) -> Scalar:
-            local = _section_into(instance, section)
-            return instance.node.propose(local, prepared) * _stretch(local, section)
-
+        if not self.volumes:
+            return jnp.zeros_like(section.t0)
+        one = partial(proposal_of, section=section)
         stacks = zip(self.volumes, prepared, strict=True)
-        return jnp.sum(_joined(stack.map(density, ready) for stack, ready in stacks))
+        return jnp.sum(_joined(stack.map(one, ready) for stack, ready in stacks))
 
     def medium(
         self,
@@ -114,30 +103,12 @@ class FlatScene(AbstractModule):
         """Returns the sum of all media at one sample.
 
         Densities add, colours mix in proportion to density. With `normal`, the medium has the
-        direction in which the density falls off fastest: `- grad(density)`, of length one.
+        direction in which the density falls off fastest: `- grad(density)`, of any length.
         """
         if not self.volumes:
             return Medium(jnp.zeros_like(section.t0), jnp.zeros_like(section.gaussian.mean))
-        if not normal:
-            return self._medium(section, prepared, key)
-
-        def density(mean: Vector) -> tuple[Scalar, Medium]:
-            moved = eqx.tree_at(lambda s: s.gaussian.mean, section, mean)
-            medium = self._medium(moved, prepared, key)
-            return medium.density, medium
-
-        gradient, medium = jax.grad(density, has_aux=True)(section.gaussian.mean)
-        return Medium(medium.density, medium.rgb, -safe_normalise(gradient))
-
-    def _medium(self, section: Section, prepared: PyTree, key: RandomKey | None) -> Medium:
-        def one(instance: Instance, prepared: PyTree) -> Medium:
-            local = _section_into(instance, section)
-            own = None if key is None else jax.random.fold_in(key, instance.number)
-            medium = instance.node.medium(local, prepared, key=own)
-            # A scene with lights is linear; colours of fields fitted to pictures are decoded.
-            rgb = instance.node.space.to_linear(medium.rgb) if self.lights else medium.rgb
-            return Medium(medium.density * _stretch(local, section), rgb)
-
+        linear = bool(self.lights)
+        one = partial(medium_of, section=section, linear=linear, key=key, normal=normal)
         stacks = zip(self.volumes, prepared, strict=True)
         return mix_media(_joined(stack.map(one, ready) for stack, ready in stacks))
 
@@ -237,30 +208,6 @@ def color_space(scene: Scene | SceneStacks) -> AbstractColorSpace:
     """Returns the space of a scene's colours: linear light if there are lights, else sRGB."""
     lights = scene.lights if isinstance(scene, SceneStacks) else find_contents(scene).lights
     return Linear() if lights else SRGB()
-
-
-def mix_media(media: Medium) -> Medium:
-    """Sums media in one place, given along a leading axis.
-
-    Densities add; colours mix in proportion to density: `rgb = sum(d_i rgb_i) / sum(d_i)`.
-    """
-    if media.density.shape[0] == 1:
-        return Medium(media.density.reshape(()), media.rgb.reshape(3))
-    amounts = media.density + _TRACE
-    shares = amounts / jnp.sum(amounts)
-    return Medium(jnp.sum(media.density), jnp.sum(shares[:, None] * media.rgb, axis=0))
-
-
-def _section_into(instance: Instance, section: Section) -> Section:
-    inverse = instance.node_from_world
-    return section if inverse is None else transform_section(inverse, section)
-
-
-def _stretch(local: Section, section: Section) -> Scalar:
-    """Returns how much longer a part of a ray is in an instance's frame: `|A^-1 d| / |d|`."""
-    if local is section:
-        return jnp.ones_like(section.t0)
-    return safe_norm(local.gaussian.direction) / safe_norm(section.gaussian.direction)
 
 
 def _joined(parts: Iterable[PyTree]) -> PyTree:

@@ -1,4 +1,4 @@
-"""`map_blocks` equals a map over the blocks that count, with all derivatives."""
+"""`map_blocks` and `sum_blocks` equal a map over the blocks that count, with all derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -52,3 +52,37 @@ def test_values_and_derivatives_are_those_of_a_map(count):
 def test_the_count_may_be_traced():
     run = jax.jit(lambda n: sg.rowwise.map_blocks(lambda _, x: x + 1, None, jnp.zeros(4), n))
     np.testing.assert_array_equal(run(jnp.asarray(3)), [1, 1, 1, 0])
+
+
+COUNTS = jnp.array([0, 2, 5])
+
+
+def masked(weights, blocks, count, *, summed):
+    """All blocks, and then zeros from `count` on."""
+    results = jax.vmap(lambda block: block_function(weights, block))(blocks)
+    there = jnp.arange(5) < count
+    keep = lambda y: jnp.where(there.reshape(-1, *(1,) * (y.ndim - 1)), y, 0)
+    results = jax.tree.map(keep, results)
+    return jax.tree.map(lambda y: jnp.sum(y, axis=0), results) if summed else results
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("axes", [(0, None, None), (0, None, 0), (None, 0, 0), (None, None, 0)])
+def test_a_batch_has_the_gradients_of_its_members(summed, axes):
+    ours = sg.rowwise.sum_blocks if summed else sg.rowwise.map_blocks
+    three = lambda x: jnp.stack([x, 2 * x, -x])
+    weights = WEIGHTS if axes[0] is None else three(WEIGHTS)
+    blocks = BLOCKS if axes[1] is None else three(BLOCKS)
+    count = jnp.array(3) if axes[2] is None else COUNTS
+
+    def loss(function):
+        def total(weights, blocks):
+            results = jax.vmap(function, axes)(weights, blocks, count)
+            return sum(jnp.sum(jnp.cos(y)) for y in results)
+
+        return jax.jit(jax.grad(total, (0, 1)))
+
+    found = loss(lambda w, x, n: ours(block_function, w, x, n))(weights, blocks)
+    expected = loss(lambda w, x, n: masked(w, x, n, summed=summed))(weights, blocks)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, atol=2e-5)

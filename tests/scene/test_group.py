@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.compositing import mix_media
 from scenegraph.fields import AbstractField, ConstantFog
 from scenegraph.numerics import Frozen
 from scenegraph.rays import ConeBeam, Medium, Ray, Section
-from scenegraph.scene import find_contents, flatten, mix_media
+from scenegraph.scene import find_contents, flatten
 from support.helpers import assert_close, assert_finite_gradients
 
 
