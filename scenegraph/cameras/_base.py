@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from equinox import AbstractVar
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import AbstractModule, safe_normalise, unfreeze
+from ..numerics import AbstractModule, require_order, safe_normalise, unfreeze
 from ..rays import Ray
 
 
@@ -22,6 +22,9 @@ class AbstractCamera(AbstractModule):
     height: AbstractVar[int]
     near: AbstractVar[Scalar]
     far: AbstractVar[Scalar]
+
+    def __check_init__(self):
+        require_order(self, "near", "far")
 
     @abc.abstractmethod
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:

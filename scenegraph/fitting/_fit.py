@@ -115,9 +115,11 @@ def fit(
     **Errors:**
 
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
-    steps change nothing. `ValueError` for a path that matches nothing. `TooLarge`, a `MemoryError`,
-    before the first step, if there is not the memory for one.
+    steps change nothing. `ValueError` for a path that matches nothing, and for negative `steps`.
+    `TooLarge`, a `MemoryError`, before the first step, if there is not the memory for one.
     """
+    if steps < 0:
+        raise ValueError(f"`steps` must not be negative; got {steps}.")
     batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss

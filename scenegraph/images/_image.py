@@ -1,5 +1,6 @@
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -60,12 +61,21 @@ class Linear(AbstractColorSpace):
         return rgb
 
 
+def from_bytes(value: Any) -> Any:
+    """Converts unsigned integers of 8 or 16 bits to numbers from 0 to 1, and keeps others."""
+    kind = getattr(value, "dtype", None)
+    if kind in (np.uint8, np.uint16):
+        return as_float_leaf(value) / np.iinfo(kind).max
+    return as_float_leaf(value)
+
+
 class Image(AbstractModule):
     """A picture: colours and, if they are known, opacity, depth and normals.
 
     **Arguments:**
 
-    - `rgb`: the colours, the background included, `height width 3`; row 0 is the top.
+    - `rgb`: the colours, the background included, `height width 3`; row 0 is the top. Arrays of 8
+      or 16 bits, as picture files have them, are divided by 255 or 65,535.
     - `alpha`: the opacity of what is in front of the background, `height width`; `None` if not
       known.
     - `depth`: the mean `t` along each pixel's ray (for a perspective camera: distance along its
@@ -81,7 +91,7 @@ class Image(AbstractModule):
       computed.
     """
 
-    rgb: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
+    rgb: Float[Array, "height width 3"] = eqx.field(converter=from_bytes)
     alpha: Float[Array, "height width"] | None = None
     depth: Float[Array, "height width"] | None = None
     space: AbstractColorSpace = SRGB()

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
-from ..numerics import as_float_leaf, require_finite
+from ..numerics import as_float_leaf, require_not_negative
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_along
 
@@ -19,7 +19,7 @@ class AmbientLight(AbstractLight):
     radiance: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
 
     def __check_init__(self):
-        require_finite(self, "radiance")
+        require_not_negative(self, "radiance")
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         # No rays: the leading axis has length 0.

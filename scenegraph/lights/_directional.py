@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
-from ..numerics import as_float_leaf, require_finite, require_nonzero, safe_normalise
+from ..numerics import as_float_leaf, require_nonzero, require_not_negative, safe_normalise
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_along
 
@@ -23,7 +23,7 @@ class DirectionalLight(AbstractLight):
 
     def __check_init__(self):
         require_nonzero(self, "direction")
-        require_finite(self, "irradiance")
+        require_not_negative(self, "irradiance")
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         rays = rays_along(-safe_normalise(self.direction), point, d_point, self.reach)
@@ -31,4 +31,4 @@ class DirectionalLight(AbstractLight):
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         direction = transform.direction(self.direction)
-        return DirectionalLight(direction, self.irradiance, self.reach)
+        return eqx.tree_at(lambda x: x.direction, self, direction)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Vector
-from ..numerics import as_float_leaf, require_finite, safe_normalise
+from ..numerics import as_float_leaf, require_not_negative, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_along
@@ -32,7 +32,7 @@ class EnvironmentLight(AbstractLight):
     frames: tuple[AbstractTransform, ...] = ()
 
     def __check_init__(self):
-        require_finite(self, "texels")
+        require_not_negative(self, "texels")
         if self.samples < 1:
             raise ValueError(f"`EnvironmentLight.samples` must be at least 1; got {self.samples}.")
 
@@ -55,7 +55,9 @@ class EnvironmentLight(AbstractLight):
         return LightSample(rays, irradiance, jnp.zeros(3, irradiance.dtype))
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
-        return EnvironmentLight(self.texels, self.samples, (transform, *self.frames))
+        frames = transform, *self.frames
+        is_leaf = lambda x: isinstance(x, tuple)
+        return eqx.tree_at(lambda x: x.frames, self, frames, is_leaf=is_leaf)
 
 
 @functools.lru_cache(maxsize=8)

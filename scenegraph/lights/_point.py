@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
-from ..numerics import as_float_leaf, dot, require_finite, safe_divide
+from ..numerics import as_float_leaf, dot, require_finite, require_not_negative, safe_divide
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_to
 
@@ -20,7 +20,8 @@ class PointLight(AbstractLight):
     intensity: Color = eqx.field(converter=as_float_leaf)
 
     def __check_init__(self):
-        require_finite(self, "position", "intensity")
+        require_finite(self, "position")
+        require_not_negative(self, "intensity")
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = self.position - point
@@ -31,4 +32,4 @@ class PointLight(AbstractLight):
         return LightSample(rays, irradiance[None], jnp.zeros_like(irradiance))
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
-        return PointLight(transform.point(self.position), self.intensity)
+        return eqx.tree_at(lambda x: x.position, self, transform.point(self.position))

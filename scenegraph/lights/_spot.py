@@ -1,5 +1,3 @@
-import dataclasses
-
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -7,8 +5,10 @@ from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
     dot,
+    require_at_most,
     require_finite,
     require_nonzero,
+    require_not_negative,
     require_positive,
     safe_divide,
     safe_normalise,
@@ -36,9 +36,11 @@ class SpotLight(AbstractLight):
     softness: Scalar = eqx.field(converter=as_float_leaf, default=0.2)
 
     def __check_init__(self):
-        require_finite(self, "position", "intensity")
+        require_finite(self, "position")
+        require_not_negative(self, "intensity")
         require_nonzero(self, "direction")
         require_positive(self, "angle", "softness")
+        require_at_most(self, jnp.pi, "angle")
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
         away = point - self.position
@@ -58,4 +60,4 @@ class SpotLight(AbstractLight):
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         position, direction = transform.point(self.position), transform.direction(self.direction)
-        return dataclasses.replace(self, position=position, direction=direction)
+        return eqx.tree_at(lambda x: (x.position, x.direction), self, (position, direction))

@@ -38,7 +38,10 @@ from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
 from ._octaves import octaves
 from ._rules import (
+    any_values,
+    require_at_most,
     require_finite,
+    require_fraction,
     require_invertible,
     require_nonzero,
     require_not_negative,

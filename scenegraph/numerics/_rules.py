@@ -1,10 +1,28 @@
 """Checks of fields at construction. Values that are being traced are not checked."""
 
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
 import numpy as np
 from jax.core import Tracer
+
+from ._frozen import is_frozen
+
+
+_checks = ContextVar("checks", default=True)
+
+
+@contextlib.contextmanager
+def any_values() -> Iterator[None]:
+    """Accepts any values of fields: what an optimiser left is loaded as it is."""
+    token = _checks.set(False)
+    try:
+        yield
+    finally:
+        _checks.reset(token)
 
 
 def require_positive(owner: Any, *names: str) -> None:
@@ -17,6 +35,18 @@ def require_not_negative(owner: Any, *names: str) -> None:
     """Refuses fields that are negative or not finite."""
     for name in names:
         _require(owner, name, "finite and not negative", lambda x: np.isfinite(x) & (x >= 0))
+
+
+def require_at_most(owner: Any, most: float, *names: str) -> None:
+    """Refuses fields that are larger than a number."""
+    for name in names:
+        _require(owner, name, f"at most {most:.4g}", lambda x: x <= most)
+
+
+def require_fraction(owner: Any, *names: str) -> None:
+    """Refuses fields that are not between 0 and 1."""
+    for name in names:
+        _require(owner, name, "between 0 and 1", lambda x: (x >= 0) & (x <= 1))
 
 
 def require_finite(owner: Any, *names: str) -> None:
@@ -48,7 +78,8 @@ def require_order(owner: Any, lower: str, upper: str) -> None:
 
 def _require(owner: Any, name: str, rule: str, holds: Any) -> None:
     value = getattr(owner, name)
-    if _is_known(value) and not np.all(holds(np.asarray(value))):
+    value = value.value if is_frozen(value) else value
+    if _checks.get() and _is_known(value) and not np.all(holds(np.asarray(value))):
         raise ValueError(
             f"`{type(owner).__name__}.{name}` must be {rule}; got {np.asarray(value).tolist()}."
         )

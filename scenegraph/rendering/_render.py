@@ -111,7 +111,10 @@ def render(
         placed = stack_scene_once(placed)
     integrator = choose_integrator(scene, integrator, placed)
     check_scene(scene, placed)
-    draw = partial(_draw, placed, camera, key, filters, chunk, mesh, extras, side)
+    filters = tuple(filters)
+    draw = lambda integrator: _render(
+        placed, camera, integrator, key, filters, chunk, mesh, extras, side
+    )
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
     return _draw_completely(draw, with_all_occluders(integrator), (placed, camera))
@@ -182,28 +185,29 @@ def _placed(
     return *jax.tree.map(put, (scene, camera)), mesh
 
 
-def _draw(
-    scene: Scene | SceneStacks,
-    camera: AbstractCamera,
-    key: RandomKey | None,
-    filters: Sequence[AbstractFilter],
+def _pixels_at_a_time(
     chunk: int | Literal["auto"],
-    mesh: Mesh | None,
-    extras: tuple[str, ...],
+    pixels: int,
     side: int,
     integrator: AbstractIntegrator,
-) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
-    samples = _SAMPLES_BY_RAY if is_of_surfaces(integrator) else _SAMPLES
-    pixels = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
+    scene: FlatScene,
+) -> int:
+    """Returns the number of pixels that a device works on at a time."""
+    samples = _SAMPLES
+    if is_of_surfaces(integrator):
+        samples = _SAMPLES_BY_RAY
+    elif uses_lists(integrator, scene):
+        samples = _SAMPLES_LISTED
     rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
-    size = max(1, rays // side**2)
-    return _render(scene, camera, integrator, key, tuple(filters), size, mesh, extras, side)
+    return max(1, rays // side**2)
 
 
 # Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
 # this serves both. Surfaces alone have no vectors of features, and are fastest with many.
 _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**19
+# With media, but many things: lists want bundles of many rays.
+_SAMPLES_LISTED = 2**17
 
 
 def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
@@ -218,7 +222,7 @@ def _render(
     integrator: AbstractIntegrator,
     key: RandomKey | None,
     filters: tuple[AbstractFilter, ...],
-    chunk: int,
+    chunk: int | Literal["auto"],
     mesh: Mesh | None,
     extras: tuple[str, ...],
     side: int,
@@ -241,7 +245,9 @@ def _render(
     fields = tuple(name for name in extras if name != "candidates")
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
-    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, chunk, mesh)
+    each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
+    size = _pixels_at_a_time(chunk, each, side, integrator, flat)
+    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, size, mesh)
     if "candidates" in extras:
         pixels["candidates"] = _count_candidates(flat, camera)
     image = _assemble(pixels, overflow, camera, space)

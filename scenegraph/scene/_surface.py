@@ -3,7 +3,7 @@ from typing import Any
 import equinox as eqx
 
 from .._typing import Scalar
-from ..numerics import as_float_leaf, Frozen, is_frozen, unfreeze
+from ..numerics import as_float_leaf, Frozen, is_frozen, require_fraction, unfreeze
 from ..shaders import AbstractShader, as_shader, OnSurface
 from ..shapes import AbstractShape
 from ._node import AbstractNode
@@ -29,6 +29,7 @@ class Surface(AbstractNode):
     opacity: Scalar = eqx.field(converter=_as_leaf, default_factory=lambda: Frozen(1.0))
 
     def __check_init__(self):
+        require_fraction(self, "opacity")
         shape = unfreeze(self.shape)
         if not isinstance(shape, AbstractShape):
             raise TypeError(f"a Surface needs a shape; got a {type(shape).__name__}.")

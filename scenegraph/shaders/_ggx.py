@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
-from ..numerics import as_float_leaf, dot, require_finite, safe_divide, safe_norm, safe_normalise
+from ..numerics import as_float_leaf, dot, require_fraction, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._constant import as_shader
+from ._constant import as_shader, require_reflecting
 from ._lambert import cosines
 
 
@@ -59,7 +59,8 @@ class GGX(AbstractShader):
     needs_light: ClassVar[bool] = True
 
     def __check_init__(self):
-        require_finite(self, "metallic", "roughness")
+        require_fraction(self, "metallic", "roughness")
+        require_reflecting(self, "base_color")
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         base, eye = self.base_color(hit, view, lights), -safe_normalise(view)

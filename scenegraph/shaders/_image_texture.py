@@ -18,7 +18,9 @@ _AROUND = np.array(list(itertools.product((0, 1), repeat=2)))
 
 
 def as_texels(value: Any) -> Any:
-    """Converts an `Image` to its linear light, and anything else to an array."""
+    """Converts an `Image` or bytes to linear light, and anything else to an array."""
+    if getattr(value, "dtype", None) in (np.uint8, np.uint16):
+        value = Image(value)
     return value.space.to_linear(value.rgb) if isinstance(value, Image) else as_float_leaf(value)
 
 
@@ -31,7 +33,7 @@ class ImageTexture(AbstractShader):
     **Arguments:**
 
     - `texels`: the picture, with its top row first. An `Image` gives its linear light; pass its
-      `rgb` for its own numbers.
+      `rgb` for its own numbers. An array of 8 or 16 bits is read as the sRGB numbers of a file.
     - `size`: the picture's extent to the right and upwards, in units of the coordinates.
     - `corner`: the position of the picture's lower left corner, in the coordinates.
     - `repeat`: if true, the picture tiles the plane; else its border goes on for ever. Static.

@@ -8,7 +8,7 @@ from .._typing import Array, Color, Float, Vector
 from ..numerics import dot
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._constant import as_shader
+from ._constant import as_shader, require_reflecting
 
 
 class Lambert(AbstractShader):
@@ -22,6 +22,9 @@ class Lambert(AbstractShader):
     albedo: AbstractShader = eqx.field(converter=as_shader)
 
     needs_light: ClassVar[bool] = True
+
+    def __check_init__(self):
+        require_reflecting(self, "albedo")
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         # albedo / pi * sum of E_l max(n . l, 0); even radiance L from all sides integrates to pi L.

@@ -8,7 +8,7 @@ from .._typing import Color, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_positive, safe_normalise
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
-from ._constant import as_shader
+from ._constant import as_shader, require_reflecting
 from ._lambert import cosines, incident
 
 
@@ -41,6 +41,7 @@ class Phong(AbstractShader):
 
     def __check_init__(self):
         require_positive(self, "shininess")
+        require_reflecting(self, "diffuse", "specular")
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         eye = -safe_normalise(view)

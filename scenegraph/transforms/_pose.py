@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jaxlie
+import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Float, Matrix3, Matrix4, Vector, VectorLike
@@ -33,6 +34,8 @@ class Pose(AbstractTransform):
         matrix = base.value if isinstance(base, Frozen) else as_float_leaf(base)
         if matrix.shape != (4, 4):
             raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {matrix.shape}.")
+        if not isinstance(base, Frozen):
+            _refuse_scaling(matrix)
         self.base = base if isinstance(base, Frozen) else Frozen(matrix)
         self.delta = _tangent_of(matrix) if delta is None else as_float_leaf(delta)
 
@@ -48,8 +51,15 @@ class Pose(AbstractTransform):
         **Returns:**
 
         A pose with the camera's axes: x right, y up, looking along -z.
+
+        **Errors:**
+
+        `ValueError` where `eye` is `target`, or `up` is zero or parallel to the view. Values that
+        are being traced are not checked: the pose then has axes of length zero.
         """
-        return Pose(_look_at(*(as_float_leaf(x) for x in (eye, target, up))))
+        points = [as_float_leaf(x) for x in (eye, target, up)]
+        _refuse_no_direction(*points)
+        return Pose(_look_at(*points))
 
     def linear(self) -> Matrix3:
         turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
@@ -59,6 +69,39 @@ class Pose(AbstractTransform):
         # base @ exp(delta) = [R exp(w), R t(delta) + t]
         base = unfreeze(self.base)
         return rotate(base[:3, :3], jaxlie.SE3.exp(self.delta).translation()) + base[:3, 3]
+
+
+# Matrices from files have a few digits.
+_RIGID = 1e-3
+
+
+def _refuse_scaling(matrix: Matrix4) -> None:
+    """Refuses a matrix that is known, and no rotation and shift."""
+    if isinstance(matrix, Tracer):
+        return
+    turn, rest = np.asarray(matrix[:3, :3]), np.asarray(matrix[3])
+    off = np.max(np.abs(turn.T @ turn - np.eye(3)))
+    if not (off < _RIGID and np.linalg.det(turn) > 0 and np.allclose(rest, [0, 0, 0, 1])):
+        raise ValueError(
+            f"`Pose.base` must be a rotation and a shift; the axes of this matrix are "
+            f"{np.linalg.norm(turn, axis=0).round(4).tolist()} long, its determinant is "
+            f"{np.linalg.det(turn):.4g}. For other matrices use `Affine`."
+        )
+
+
+def _refuse_no_direction(eye: Vector, target: Vector, up: Vector) -> None:
+    """Refuses known points that give a camera no direction, or no upright."""
+    if any(isinstance(x, Tracer) for x in (eye, target, up)):
+        return
+    away, upwards = np.asarray(target - eye, float), np.asarray(up, float)
+    if not np.linalg.norm(away) > 0:
+        raise ValueError(f"`eye` and `target` must be two points; both are {eye.tolist()}.")
+    lengths = np.linalg.norm(away) * np.linalg.norm(upwards)
+    if not np.linalg.norm(np.cross(away, upwards)) > 1e-6 * lengths:
+        raise ValueError(
+            f"`up` must not be zero or parallel to the view; got {up.tolist()} for a view along "
+            f"{away.tolist()}."
+        )
 
 
 @jax.jit

@@ -68,8 +68,13 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
     Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
     """
     near, far = jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)
-    ends = [rays.origin + t[:, None] * rays.direction for t in (near, far)]
-    widths = [_width(rays, t) for t in (near, far)]
+    unit = safe_normalise(rays.direction)
+    ends, widths = [], []
+    for t, sign in ((near, -1), (far, 1)):
+        width, along = _footprint(rays, t)
+        # Other rays of the footprint begin earlier, and end later.
+        ends.append(rays.origin + t[:, None] * rays.direction + sign * along[:, None] * unit)
+        widths.append(width)
     spread = [most(safe_norm(end - mean(end))) for end in ends]
     turn = spread[1] < spread[0]
     begin = jnp.where(turn, ends[1], ends[0])
@@ -78,13 +83,17 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
     return begin, other - begin, ordered
 
 
-def _width(rays: Ray, t: Float[Array, " rays"]) -> Float[Array, " rays"]:
-    """Returns the length of a footprint's sides, added: twice what a pixel reaches from its ray."""
+def _footprint(rays: Ray, t: Float[Array, " rays"]) -> tuple[Array, Array]:
+    """Returns how far a footprint's sides, added, go across the ray and along it.
+
+    That is twice what a pixel reaches from its ray.
+    """
     sides = rays.d_origin + t[:, None, None] * rays.d_direction
-    # What is along the ray moves no line.
-    along = safe_normalise(rays.direction)[:, None, :]
-    across = sides - jnp.sum(sides * along, axis=-1, keepdims=True) * along
-    return jnp.sum(safe_norm(across), axis=-1)
+    unit = safe_normalise(rays.direction)[:, None, :]
+    along = jnp.sum(sides * unit, axis=-1)
+    across = safe_norm(sides - along[..., None] * unit)
+    # Twice as far along: a surface that the ray grazes is met before the ray begins.
+    return jnp.sum(across, axis=-1), 2 * jnp.sum(jnp.abs(along), axis=-1)
 
 
 # Relative to distances: the rounding of the test itself.

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from ..numerics import compact
 from ..rays import Ray
 from ..rowwise import map_rows
 from ..scene import (
@@ -19,6 +20,7 @@ from ..scene import (
     part_alphas,
     world_ball,
 )
+from ..shapes import AbstractBounded
 from ._bundles import bound_rays
 from ._lists import AbstractCandidates, Everything, list_candidates
 from ._order import invert_order, order_shadow_rays
@@ -86,10 +88,13 @@ def candidates_of(
     stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE, few: int = _FEW
 ) -> AbstractCandidates:
     """Lists the instances of a stack that bundles of consecutive rays may touch."""
+    bounded = isinstance(stack.shared.node.shape, AbstractBounded)
+    if stack.count <= few and bounded:
+        size = 1
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
     any_used = jnp.any(used, axis=1)
-    if stack.count <= few:
+    if stack.count <= few and not bounded:
         return Everything(any_used, stack.count)
     balls = stack.map(world_ball)
     return list_candidates(jax.vmap(bound_rays)(rays, used), balls, any_used)
@@ -133,7 +138,7 @@ def search(
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
     block = min(_BLOCK // size, bundles)
-    order = jnp.argsort(-lengths)
+    order = jnp.argsort(-lengths) if size > 1 else compact(lengths > 0, bundles).indices
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     rows = jax.tree.map(in_bundles, rows)
     memory = jax.tree.map(apart, memory)

@@ -58,8 +58,8 @@ def _thing(kind: str, number: int, at: np.ndarray, r: float, color: np.ndarray) 
         "spheres": lambda: sg.Sphere(at, r),
         "boxes": lambda: sg.Box(at - 0.6 * r, at + 0.6 * r),
         "capsules": lambda: sg.Capsule(at - up, at + up, 0.4 * r),
-        "cylinders": lambda: sg.Cylinder(at - up, at + up, 0.5 * r),
-        "disks": lambda: sg.Disk(at, [0.0, 0.0, 1.0], r),
+        "cylinders": lambda: sg.Cylinder(at, 0.5 * r, 1.2 * r),
+        "disks": lambda: sg.Disk(at, r),
         "rectangles": lambda: sg.Rectangle(at, [r, r]),
     }
     if kind != "mixture":

@@ -221,7 +221,7 @@ def test_singular_points_have_finite_gradients():
 def test_what_is_refused():
     with pytest.raises(ValueError, match="Phong.shininess` must be positive"):
         sg.Phong(shininess=0)
-    with pytest.raises(ValueError, match="GGX.roughness` must be finite"):
+    with pytest.raises(ValueError, match="GGX.roughness` must be between 0 and 1"):
         sg.GGX(roughness=np.nan)
     with pytest.raises(ValueError, match="Constant.color` must be finite"):
         sg.GGX([np.nan, 0.0, 0.0])
