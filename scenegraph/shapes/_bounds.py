@@ -4,7 +4,9 @@ import abc
 
 import jax.numpy as jnp
 
-from ..numerics import AbstractModule, safe_norm
+from .._typing import Array, Bool, Scalar
+from ..numerics import AbstractModule, dot, safe_divide, safe_norm
+from ..rays import Ray
 from ..transforms import Ball, everywhere
 from ._base import AbstractShape
 
@@ -58,3 +60,19 @@ def bounding_ball(shape: AbstractShape) -> Ball:
 def ball_of_corners(lower: jnp.ndarray, upper: jnp.ndarray) -> Ball:
     """Returns the ball through the corners of a box."""
     return Ball((lower + upper) / 2, safe_norm(upper - lower) / 2)
+
+
+def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
+    """Tests whether the cone of a pixel may touch a ball; never false if it does."""
+    speed = safe_norm(ray.direction)
+    middle = safe_divide(dot(ball.center - ray.origin, ray.direction), speed**2)
+    clip = lambda t: jnp.clip(t, ray.near, ray.far)
+
+    def width(t: Scalar) -> Scalar:
+        sides = ray.d_origin + t * ray.d_direction
+        return safe_norm(sides[0]) + safe_norm(sides[1])
+
+    # A footprint is widest at one end of the part of the ray that passes the ball.
+    reach = safe_divide(ball.radius, speed)
+    widest = jnp.maximum(width(clip(middle - reach)), width(clip(middle + reach)))
+    return safe_norm(ray.at(clip(middle)) - ball.center) <= ball.radius + widest

@@ -30,7 +30,7 @@ from ._order import invert_order, order_shadow_rays
 BUNDLE = 64
 # Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
 _SHADOW_BUNDLE = 16
-# Kinds of fewer members are searched whole.
+# Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
 _FEW = 4
 # With more occluders of a kind than this, putting points in order pays: lists get shorter.
 _MANY = 256
@@ -87,14 +87,17 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) 
 def candidates_of(
     stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE, few: int = _FEW
 ) -> AbstractCandidates:
-    """Lists the instances of a stack that bundles of consecutive rays may touch."""
-    bounded = isinstance(stack.shared.node.shape, AbstractBounded)
-    if stack.count <= few and bounded:
-        size = 1
+    """Lists the instances of a stack that bundles of consecutive rays may touch.
+
+    Kinds of few members are tested ray by ray: what is costly then costs nothing elsewhere.
+    """
+    if whole := stack.count <= few:
+        whole = not isinstance(stack.shared.node.shape, AbstractBounded)
+        size = size if whole else 1
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
     any_used = jnp.any(used, axis=1)
-    if stack.count <= few and not bounded:
+    if whole:
         return Everything(any_used, stack.count)
     balls = stack.map(world_ball)
     return list_candidates(jax.vmap(bound_rays)(rays, used), balls, any_used)

@@ -14,13 +14,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from many_scene import camera, ours, SIZE
+from many_scene import camera, media, ours, SIZE
 from measure import report
 
 import scenegraph as sg
 
 
-Kind = Literal["spheres", "copies", "boxes", "capsules", "mixture", "lamps", "gallery"]
+Kind = Literal[
+    "spheres", "copies", "boxes", "capsules", "mixture", "lamps", "gallery", "volumes", "fields"
+]
 FOLDER = pathlib.Path(__file__).parent
 # Pictures of more things are compared with fewer cones a pixel, or with none.
 _REFERENCE = {1: 64, 10: 64, 100: 16, 1_000: 4}
@@ -35,7 +37,8 @@ def main(
 
     Beside Mitsuba 3 for spheres, if it is there: on a CPU it needs `DRJIT_LIBLLVM_PATH`.
     """
-    figures: dict[str, Any] = {}
+    # Figures of other kinds and counts, from runs before, stay.
+    figures: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
     for kind in kinds:
         for count in (1,) if kind == "gallery" else counts:
             name = f"{count} {kind}"
@@ -63,19 +66,27 @@ def measure(kind: Kind, count: int) -> dict[str, float]:
     picture = lambda: sg.render(scene, eye).rgb
     figures |= _timed("picture", picture)
     figures |= _memory("picture")
+    if kind in ("gallery", "volumes", "fields"):
+        return figures | _gradient(scene, eye)
     lists = sg.render(scene, eye, outputs=["candidates"]).candidates
     figures["longest_list"] = int(jnp.max(lists)) if lists is not None else 0
-    if samples := _REFERENCE.get(count) if kind != "gallery" else None:
+    if samples := _REFERENCE.get(count):
         truth = sg.render(scene, eye, samples_per_pixel=samples).rgb
         figures["rms_error"] = float(jnp.sqrt(jnp.mean((truth - picture()) ** 2)))
+    return figures | _gradient(scene, eye)
+
+
+def _gradient(scene: sg.Scene, eye: sg.PerspectiveCamera) -> dict[str, float]:
     slopes = eqx.filter_jit(eqx.filter_grad(lambda s: jnp.mean(sg.render(s, eye).rgb ** 2)))
-    return figures | _timed("gradient", lambda: slopes(scene)) | _memory("gradient")
+    return _timed("gradient", lambda: slopes(scene)) | _memory("gradient")
 
 
 def _scene(kind: Kind, count: int) -> tuple[sg.Scene, sg.PerspectiveCamera]:
     if kind == "gallery":
         eye = sg.PerspectiveCamera.look_at([0, -7, 4], [0, 0, 0.5], [0, 0, 1], 0.8, 320, 200)
         return sg.diagnostics.gallery_scene(), eye
+    if kind in ("volumes", "fields"):
+        return media(kind, count), camera(128)
     return ours(kind, count), camera(SIZE)
 
 

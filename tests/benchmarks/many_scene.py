@@ -72,3 +72,22 @@ def _thing(kind: str, number: int, at: np.ndarray, r: float, color: np.ndarray) 
         lambda: sg.GGX(color),
     ]
     return sg.Surface(list(shapes.values())[number % 6](), shaders[number % 5]())
+
+
+def media(kind: str, count: int) -> sg.Scene:
+    """Blobs in boxes that rarely overlap, or copies of one field of many numbers; no surfaces."""
+    centers, _, colors = places(count)
+    radius = 1.2 / math.sqrt(count) + 0.05
+    if kind == "fields":
+        grid = sg.encodings.Grid((8, 16, 32, 64), 2, 2**14, key=jax.random.key(0))
+        field = sg.fields.GridField(grid, 32, 15, density_bias=0.3, key=jax.random.key(1))
+        volume = sg.Volume(field, sg.Box([-1.0] * 3, [1.0] * 3))
+        frames = jax.vmap(lambda at: sg.Similarity(at, scale=radius))(jnp.asarray(centers))
+        return sg.Scene(sg.Instances(volume, frames))
+    blobs = {
+        f"blob{i}": sg.Volume(
+            sg.fields.GaussianBlob(at, radius / 2.5, 20.0, color), sg.Box(at - radius, at + radius)
+        )
+        for i, (at, color) in enumerate(zip(centers, colors, strict=True))
+    }
+    return sg.Scene(sg.Group(**blobs))

@@ -92,3 +92,18 @@ def test_gradients(name, x64):
         return box.span(ray(origin, direction))
 
     assert_gradients(span, box, one.origin, direction)
+
+
+def test_a_box_is_not_seen_where_it_is_not():
+    """Pixels so wide that a direction changes its sign within one: none sees what is behind it."""
+    camera = sg.PanoramaCamera(sg.Pose.look_at([0, -3, 1.5], [0, 0, 0.4], [0, 0, 1]), 20, 12)
+    pixels = jnp.stack(jnp.meshgrid(jnp.arange(20), jnp.arange(12)), -1).reshape(-1, 2) + 0.5
+    box = sg.Box([-0.2, -0.2, -0.2], [0.2, 0.1, 0.3])
+    rays = jax.vmap(camera.ray)(pixels)
+    covered = jax.vmap(box.coverage)(rays)
+    middle = jnp.array([0.0, -0.05, 0.05]) - rays.origin
+    along = jnp.sum(middle * rays.direction, 1) / jnp.linalg.norm(rays.direction, axis=1)
+    behind = along < -1
+    assert jnp.sum(behind) > 50
+    np.testing.assert_array_equal(jnp.where(behind, covered, 0), 0)
+    assert jnp.max(covered) > 0.01
