@@ -21,7 +21,8 @@ from ..io import FileError, MappedArray, open_mapped, require_space, write_mappe
 _MEMORY_SHARE = 0.25
 # The number of pictures that are read at a time while a file is made.
 _AT_A_TIME = 32
-_VERSION = 1
+# Another number makes the files of earlier versions, which read some pictures otherwise, unused.
+_VERSION = 2
 
 Shape = tuple[int, int, int]
 PixelArray = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray

@@ -1,8 +1,10 @@
 import importlib
 import os
 import pathlib
+import struct
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import imageio.v3 as iio
 import numpy as np
@@ -13,7 +15,10 @@ from ._errors import FileError
 
 
 def read_picture(path: str | os.PathLike) -> np.ndarray:
-    """Reads an 8-bit picture file.
+    """Reads a picture file as 8-bit colours, whatever its mode.
+
+    Palettes, greys, CMYK, YCbCr and LAB become RGB, or RGBA where the file says what is
+    transparent. Of 16 bits, grey is rounded, and of colours the upper 8 are taken.
 
     **Arguments:**
 
@@ -21,39 +26,76 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
 
     **Returns:**
 
-    A uint8 array `height width channels` with 3 (RGB) or 4 (RGBA) channels.
+    A uint8 array `height width channels` with 3 (RGB) or 4 (straight RGBA) channels.
 
     **Errors:**
 
-    `FileError` for a file that is missing, damaged, absurdly large, or not 8 bits deep.
+    `FileError` for a file that is missing, damaged, absurdly large, an animation, or of 32-bit
+    pixels, whose range the file does not tell.
     """
     try:
-        # An open file and one plugin: imageio takes some names for addresses or archives, and
-        # tries all sorts of readers on what is not a picture.
+        # An open file: Pillow would open some names in its own ways.
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
-            PillowImage.open(file)  # reads no more than the size
-            file.seek(0)
-            picture = np.asarray(iio.imread(file, plugin="pillow"))
+            with PillowImage.open(file) as picture:
+                _check_kind(picture, path)
+                return _as_color(picture)
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
         raise FileError(f"{path} claims to be too large to be a picture: {error}") from error
-    except (OSError, ValueError, SyntaxError) as error:
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
         raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
-    return _as_color(picture, path)
 
 
-def _as_color(picture: np.ndarray, path: str | os.PathLike) -> np.ndarray:
-    if picture.dtype != np.uint8:
-        raise FileError(f"{path} has {picture.dtype} pixels; only 8-bit pictures are supported.")
-    if picture.ndim == 2:
-        picture = np.repeat(picture[..., None], 3, axis=-1)
-    if picture.ndim == 3 and picture.shape[-1] == 2:
-        picture = np.concatenate([np.repeat(picture[..., :1], 3, axis=-1), picture[..., 1:]], -1)
-    if picture.ndim != 3 or picture.shape[-1] not in (3, 4):
-        raise FileError(f"{path} is not an RGB or RGBA picture: its shape is {picture.shape}.")
-    return picture
+def _check_kind(picture: PillowImage.Image, path: str | os.PathLike) -> None:
+    """Refuses what has no single meaning as 8-bit colours."""
+    if picture.format in ("GIF", "PNG", "WEBP") and getattr(picture, "n_frames", 1) > 1:
+        raise FileError(f"{path} is an animation; save one frame of it as a picture.")
+    if picture.mode in ("I", "F") and not _is_deep_grey(picture):
+        raise FileError(
+            f"{path} has 32-bit pixels, whose range is not known; save it with 8 or 16 bits."
+        )
+    # Pillow compares 16 bits with the upper 8, and finds nothing, or too much.
+    if ";16" in _packing(picture) and isinstance(picture.info.get("transparency"), tuple):
+        raise FileError(
+            f"{path} has 16-bit colours of which one is transparent; save it with 8 bits, or with "
+            "an alpha channel."
+        )
+
+
+def _is_deep_grey(picture: PillowImage.Image) -> bool:
+    # Pillow before 11 has 32-bit integers for a PNG's 16 bits.
+    return picture.mode.startswith("I;16") or (picture.mode, picture.format) == ("I", "PNG")
+
+
+def _packing(picture: PillowImage.Image) -> str:
+    """Returns the file's arrangement of samples, such as `RGB;16B`; empty if there is none."""
+    tiles = getattr(picture, "tile", None) or []
+    return str(tiles[0][3]) if tiles else ""
+
+
+def _as_color(picture: PillowImage.Image) -> np.ndarray:
+    if _is_deep_grey(picture):
+        return _deep_grey_color(np.asarray(picture), picture.info.get("transparency"))
+    level = picture.info.get("transparency")
+    # A PNG's transparent grey of 2 or 4 bits, which Pillow scales to 8 elsewhere only.
+    scale = {"L;2": 85, "L;4": 17}.get(_packing(picture), 1)
+    if isinstance(level, int) and scale != 1:
+        picture.info["transparency"] = scale * level
+    if picture.mode == "La":  # From here, Pillow has only the way over straight grey.
+        picture = picture.convert("LA")
+    return np.asarray(picture.convert("RGBA" if picture.has_transparency_data else "RGB"))
+
+
+def _deep_grey_color(grey: np.ndarray, transparent: Any) -> np.ndarray:
+    """Rounds 16 bits to 8, which are 257 apart."""
+    levels = np.round(grey / np.float64(257)).astype(np.uint8)
+    color = np.repeat(levels[..., None], 3, axis=-1)
+    if not isinstance(transparent, int):
+        return color
+    alpha = np.where(grey == transparent, np.uint8(0), np.uint8(255))
+    return np.concatenate([color, alpha[..., None]], axis=-1)
 
 
 def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
