@@ -56,7 +56,8 @@ class Fit:
     tensorboard: bool = False
 
     # Go on with the fit in --out from its newest whole checkpoint, to the same numbers as if it
-    # had never stopped. If the pictures have moved, name their folder.
+    # had never stopped; or begin, where none is saved yet. If the pictures have moved, name their
+    # folder.
     resume: bool = False
 
     # Record a few steps for a profiler, after compilation, into RUN/profile.

@@ -1,6 +1,6 @@
 import dataclasses
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from jax.errors import JaxRuntimeError
@@ -8,7 +8,7 @@ from jax.errors import JaxRuntimeError
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
-from ..runs import field_name, METHODS, open_run, preset, Stopped
+from ..runs import field_name, METHODS, open_run, preset, Run, Stopped
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert
@@ -99,16 +99,39 @@ def _start(arguments: list[str]) -> Fit:
     """Returns `fit` with the defaults of the named preset, or of the run to be resumed."""
     name, out = _option(arguments, "--preset") or "fast", _option(arguments, "--out")
     config, data = preset(name), None
-    if "--resume" in arguments and out is not None:
-        run = open_run(out)
-        config, others = run.load_config()
-        name, data = others.get("preset", name), run.data_folder()
+    if "--resume" in arguments:
+        run = _run_to_resume(out)
+        if run.begun:
+            config, others = run.load_config()
+            name, data = _preset_of(run, others, arguments), run.data_folder()
     field = _option(arguments, "--field")
     method = next((kind for key, kind in METHODS.items() if key == field), type(config.method))
     if not isinstance(config.method, method):
         config = config.replace(method=method())
     refuse_others(arguments, config, name)
     return Fit(preset=name, field=field_name(config.method), config=config, data=data)
+
+
+def _run_to_resume(out: str | None) -> Run:
+    """Returns the run to go on with, which may not have begun yet."""
+    if out is None:
+        raise ValueError("--resume needs --out, the folder of the run to go on with.")
+    run = open_run(out)
+    if run.checkpoints().paths():
+        run.load_config()  # Checkpoints without settings are refused.
+    return run
+
+
+def _preset_of(run: Run, others: dict[str, Any], arguments: list[str]) -> str:
+    """Returns the name of the preset with which a run began; refuses another."""
+    given = _option(arguments, "--preset")
+    name = others.get("preset") or given or "fast"
+    if given not in (None, name):
+        raise ValueError(
+            f"{run.folder} was begun with --preset {name}, and --preset {given} cannot go on with "
+            "it; leave --preset out, or pass another --out."
+        )
+    return name
 
 
 def _option(arguments: list[str], name: str) -> str | None:

@@ -42,6 +42,8 @@ class Checkpoints(AbstractCallback):
     - `also`: a function that the thread calls with every snapshot that it has written.
     - `writes`: false in all but one of several processes that fit together: they only hand over
       their shards of arrays. All must save at the same steps.
+    - `first`: if true, the state after the first step of a fit is saved too, unless `period` is 0:
+      from then on there is something to resume from.
 
     Example: at the end of the `with` statement, all is on the disk.
 
@@ -63,6 +65,7 @@ class Checkpoints(AbstractCallback):
         about: dict[str, Any] | None = None,
         also: Callable[[Snapshot], Any] | None = None,
         writes: bool = True,
+        first: bool = False,
     ):
         if keep < 1 or period < 0:
             raise ValueError(f"at least one checkpoint has to stay; got {keep=}, {period=}.")
@@ -71,6 +74,7 @@ class Checkpoints(AbstractCallback):
         self._pool = ThreadPoolExecutor(1, "checkpoints")
         self._writing: Future | None = None
         self._newest: int | None = None
+        self._first = first  # All processes agree on it, unlike `_newest`.
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -83,8 +87,9 @@ class Checkpoints(AbstractCallback):
     def __call__(self, progress: Progress) -> bool:
         if self._writing is not None and self._writing.done():
             self.wait()
-        if self.period and progress.step % self.period == 0:
+        if self.period and (self._first or progress.step % self.period == 0):
             self.save(progress.state)
+        self._first = False
         return False
 
     def save(self, state: FitState, *, psnr: float | None = None) -> None:
@@ -156,7 +161,7 @@ class Checkpoints(AbstractCallback):
             except DamagedFile as error:
                 (skipped or _warn)(error)
             else:
-                self._newest = file.step  # It need not be saved again.
+                self._newest, self._first = file.step, False  # It need not be saved again.
                 return state
         raise FileError(f"there is no whole checkpoint in {self.folder} to resume from.")
 

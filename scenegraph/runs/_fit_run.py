@@ -60,7 +60,8 @@ class FitOptions:
     **Arguments:**
 
     - `preset`: the name of the preset from which the settings come, to be remembered.
-    - `resume`: if true, the fit goes on from the newest whole checkpoint.
+    - `resume`: if true, the fit goes on from the newest whole checkpoint, or begins where none is
+      saved yet.
     - `limit`: the time, in seconds, in which fit and report are to be finished; `None` for none.
     - `elapsed`: the part of `limit` that has passed already, in seconds.
     - `target_psnr`: the PSNR on held-out pictures, in decibels, that ends the fit; `None` for none.
@@ -120,7 +121,7 @@ def fit_run(
         about={**about, "fit": config_record(config)},
         writes=options.processes.is_first,
     )
-    state = _restore(checkpoints, parts, say) if options.resume else None
+    state = _restore(run, checkpoints, parts, options) if options.resume else None
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
     own_path = config.data.own_path(folder)
@@ -235,7 +236,14 @@ def _about(run: Run, folder: pathlib.Path, preset: str) -> dict[str, Any]:
     return {"data": str(data), "preset": preset}
 
 
-def _restore(checkpoints: Checkpoints, parts: FitParts, say: Callable[[str], Any]) -> FitState:
+def _restore(
+    run: Run, checkpoints: Checkpoints, parts: FitParts, options: FitOptions
+) -> FitState | None:
+    """Returns the state of the newest whole checkpoint; `None` where none was ever saved."""
+    say = options.say
+    if not options.processes.from_first(bool(checkpoints.paths())):
+        say(f"nothing is saved in {run.folder} yet: the fit begins")
+        return None
     extra = empty_extra(parts.loss, parts.scene, parts.batches, parts.key)
     like = start_state(parts.scene, parts.optimizer, extra=extra, key=parts.key)
     state = checkpoints.restore(like, skipped=lambda error: say(f"passing over: {error}"))

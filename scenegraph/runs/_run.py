@@ -94,36 +94,43 @@ class Run:
             save(snapshot.state.model, self.folder / SCENE_FILE)
 
         folder = self.folder / "checkpoints"
-        return Checkpoints(folder, period, keep=keep, about=about, also=save_scene, writes=writes)
+        return Checkpoints(
+            folder, period, keep=keep, about=about, also=save_scene, writes=writes, first=True
+        )
+
+    @property
+    def begun(self) -> bool:
+        """True once a fit has written its settings, whether or not it has saved a checkpoint."""
+        return (self.folder / "config.json").exists()
 
     def check(self, *, resume: bool) -> None:
         """Makes sure that a fit can write to the folder; writes nothing.
 
         **Arguments:**
 
-        - `resume`: if true, an earlier fit is to be continued. Keyword only argument.
+        - `resume`: if true, an earlier fit may be there, and is to be continued. Keyword only
+          argument.
 
         **Errors:**
 
-        `FileError` for a folder with something in it, unless `resume`; and for `resume` without
-        a checkpoint.
+        `FileError` for a folder with something in it, unless it is an earlier fit and `resume`.
         """
-        if resume and not self.checkpoints().paths():
+        if (resume and self.checkpoints().paths()) or not self._in_use():
+            return
+        if resume:
             raise FileError(
-                f"there is no checkpoint in {self.folder} to resume from; without --resume, the "
-                "fit begins."
+                f"{self.folder} is not empty, and is not the folder of a run; pass another --out."
             )
-        if not resume and self._in_use():
-            raise FileError(
-                f"{self.folder} is not empty; pass --resume to go on with the fit there, or "
-                "another --out."
-            )
+        raise FileError(
+            f"{self.folder} is not empty; pass --resume to go on with the fit there, or another "
+            "--out."
+        )
 
     def _in_use(self) -> bool:
         """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
         begun = {"config.json", CAMERAS_FILE, "data", "checkpoints"}
-        begun |= {self.log.name, self.tensorboard.name}
+        begun |= {self.log.name, self.tensorboard.name, "profile"}
         begun |= {name for name in there if PART in name}
         return bool(there - begun or self.checkpoints().paths())
 

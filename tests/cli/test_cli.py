@@ -301,8 +301,39 @@ def test_told_to_stop_it_saves_and_goes_on_later(
     assert log_of(run) == log_of(fitted)
 
 
-def test_nothing_to_resume(tmp_path, capsys):
-    refused(["fit", "--out", tmp_path / "none", "--resume"], capsys, "none")
+def test_one_command_begins_and_goes_on(fitted, data, tmp_path, monkeypatch, capsys):
+    """Ended before its folder is there, before a checkpoint is, and after that."""
+
+    def interrupt(log, progress):
+        if progress.step == last:
+            raise KeyboardInterrupt
+        return write(log, progress)
+
+    run, write = tmp_path / "run", JsonLines.__call__
+    command = ["fit", str(data), "--out", str(run), "--steps", "3", *SMALL, "--resume"]
+    for last, begins in [(1, True), (2, True), (99, False)]:
+        with monkeypatch.context() as patch:
+            patch.setattr(JsonLines, "__call__", interrupt)
+            assert main(command) == (0 if last == 99 else 130)
+        said = capsys.readouterr().err
+        assert (f"nothing is saved in {run} yet: the fit begins" in said) == begins
+        assert ("resuming at step 1" in said) != begins
+    assert eqx.tree_equal(sg.load(run), sg.load(fitted))
+    assert log_of(run) == log_of(fitted)
+
+
+def test_resuming_needs_a_folder(data, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(["fit", data, "--resume"], capsys, "--resume needs --out")
+    (tmp_path / "mine.txt").write_text("precious")
+    reason = "is not the folder of a run; pass another --out"
+    refused(["fit", data, "--out", tmp_path, "--resume"], capsys, reason)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_resuming_with_another_preset(copy, capsys):
+    arguments = ["fit", "--out", copy, "--resume", "--preset", "fast"]
+    refused(arguments, capsys, "was begun with --preset tiny", "leave --preset out")
 
 
 def test_checkpoint_of_another_network_is_refused(copy, capsys):

@@ -60,6 +60,18 @@ def test_every_so_many_steps_and_the_newest_stay(tmp_path):
     assert [int(state.step) for state in states] == [9, 12]
 
 
+def test_the_first_step_of_a_fit_is_saved_at_once(tmp_path):
+    with Checkpoints(tmp_path / "a", 3, first=True) as checkpoints:
+        fit_line(4, checkpoints)
+    assert names(tmp_path / "a") == ["00000001.sg", "00000003.sg"]
+    with Checkpoints(tmp_path / "a", 4, first=True) as later:
+        fit_line(6, later, state=later.restore(state_of(0)))
+    assert names(tmp_path / "a") == ["00000001.sg", "00000003.sg", "00000004.sg"]
+    with Checkpoints(tmp_path / "b", 0, first=True) as never:
+        fit_line(4, never)
+    assert not (tmp_path / "b").exists()
+
+
 def test_the_best_stays_however_old(tmp_path):
     with Checkpoints(tmp_path, keep=2) as checkpoints:
         for step, psnr in enumerate([20.0, 31.25, 22.0, 31.0, float("nan"), 9.0], 1):

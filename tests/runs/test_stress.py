@@ -22,7 +22,7 @@ def test_strange_files(kind):
 def test_killed_again_and_again():
     from stress import kills
 
-    assert kills.main(kills=5, steps=300)["kills"] == 5
+    assert kills.main(kills=5, steps=300, others=4)["kills"] == 5
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def lines_in(path: pathlib.Path) -> int:
 
 def kill_somewhere(process: subprocess.Popen, log: pathlib.Path, rng: np.random.Generator) -> bool:
     """Kills at a random moment: now and then while it starts, mostly while it fits or saves."""
-    until = time.monotonic() + (rng.uniform(0, 5) if rng.uniform() < 0.2 else 600)
+    until = time.monotonic() + (rng.uniform(0.5, 10) if rng.uniform() < 0.3 else 600)
     more = lines_in(log) + int(rng.integers(1, 12))
     while time.monotonic() < until and process.poll() is None and lines_in(log) < more:
         time.sleep(0.002)
@@ -74,14 +74,38 @@ def ending(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def arguments_for(data: pathlib.Path, run: pathlib.Path, steps: int) -> list[str]:
-    """To begin, or to go on once there is a checkpoint."""
-    if open_run(run).checkpoints().paths():
-        return ["--out", str(run), "--resume"]
-    return [str(data), "--out", str(run), "--steps", str(steps), *FLAGS]
+    """To begin, and to go on: one command."""
+    return [str(data), "--out", str(run), "--steps", str(steps), *FLAGS, "--resume"]
 
 
-def main(kills: int = 50, steps: int = 600) -> dict[str, Any]:
-    """So many times `kill -9`; as many fits as that takes."""
+def one_kill_each(runs: int = 20, steps: int = 100) -> dict[str, Any]:
+    """Runs killed once at any time from half a second after their start, then started again."""
+    rng, moments = np.random.default_rng(1), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        data = write_ball(folder / "data", {"train": 6, "test": 2})
+        for warm in (True, False):  # The second has all programs compiled, as the killed ones do.
+            begin = time.monotonic()
+            whole = folder / f"whole{warm}"
+            assert start(folder, *arguments_for(data, whole, steps)).wait() == 0
+        span = time.monotonic() - begin
+        for number in range(runs):
+            run, moment = folder / f"killed{number}", rng.uniform(0.5, span)
+            process = start(folder, *arguments_for(data, run, steps))
+            time.sleep(moment)
+            process.kill()
+            process.wait()
+            saved = [int(path.stem[:8]) for path in open_run(run).checkpoints().paths()]
+            moments.append((round(moment, 1), max(saved, default=None)))
+            assert start(folder, *arguments_for(data, run, steps)).wait() == 0, (
+                folder / "stderr"
+            ).read_text()[-2000:]
+            assert ending(run) == ending(whole), f"killed after {moment} s, it ended otherwise"
+    return {"runs": runs, "steps": steps, "seconds_and_saved_steps_at_kills": moments}
+
+
+def main(kills: int = 50, steps: int = 600, others: int = 20) -> dict[str, Any]:
+    """So many times `kill -9`, as many fits as that takes; and others that are killed once each."""
     rng, begin, done, runs = np.random.default_rng(0), time.perf_counter(), 0, 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -111,5 +135,6 @@ def main(kills: int = 50, steps: int = 600) -> dict[str, Any]:
         "steps": steps,
         "leaves": len(whole["leaves"]),
         "lines_of_log_at_kills": at,
+        "one_kill_each": one_kill_each(others),
         "seconds": round(time.perf_counter() - begin, 1),
     }
