@@ -111,5 +111,6 @@ class Fit:
         folder = run.folder.resolve() / "data"
         if not (folder / "transforms_test.json").exists():
             say("no data folder given: rendering a small data set of analytic clouds")
-            make_dataset(folder)
+            with run.locked():
+                make_dataset(folder)
         return folder

@@ -21,6 +21,7 @@ from ._atomic import PART, replace_file
 from ._extras import import_extra
 from ._float_pictures import require_exr, write_exr, write_float_picture
 from ._json import append_json, read_json, write_json
+from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import require_video
 from ._ply import write_points

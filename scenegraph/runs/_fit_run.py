@@ -105,9 +105,17 @@ def fit_run(
     `FitError` for a fit that cannot go on, after its last finite state was saved; `FileError` and
     `ValueError` for a run folder in use, bad data or bad settings, before anything is written.
     """
-    begin, say = time.monotonic() - options.elapsed, options.say
+    begin = time.monotonic() - options.elapsed
     run.check(resume=options.resume)
-    folder = pathlib.Path(folder).resolve()
+    # The others of several processes write into folders of their own.
+    with run.locked() if options.processes.is_first else contextlib.nullcontext():
+        return _fit_and_report(run, config, pathlib.Path(folder).resolve(), options, begin)
+
+
+def _fit_and_report(
+    run: Run, config: FitConfig, folder: pathlib.Path, options: FitOptions, begin: float
+) -> FitState:
+    say = options.say
     views, held_out = config.data.load(folder), config.data.load(folder, held_out_split(folder))
     _describe(run, folder, views, say)
     parts = prepare(config, views)

@@ -4,11 +4,21 @@ import dataclasses
 import json
 import os
 import pathlib
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
-from ..io import FileError, PART, read_json, replace_file, write_json, write_picture
+from ..io import (
+    FileError,
+    LOCK_FILE,
+    locked_folder,
+    PART,
+    read_json,
+    replace_file,
+    write_json,
+    write_picture,
+)
 from ..scene import save, SCENE_FILE
 from ._checkpoint import Snapshot
 from ._checkpoints import Checkpoints
@@ -103,6 +113,19 @@ class Run:
         """True once a fit has written its settings, whether or not it has saved a checkpoint."""
         return (self.folder / "config.json").exists()
 
+    def locked(self) -> AbstractContextManager[None]:
+        """Holds the folder for one fit, until the `with` statement, or the process, ends.
+
+        **Returns:**
+
+        A context manager. It makes the folder, and removes it if nothing was written.
+
+        **Errors:**
+
+        `FileError`, with the number of the process, if another fit holds the folder.
+        """
+        return locked_folder(self.folder, "another fit")
+
     def check(self, *, resume: bool) -> None:
         """Makes sure that a fit can write to the folder; writes nothing.
 
@@ -129,7 +152,7 @@ class Run:
     def _in_use(self) -> bool:
         """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
-        begun = {"config.json", CAMERAS_FILE, "data", "checkpoints"}
+        begun = {"config.json", CAMERAS_FILE, "data", "checkpoints", LOCK_FILE}
         begun |= {self.log.name, self.tensorboard.name, "profile"}
         begun |= {name for name in there if PART in name}
         return bool(there - begun or self.checkpoints().paths())

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 
 import equinox as eqx
@@ -345,6 +346,34 @@ def test_checkpoint_of_another_network_is_refused(copy, capsys):
 
 
 # --- fit refuses
+
+
+HOLD = """
+import pathlib, sys, time
+from scenegraph.runs import open_run
+with open_run(pathlib.Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["--resume"]])
+def test_folder_of_a_fit_that_is_running(data, tmp_path, capsys, flags):
+    """The lock ends with its process, however that ends."""
+    run = tmp_path / "run"
+    command = ["fit", str(data), "--out", str(run), "--steps", "0", *SMALL, *flags]
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(run)], stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        try:
+            assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+            refused(command, capsys, str(run), f"in use by another fit (process {holder.pid} on ")
+            assert [path.name for path in run.iterdir()] == ["lock"]
+        finally:
+            holder.kill()
+    assert main(command) == 0
+    assert (run / "scene.sg").exists() and not (run / "lock").exists()
 
 
 def test_folder_with_something_in_it(data, tmp_path, capsys):
