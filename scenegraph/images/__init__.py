@@ -1,6 +1,10 @@
 """The picture record, colour spaces and resizing."""
 
-from ._color import linear_to_srgb as linear_to_srgb, srgb_to_linear as srgb_to_linear
+from ._color import (
+    as_color as as_color,
+    linear_to_srgb as linear_to_srgb,
+    srgb_to_linear as srgb_to_linear,
+)
 from ._image import (
     AbstractColorSpace as AbstractColorSpace,
     as_bytes as as_bytes,

@@ -1,6 +1,47 @@
+from typing import Any
+
 import jax.numpy as jnp
+from PIL import ImageColor
 
 from .._typing import Array, Float
+from ..numerics import as_float_leaf
+
+
+def as_color(value: Any) -> Any:
+    """Turns what a user types for a colour into a leaf of linear light.
+
+    Names and hexadecimal numbers are sRGB, as everywhere, and are decoded: `"gray"` is 0.216 in
+    linear light. Numbers are taken as they are. In a scene without lights, whose numbers are those
+    of the picture, write `linear_to_srgb(as_color("gray"))` for a grey that is the same there.
+
+    **Arguments:**
+
+    - `value`: red, green and blue; or a colour's name in CSS, such as `"red"`; or a hexadecimal
+      number, such as `"#cc3311"`.
+
+    **Returns:**
+
+    A floating array, `3` for names; numbers become a leaf as by `as_float_leaf`.
+
+    **Errors:**
+
+    `ValueError` for an unknown name, and for a colour with an opacity.
+    """
+    return srgb_to_linear(_numbers_of(value)) if isinstance(value, str) else as_float_leaf(value)
+
+
+def _numbers_of(name: str) -> Float[Array, "3"]:
+    """Returns the sRGB numbers of a name or a hexadecimal number."""
+    try:
+        numbers = ImageColor.getrgb(name)
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise ValueError(
+            f"a colour is red, green and blue, a name such as 'red', or a hexadecimal number such "
+            f"as '#cc3311'; got {name!r}"
+        )
+    return jnp.asarray(numbers, dtype=float) / 255
 
 
 def linear_to_srgb(linear: Float[Array, "*batch"]) -> Float[Array, "*batch"]:

@@ -1,8 +1,13 @@
+import reprlib
+from collections.abc import Sequence
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._typing import Array
 from ._tied import is_tied
 
 
@@ -28,7 +33,7 @@ def as_float_leaf(value):
     if is_tied(value):
         return value
     if isinstance(value, list | tuple):
-        value = jnp.asarray(value)
+        value = _stack(value)
     if not eqx.is_array_like(value):
         raise TypeError(f"a physical quantity must be a number or an array; got {value!r}")
     typed = eqx.is_array(value) or isinstance(value, np.ndarray)
@@ -40,3 +45,15 @@ def as_float_leaf(value):
     if jnp.issubdtype(kind, jnp.integer):
         return jnp.asarray(value, dtype=float)
     raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")
+
+
+def _stack(rows: Sequence[Any]) -> Array:
+    """Makes one array of numbers and arrays in rows."""
+    try:
+        return jnp.asarray(rows)
+    except (TypeError, ValueError) as error:
+        if type(error) not in (TypeError, ValueError) or any(map(is_tied, rows)):
+            raise
+        raise TypeError(
+            f"a physical quantity must be numbers in rows of one length; got {reprlib.repr(rows)}"
+        ) from None

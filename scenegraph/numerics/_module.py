@@ -50,7 +50,8 @@ def _message(module: AbstractModule, name: str, annotation: typing.Any) -> str:
     beside = ", ".join(f"`{other}` {_shape(getattr(module, other))}" for other in others)
     return (
         f"`{type(module).__name__}.{name}` must be a {kind} array of shape "
-        f"({annotation.dim_str}); got {_shape(getattr(module, name))} beside {beside or 'nothing'}."
+        f"({annotation.dim_str}); got {_shape(getattr(module, name))}"
+        f"{beside and ' beside '}{beside}."
     )
 
 

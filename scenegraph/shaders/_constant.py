@@ -3,7 +3,8 @@ from typing import Any
 import equinox as eqx
 
 from .._typing import Color, Vector
-from ..numerics import as_float_leaf, is_frozen, require_finite, require_fraction, unfreeze
+from ..images import as_color
+from ..numerics import is_frozen, is_tied, require_finite, require_fraction, unfreeze
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 
@@ -13,10 +14,10 @@ class Constant(AbstractShader):
 
     **Arguments:**
 
-    - `color`: red, green and blue.
+    - `color`: red, green and blue; or a name or hexadecimal number, as in `images.as_color`.
     """
 
-    color: Color = eqx.field(converter=as_float_leaf)
+    color: Color = eqx.field(converter=as_color)
 
     def __check_init__(self):
         require_finite(self, "color")
@@ -27,9 +28,17 @@ class Constant(AbstractShader):
 
 
 def as_shader(value: Any) -> Any:
-    """Converts a colour (three numbers) to a `Constant`; shaders stay as they are."""
+    """Converts a colour (three numbers, or a name) to a `Constant`; shaders stay as they are."""
     shader = value.value if is_frozen(value) else value
-    return value if isinstance(shader, AbstractShader) else Constant(value)
+    if isinstance(shader, AbstractShader):
+        return value
+    color = value if is_tied(value) else as_color(value)
+    if not is_tied(color) and color.shape != (3,):
+        raise TypeError(
+            f"a shader is wanted, or a colour of three numbers; got {color.dtype}"
+            f"{list(color.shape)}"
+        )
+    return Constant(color)
 
 
 def require_reflecting(owner: Any, *names: str) -> None:

@@ -3,6 +3,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
+from ..images import as_color
 from ..numerics import as_float_leaf, dot, require_finite, safe_divide
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
@@ -27,8 +28,8 @@ class Gradient(AbstractShader):
 
     start: Float[Array, " n"] = eqx.field(converter=as_float_leaf, default=(0.0, 0.0))
     end: Float[Array, " n"] = eqx.field(converter=as_float_leaf, default=(1.0, 0.0))
-    color_a: Color = eqx.field(converter=as_float_leaf, default=(0.9, 0.9, 0.9))
-    color_b: Color = eqx.field(converter=as_float_leaf, default=(0.1, 0.1, 0.1))
+    color_a: Color = eqx.field(converter=as_color, default=(0.9, 0.9, 0.9))
+    color_b: Color = eqx.field(converter=as_color, default=(0.1, 0.1, 0.1))
     coordinates: AbstractCoordinates = OnSurface()
 
     def __check_init__(self):

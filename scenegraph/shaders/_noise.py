@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Color, Float, Int, Scalar, Vector
+from ..images import as_color
 from ..numerics import (
     as_float_leaf,
     dot,
@@ -46,8 +47,8 @@ class Noise(AbstractShader):
     """
 
     scale: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
-    color_a: Color = eqx.field(converter=as_float_leaf, default=(0.9, 0.9, 0.9))
-    color_b: Color = eqx.field(converter=as_float_leaf, default=(0.1, 0.1, 0.1))
+    color_a: Color = eqx.field(converter=as_color, default=(0.9, 0.9, 0.9))
+    color_b: Color = eqx.field(converter=as_color, default=(0.1, 0.1, 0.1))
     octaves: int = eqx.field(static=True, default=4)
     seed: int = eqx.field(static=True, default=0)
     coordinates: AbstractCoordinates = InSpace()

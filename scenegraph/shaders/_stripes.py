@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
+from ..images import as_color
 from ..numerics import as_float_leaf, filtered_square_wave, require_finite, require_positive
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
@@ -23,8 +24,8 @@ class Stripes(AbstractShader):
     """
 
     scale: Scalar = eqx.field(converter=as_float_leaf, default=1.0)
-    color_a: Color = eqx.field(converter=as_float_leaf, default=(0.9, 0.9, 0.9))
-    color_b: Color = eqx.field(converter=as_float_leaf, default=(0.1, 0.1, 0.1))
+    color_a: Color = eqx.field(converter=as_color, default=(0.9, 0.9, 0.9))
+    color_b: Color = eqx.field(converter=as_color, default=(0.1, 0.1, 0.1))
     angle: Scalar = eqx.field(converter=as_float_leaf, default=0.0)
     coordinates: AbstractCoordinates = OnSurface()
 

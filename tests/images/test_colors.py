@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import scenegraph as sg
 from scenegraph.images import as_bytes, Image, Linear, linear_to_srgb, shrink, srgb_to_linear
 from support.helpers import assert_close, assert_finite_gradients, golden
 
@@ -43,3 +44,24 @@ def test_shrinking_cuts_off_the_rest():
     assert_close(shrink(pixels, 2), np.array([[[3], [5]]]))
     with pytest.raises(ValueError, match="5x3"):
         shrink(pixels, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "srgb"), [("red", (255, 0, 0)), ("#cc3311", (204, 51, 17)), ("gray", (128, 128, 128))]
+)
+def test_names_of_colors_are_decoded(name, srgb):
+    linear = [((x / 255 + 0.055) / 1.055) ** 2.4 if x > 10 else x / 255 / 12.92 for x in srgb]
+    color = sg.images.as_color(name)
+    assert color.shape == (3,)
+    np.testing.assert_allclose(color, linear, rtol=1e-5)
+    for shader in (sg.Constant(name), sg.Lambert(name).albedo, sg.GGX(name).base_color):
+        np.testing.assert_array_equal(shader.color, color)
+    np.testing.assert_array_equal(sg.Checker(color_b=name).color_b, color)
+    scene = sg.Scene(sg.Group(), background=name)
+    np.testing.assert_array_equal(scene.background.shader.color, color)
+
+
+@pytest.mark.parametrize("name", ["redd", "#cc331", "#cc3311ff", ""])
+def test_unknown_colors_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"^`Stripes.color_a`: a colour is .*; got '{name}'$"):
+        sg.Stripes(color_a=name)

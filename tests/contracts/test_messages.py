@@ -1,0 +1,108 @@
+"""A wrong call raises one line: the function, the argument, what was given, what is wanted."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import scenegraph as sg
+
+
+BALL = sg.Surface(sg.Sphere(), [0.5] * 3)
+SCENE = sg.Scene(sg.Group(ball=BALL))
+CAMERA = sg.PerspectiveCamera.look_at([0, -4, 1], [0, 0, 0], [0, 0, 1], 0.5, 4, 4)
+VIEWS = sg.views(CAMERA, sg.Image(jnp.zeros((4, 4, 3))))
+
+
+def render(*arguments, **options):
+    return lambda: sg.render(*arguments, **options)
+
+
+def fit(data=VIEWS, **options):
+    usual = {"optimizer": optax.adam(0.1), "steps": 1, "key": jax.random.key(0)}
+    return lambda: sg.fit(SCENE, data, **{**usual, **options})
+
+
+WRONG = {
+    "`scene` of `render` must be a Scene; got a PerspectiveCamera. "
+    "`scene` and `camera` are swapped.": render(CAMERA, SCENE),
+    "`camera` of `render` must be a camera or a string; got [a PerspectiveCamera].": render(
+        SCENE, [CAMERA]
+    ),
+    "`filters` of `render` must be a sequence of filters; got an Invert. "
+    "Put a single one into a list.": render(SCENE, CAMERA, filters=sg.Invert()),
+    "`filters` of `render` must be a sequence of filters; got [1, 2].": render(
+        SCENE, CAMERA, filters=[1, 2]
+    ),
+    "`key` of `render` must be a random key, such as `jax.random.key(0)` or None; got 0.": render(
+        SCENE, CAMERA, key=0
+    ),
+    "`chunk` of `render` must be an integer or 'auto'; got 'big'.": render(
+        SCENE, CAMERA, chunk="big"
+    ),
+    "`render` has no argument `outptus`; did you mean `outputs`?": render(
+        SCENE, CAMERA, outptus=()
+    ),
+    "`render` is missing its argument `camera`.": render(SCENE),
+    "`key` of `fit` must be a random key, such as `jax.random.key(0)`; got 0.": fit(key=0),
+    "`optimizer` of `fit` must be an optax.GradientTransformation; got 0.1.": fit(optimizer=0.1),
+    "`loss` of `fit` must be a loss or a function of 4 arguments; got 'mse'.": fit(loss="mse"),
+    "`Group` takes its children by name, as in `Group(name=...)`.": lambda: sg.Group([BALL]),
+    "`Scene` takes `root`; `background`, `integrator` only by name; got 2 arguments without a "
+    "name.": lambda: sg.Scene(BALL, [1, 1, 1]),
+    "`Sphere` has no argument `radus`; did you mean `radius`?": lambda: sg.Sphere(radus=1),
+    "`Similarity` has no argument `x`; it has `translation`, `rotation`, `scale`.": (
+        lambda: sg.Similarity(x=1)
+    ),
+    "`shape` of `Surface` must be a shape; got [0.5, 0.5, 0.5].": lambda: sg.Surface(
+        [0.5] * 3, sg.Sphere()
+    ),
+    "`path` of `save` must be a string or a path; got a Scene.": lambda: sg.save("x", SCENE),
+    "`patterns[1]` of `select` must be a string; got 0.": lambda: sg.select(SCENE, "ball", 0),
+    "`target` of `psnr` must be a float array of shape (height width 3); "
+    "got float32[4, 5, 3] beside `image` float32[4, 4, 3].": lambda: sg.psnr(
+        jnp.zeros((4, 4, 3)), jnp.zeros((4, 5, 3))
+    ),
+    "`image` of `psnr` must be a float array of shape (height width 3); got float32[4, 4, 3] of "
+    "NumPy beside `target` float32[4, 4, 3]. `jax.numpy.asarray` makes one of it.": lambda: sg.psnr(
+        np.zeros((4, 4, 3), np.float32), jnp.zeros((4, 4, 3))
+    ),
+    "`Sphere.center` must be a float array of shape (3); got float32[2] beside `radius` "
+    "float32[].": lambda: sg.Sphere([0, 0], 1),
+    "`Lambert.albedo`: a shader is wanted, or a colour of three numbers; got float32[2]": (
+        lambda: sg.Lambert([1, 2])
+    ),
+    "`Sphere.radius`: a physical quantity must be a number or an array; got 'a'": (
+        lambda: sg.Sphere([0, 0, 0], "a")
+    ),
+    "`Sphere.center`: a physical quantity must be numbers in rows of one length; "
+    "got [0, [0], 0]": lambda: sg.Sphere([0, [0], 0]),
+    "`Scene.background`: a colour is red, green and blue, a name such as 'red', or a hexadecimal "
+    "number such as '#cc3311'; got 'redd'": lambda: sg.Scene(BALL, background="redd"),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_one_line_says_what_is_wrong(message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        WRONG[message]()
+    assert str(caught.value) == message
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_errors_in_a_function_stay_as_they_are():
+    def loss(model, state, batch, key):
+        return jnp.zeros(3) + jnp.zeros(4), state
+
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        fit(loss=loss)()
+
+
+def test_errors_of_traced_calls_are_as_short():
+    def brightness(radius):
+        return sg.render(sg.Sphere(radius=radius), CAMERA).rgb.sum()
+
+    with pytest.raises(TypeError, match=r"`scene` of `render` must be a Scene; got a Sphere\."):
+        eqx.filter_jit(brightness)(1.0)
