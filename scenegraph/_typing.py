@@ -7,7 +7,7 @@ points, directions and colours, `""` for a scalar.
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import jax
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8, UInt32
@@ -19,6 +19,8 @@ Color = Float[Array, "3"]
 Matrix3 = Float[Array, "3 3"]
 Matrix4 = Float[Array, "4 4"]
 ScalarLike = float | int | ArrayLike
+# Also the integers of NumPy; `operator.index` makes Python's of them.
+IntLike = SupportsIndex
 VectorLike = Sequence[Any] | ArrayLike
 RandomKey = Key[Array, ""]
 # Type checkers take it for a variable.
@@ -40,6 +42,7 @@ __all__ = [
     "Device",
     "Float",
     "Int",
+    "IntLike",
     "Integer",
     "Matrix3",
     "Matrix4",

@@ -22,7 +22,7 @@ from ._poses import pose_matrix as pose_matrix
 from ._scaled import scale_resolution as scale_resolution
 
 # Internal: for other packages of the library, and for none of its users.
-from ._base import check_resolution, pixel_centres
+from ._base import pixel_centres
 from ._llff_paths import average_pose, recentre_poses, spherify_poses
 from ._moved import MovedCamera
 from ._ndc import line_to_ndc

@@ -1,11 +1,13 @@
 import abc
 import dataclasses
+import operator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from equinox import AbstractVar
 
-from .._typing import Array, Float, Scalar, Vector
+from .._typing import Array, Float, IntLike, Scalar, Vector
 from ..numerics import AbstractModule, require_order, safe_normalise, unfreeze
 from ..rays import Ray
 
@@ -66,7 +68,7 @@ class AbstractCamera(AbstractModule):
         One ray, in the world.
         """
 
-    def resized(self, width: int, height: int) -> "AbstractCamera":
+    def resized(self, width: IntLike, height: IntLike) -> "AbstractCamera":
         """Returns the same camera with another size of its picture: every pixel sees what it saw.
 
         `scale_resolution` keeps the view instead.
@@ -83,8 +85,7 @@ class AbstractCamera(AbstractModule):
 
         `ValueError` for sizes that are not positive integers.
         """
-        check_resolution(width, height)
-        return _resized(self, width, height)
+        return _resized(self, *as_resolution(width, height))
 
 
 def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
@@ -125,12 +126,17 @@ def _resized(camera: AbstractCamera, width: int, height: int) -> AbstractCamera:
     return copy
 
 
-def check_resolution(width: int, height: int) -> None:
-    """Refuses picture sizes that are not positive whole numbers."""
-    if not (isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0):
-        raise ValueError(
-            f"a camera's `width` and `height` must be positive integers; got {width!r}, {height!r}."
-        )
+def as_resolution(width: Any, height: Any) -> tuple[int, int]:
+    """Returns the size of a picture, which must be positive whole numbers of any type."""
+    wrong = f"a camera's `width` and `height` must be positive integers; got {width!r}, {height!r}."
+    try:
+        size = operator.index(width), operator.index(height)
+    except TypeError as error:
+        # Of numbers that are being traced, JAX says more.
+        raise ValueError(wrong) if type(error) is TypeError else error from None
+    if min(size) <= 0:
+        raise ValueError(wrong)
+    return size
 
 
 def pixel_centres(width: int, height: int) -> Float[Array, "pixels 2"]:

@@ -4,7 +4,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, PyTree, Scalar, ScalarLike, Vector, VectorLike
+from .._typing import Array, Float, IntLike, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, dot, safe_sqrt
 from ..rays import Ray
 from ..transforms import rotate
@@ -62,8 +62,8 @@ class FisheyeCamera(AbstractCamera):
         self,
         pose: Any,
         focal: ScalarLike | VectorLike,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         *,
         principal_point: VectorLike | None = None,
         near: ScalarLike = 0.01,

@@ -1,9 +1,10 @@
+import operator
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
+from .._typing import Array, Float, IntLike, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import Pose, rotate
@@ -35,8 +36,8 @@ class OrthographicCamera(AbstractCamera):
         self,
         pose: Any,
         focal: ScalarLike,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         *,
         principal_point: VectorLike | None = None,
         near: ScalarLike = 0.01,
@@ -50,8 +51,8 @@ class OrthographicCamera(AbstractCamera):
         target: VectorLike,
         up: VectorLike,
         extent: ScalarLike,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ) -> "OrthographicCamera":
@@ -69,7 +70,7 @@ class OrthographicCamera(AbstractCamera):
 
         The camera.
         """
-        focal = width / as_float_leaf(extent)
+        focal = operator.index(width) / as_float_leaf(extent)
         return OrthographicCamera(
             Pose.look_at(eye, target, up), focal, width, height, near=near, far=far
         )

@@ -4,11 +4,11 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
+from .._typing import Array, Float, IntLike, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import rotate
-from ._base import AbstractCamera, cone
+from ._base import AbstractCamera, as_resolution, cone
 from ._intrinsics import as_pair, assign_intrinsics
 
 
@@ -39,16 +39,18 @@ class PanoramaCamera(AbstractCamera):
     def __init__(
         self,
         pose: Any,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         *,
         focal: ScalarLike | VectorLike | None = None,
         principal_point: VectorLike | None = None,
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ):
-        focal = as_pair([width / (2 * math.pi), height / math.pi] if focal is None else focal)
-        assign_intrinsics(self, pose, focal, (width, height), principal_point, (near, far))
+        size = as_resolution(width, height)
+        around = [size[0] / (2 * math.pi), size[1] / math.pi]
+        focal = as_pair(around if focal is None else focal)
+        assign_intrinsics(self, pose, focal, size, principal_point, (near, far))
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         # (sin(azimuth) cos(below), -sin(below), -cos(azimuth) cos(below))

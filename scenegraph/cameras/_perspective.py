@@ -1,10 +1,11 @@
 import math
+import operator
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
+from .._typing import Array, Float, IntLike, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
 from ..transforms import Pose, rotate
@@ -37,8 +38,8 @@ class PerspectiveCamera(AbstractCamera):
         self,
         pose: Any,
         focal: ScalarLike,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         *,
         principal_point: VectorLike | None = None,
         near: ScalarLike = 0.01,
@@ -52,8 +53,8 @@ class PerspectiveCamera(AbstractCamera):
         target: VectorLike,
         up: VectorLike,
         fov_x: ScalarLike,
-        width: int,
-        height: int,
+        width: IntLike,
+        height: IntLike,
         near: ScalarLike = 0.01,
         far: ScalarLike = 100.0,
     ) -> "PerspectiveCamera":
@@ -100,9 +101,10 @@ class PerspectiveCamera(AbstractCamera):
         return self.principal_point + self.focal * jnp.stack([x, -y]) / ahead
 
 
-def focal_from_fov(fov_x: ScalarLike, width: int) -> ScalarLike:
+def focal_from_fov(fov_x: ScalarLike, width: IntLike) -> ScalarLike:
     """Computes the focal length in pixels of a horizontal angle of view in radians."""
     # f = (width / 2) / tan(fov / 2)
+    width = operator.index(width)
     if isinstance(fov_x, float | int):
         if not 0 < fov_x < math.pi:
             raise ValueError(f"`fov_x` must lie between 0 and pi radians; got {fov_x}.")

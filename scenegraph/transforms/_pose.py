@@ -54,12 +54,14 @@ class Pose(AbstractTransform):
 
         **Errors:**
 
-        `ValueError` where `eye` is `target`, or `up` is zero or parallel to the view. Values that
-        are being traced are not checked: the pose then has axes of length zero.
+        `TypeError` for what is not three numbers; `ValueError` where `eye` is `target`, or `up` is
+        zero or parallel to the view. Values that are being traced are not checked: the pose then
+        has axes of length zero.
         """
-        points = [as_float_leaf(x) for x in (eye, target, up)]
-        _refuse_no_direction(*points)
-        return Pose(_look_at(*points))
+        points = {"eye": eye, "target": target, "up": up}
+        points = {name: _as_vector(value, f"look_at.{name}") for name, value in points.items()}
+        _refuse_no_direction(**points)
+        return Pose(_look_at(**points))
 
     def linear(self) -> Matrix3:
         turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
@@ -104,14 +106,21 @@ def _refuse_no_direction(eye: Vector, target: Vector, up: Vector) -> None:
         )
 
 
+def _as_vector(value: VectorLike, name: str) -> Vector:
+    vector = as_float_leaf(value)
+    if vector.shape != (3,):
+        raise TypeError(f"`{name}` must be three numbers; got {vector.dtype}{list(vector.shape)}.")
+    return vector
+
+
 @jax.jit
-def _look_at(position: Vector, target: Vector, up: Vector) -> Matrix4:
+def _look_at(eye: Vector, target: Vector, up: Vector) -> Matrix4:
     # The columns are right = up x back, back x right, back (a camera looks along -z), position.
-    back = safe_normalise(position - target)
+    back = safe_normalise(eye - target)
     right = safe_normalise(jnp.cross(up, back))
     axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
     bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
-    return jnp.concatenate([jnp.column_stack([axes, position]), bottom])
+    return jnp.concatenate([jnp.column_stack([axes, eye]), bottom])
 
 
 def _tangent_of(base: Matrix4) -> Float[Array, "6"]:

@@ -119,6 +119,35 @@ def test_impossible_resolution():
         sg.PerspectiveCamera(POSE, 10.0, 0, 12)
 
 
+@pytest.mark.parametrize("width", [np.int64(16), np.uint8(16), jnp.asarray(16)])
+def test_sizes_of_other_integer_types(width):
+    eye, target, up = [3, 1, 2], [0, 0, 0], [0, 0, 1]
+    cameras = [
+        sg.PerspectiveCamera.look_at(eye, target, up, 0.8, width, width),
+        sg.OrthographicCamera.look_at(eye, target, up, 2.0, width, width),
+        sg.PanoramaCamera(POSE, width, width),
+        sg.OpenCVCamera(POSE, 9.0, width, width),
+        sg.FisheyeCamera(POSE, 9.0, width, width),
+        CAMERAS["perspective"].resized(width, width),
+    ]
+    for camera in cameras:
+        assert type(camera.width) is type(camera.height) is int
+        assert camera.width == 16
+
+
+@pytest.mark.parametrize("camera", [sg.PerspectiveCamera, sg.OrthographicCamera, sg.OpenCVCamera])
+def test_a_matrix_is_a_pose(camera):
+    matrix = np.asarray(POSE.base.value)
+    assert eqx.tree_equal(camera(matrix, 9.0, 4, 4), camera(POSE, 9.0, 4, 4))
+    with pytest.raises(TypeError, match=f"`{camera.__name__}.pose` must be a transform"):
+        camera("somewhere", 9.0, 4, 4)
+
+
+def test_look_at_needs_points():
+    with pytest.raises(TypeError, match=r"`look_at.eye` must be three numbers; got float32\[2\]"):
+        sg.PerspectiveCamera.look_at([3, 1], [0, 0, 0], [0, 0, 1], 0.8, 4, 4)
+
+
 @pytest.mark.parametrize("path", [orbit, spiral])
 def test_paths_keep_distance_and_aim(path):
     target = np.array([0.5, 0.0, -0.5])
