@@ -1,5 +1,7 @@
 import contextlib
 import dataclasses
+import inspect
+import operator
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -10,7 +12,8 @@ import jax
 import numpy as np
 import optax
 
-from .._typing import Array, Device, PyTree, RandomKey
+from .._checks import describe
+from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from ..data import Annealing, RayBatches, Views
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
@@ -78,7 +81,7 @@ def fit(
     optimizer: optax.GradientTransformation,
     loss: AbstractLoss | Loss = MultiLevelLoss(),
     integrator: AbstractIntegrator | None = None,
-    steps: int,
+    steps: IntLike,
     key: RandomKey,
     callbacks: Sequence[AbstractCallback] = (),
     state: FitState | None = None,
@@ -115,11 +118,11 @@ def fit(
     **Errors:**
 
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
-    steps change nothing. `ValueError` for a path that matches nothing, and for negative `steps`.
+    steps change nothing. `ValueError` for a path that matches nothing, and for negative `steps`;
+    `TypeError` for data without a method `batch`, or a function of other arguments as `loss`.
     `TooLarge`, a `MemoryError`, before the first step, if there is not the memory for one.
     """
-    if steps < 0:
-        raise ValueError(f"`steps` must not be negative; got {steps}.")
+    steps = _check_arguments(views_or_batches, loss, steps)
     batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
@@ -143,6 +146,34 @@ def fit(
     if isinstance(result.state.extra, LossTerms) and not shares_budget(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
+
+
+def _check_arguments(data: Any, loss: Any, steps: Any) -> int:
+    """Refuses arguments that would fail late; returns the number of steps."""
+    if (steps := operator.index(steps)) < 0:
+        raise ValueError(f"`steps` must not be negative; got {steps}.")
+    if not isinstance(data, Views) and not callable(getattr(data, "batch", None)):
+        raise TypeError(
+            f"`fit` needs `Views`, such as `sg.views(camera, image)`, or an object with a method "
+            f"`batch(seed, step)`; got {describe(data)}."
+        )
+    if not isinstance(loss, AbstractLoss) and not _takes(loss, 4):
+        raise TypeError(
+            f"`loss` of `fit` must be a loss, such as `sg.losses.MultiLevelLoss()`, or a function "
+            f"`(model, state, batch, key)` that returns `(value, state)`; got {describe(loss)}."
+        )
+    return steps
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Returns false for a function that cannot be called with so many arguments, and a class."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # of some functions not written in Python
+        return True
+    return not isinstance(function, type)
 
 
 def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:

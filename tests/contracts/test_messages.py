@@ -25,6 +25,10 @@ def fit(data=VIEWS, **options):
     return lambda: sg.fit(SCENE, data, **{**usual, **options})
 
 
+WANTED_LOSS = (
+    "`loss` of `fit` must be a loss, such as `sg.losses.MultiLevelLoss()`, or a function "
+    "`(model, state, batch, key)` that returns `(value, state)`"
+)
 WRONG = {
     "`scene` of `render` must be a Scene; got a PerspectiveCamera. "
     "`scene` and `camera` are swapped.": render(CAMERA, SCENE),
@@ -49,6 +53,10 @@ WRONG = {
     "`key` of `fit` must be a random key, such as `jax.random.key(0)`; got 0.": fit(key=0),
     "`optimizer` of `fit` must be an optax.GradientTransformation; got 0.1.": fit(optimizer=0.1),
     "`loss` of `fit` must be a loss or a function of 4 arguments; got 'mse'.": fit(loss="mse"),
+    "`fit` needs `Views`, such as `sg.views(camera, image)`, or an object with a method "
+    "`batch(seed, step)`; got an Image.": fit(sg.Image(jnp.zeros((4, 4, 3)))),
+    f"{WANTED_LOSS}; got the function <lambda>.": fit(loss=lambda model, batch: 0.0),
+    f"{WANTED_LOSS}; got the class MultiLevelLoss.": fit(loss=sg.losses.MultiLevelLoss),
     "`Group` takes its children by name, as in `Group(name=...)`.": lambda: sg.Group([BALL]),
     "`Scene` takes `root`; `background`, `integrator` only by name; got 2 arguments without a "
     "name.": lambda: sg.Scene(BALL, [1, 1, 1]),
