@@ -18,8 +18,12 @@ class Eval:
     # The split: test (the default, if there is one), val, or train.
     split: str | None = None
 
-    # The data folder; by default the one that was fitted.
+    # The data folder; by default the one that was fitted. Pass it where the data have moved.
     data: pathlib.Path | None = None
+
+    # Let --data hold other pictures than those of the fit; metrics and pictures are then written
+    # into RUN/other-data/NAME.
+    other_data: bool = False
 
     # Measure LPIPS too, if its extra and its weights are installed; takes seconds a picture on a
     # CPU.
@@ -36,6 +40,12 @@ class Eval:
         measures = find_measures(lpips=self.lpips, lpips_weights=self.lpips_weights)
         for reason in measures.missing.values():
             say(f"left out: {reason}")
-        metrics = evaluate_run(run, self.split, data=self.data, measures=measures, say=say)
+        metrics = evaluate_run(
+            run,
+            self.split,
+            data=self.data,
+            other_data=self.other_data,
+            measures=measures,
+            say=say,
+        )
         print(markdown(metric_table(metrics)))
-        say(f"wrote {run.metrics}, {run.report} and {run.pictures}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pathlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from ..losses import flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
 from ._data_settings import held_out_split
+from ._fingerprint import find_difference
 from ._report import report
 from ._run import Run, silent
 from ._scores import describe_protocol, Scores, summary
@@ -156,6 +158,7 @@ def evaluate_run(
     split: str | None = None,
     *,
     data: str | os.PathLike | None = None,
+    other_data: bool = False,
     scene: Scene | None = None,
     frames: list[int] | None = None,
     measures: Measures | None = None,
@@ -168,6 +171,8 @@ def evaluate_run(
     - `run`: the run.
     - `split`: the name of the split; by default `test`, or else `val`, or else `train`.
     - `data`: the data folder; by default that of the fit. Keyword only, as is all that follows.
+    - `other_data`: if true, `data` may hold other pictures than the fit's; what is written then
+      goes into `other-data/NAME` in the run folder, with the name of the data folder.
     - `scene`: the scene; by default the saved one.
     - `frames`: the indices of the pictures to score; by default all.
     - `measures`: the metrics beside PSNR and SSIM; with `None` there are no others, and no
@@ -177,16 +182,22 @@ def evaluate_run(
     **Returns:**
 
     The content of `metrics.json`.
+
+    **Errors:**
+
+    `FileError` for a folder with other pictures than those of the fit, unless `other_data`.
     """
-    (config, _), folder = run.load_config(), data or run.data_folder()
+    (config, _), folder = run.load_config(), run.find_data(data)
     split = split or held_out_split(folder)
     views = config.data.load(folder, split)
+    out = _choose_folder(run, folder, split, views, other_data)
+    out.drop_pictures(split)
     pace = Pace(views.frames if frames is None else len(frames), say)
 
     def seen(frame: int, image: Image, truth: Image) -> None:
-        run.save_picture(f"{split}_{frame:03d}", side_by_side([image, truth]))
+        out.save_picture(f"{split}_{frame:03d}", side_by_side([image, truth]))
         if measures is not None:
-            run.save_picture(f"{split}_{frame:03d}_error", error_panels(image, truth))
+            out.save_picture(f"{split}_{frame:03d}_error", error_panels(image, truth))
         pace.tick()
 
     used = _PLAIN if measures is None else measures
@@ -195,8 +206,38 @@ def evaluate_run(
     kinds = {"flip": used.flip is not None, "lpips": used.lpips is not None}
     protocol = describe_protocol(config.data, views, split, len(scores), **kinds)
     metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
-    run.save_metrics(metrics, report(metrics))
+    out.save_metrics(metrics, report(metrics))
+    if out != run:
+        say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
+    say(f"wrote {out.metrics}, {out.report} and {out.pictures}")
     return metrics
+
+
+def _choose_folder(
+    run: Run, folder: pathlib.Path, split: str, views: Views, other_data: bool
+) -> Run:
+    """Returns the run itself for pictures of its own data, and a folder in it for others."""
+    config, others = run.load_config()
+    known = others.get("fingerprint")
+    if not isinstance(known, dict) or not known:  # a run of an earlier version
+        return run
+    odd = None
+    if split not in known:  # Then another split tells whether the data are the run's.
+        split = "train" if "train" in known else next(iter(known))
+        try:
+            views = config.data.load(folder, split)
+        except FileError:
+            odd = "no pictures"
+    odd = odd or find_difference(known[split], views)
+    if odd is None:
+        return run
+    if not other_data:
+        raise FileError(
+            f"{folder} does not hold the data that {run.folder} was fitted to (its {split} split "
+            f"has {odd}). Pass --other-data to score the fit on it all the same; the run's own "
+            "scores stay."
+        )
+    return Run(run.folder / "other-data" / folder.resolve().name)
 
 
 _PLAIN = Measures(

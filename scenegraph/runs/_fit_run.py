@@ -24,7 +24,7 @@ from ..fitting import (
     start_state,
     StopOnSignal,
 )
-from ..io import MappedArray
+from ..io import FileError, MappedArray
 from ..rendering import Track
 from ..scene import save
 from ._callbacks import HeldOutScore, Profile, TensorBoard
@@ -32,6 +32,7 @@ from ._checkpoints import Checkpoints
 from ._config import config_record, FitConfig
 from ._data_settings import held_out_split
 from ._final_report import FinalReport, plan_final_report
+from ._fingerprint import find_difference, take_fingerprint
 from ._paths import OWN_PATH, summarise_cameras
 from ._recipe import FitParts, prepare
 from ._run import CAMERAS_FILE, Run, silent
@@ -116,7 +117,11 @@ def _fit_and_report(
     run: Run, config: FitConfig, folder: pathlib.Path, options: FitOptions, begin: float
 ) -> FitState:
     say = options.say
-    views, held_out = config.data.load(folder), config.data.load(folder, held_out_split(folder))
+    split = held_out_split(folder)
+    views, held_out = config.data.load(folder), config.data.load(folder, split)
+    fingerprint = {"train": take_fingerprint(views), split: take_fingerprint(held_out)}
+    if options.resume:
+        _check_data(run, config, folder, views)
     _describe(run, folder, views, say)
     parts = prepare(config, views)
     if parts.box is not None:
@@ -130,7 +135,7 @@ def _fit_and_report(
         writes=options.processes.is_first,
     )
     state = _restore(run, checkpoints, parts, options) if options.resume else None
-    run.save_config(config, **about)
+    run.save_config(config, **about, fingerprint=fingerprint)
     run.cut_log(0 if state is None else int(state.step))
     own_path = config.data.own_path(folder)
     own = {} if own_path is None else {OWN_PATH: own_path}
@@ -224,6 +229,20 @@ class _Job:
             callbacks.append(score)
         # The last, because a checkpoint stands for all that was logged before it.
         return [*callbacks, self.checkpoints]
+
+
+def _check_data(run: Run, config: FitConfig, folder: pathlib.Path, views: Views) -> None:
+    """Refuses to go on with a fit with other pictures; with other settings they may differ."""
+    if not run.checkpoints().paths() or not run.begun:
+        return
+    before, others = run.load_config()
+    known = others.get("fingerprint")
+    odd = find_difference(known["train"], views) if isinstance(known, dict) else None
+    if odd is not None and before.data == config.data:
+        raise FileError(
+            f"{folder} does not hold the data that {run.folder} was fitted to (it has {odd}); pass "
+            "their folder, or another --out."
+        )
 
 
 def _describe(run: Run, folder: pathlib.Path, views: Views, say: Callable[[str], Any]) -> None:

@@ -151,7 +151,7 @@ def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], 
     """Returns the cameras of a path of a run, and the frames a second that a file asks for."""
     if request.path == "views":
         config, _ = run.load_config()
-        folder = request.data or run.data_folder()
+        folder = run.find_data(request.data)
         views = config.data.load(folder, request.split or held_out_split(folder))
         return _some([views.camera(i) for i in range(views.frames)], request.frames), None
     known = path_context(run)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -201,8 +202,34 @@ class Run:
         """
         data = self.load_config()[1].get("data")
         if not isinstance(data, str):
-            raise FileError(f"{self.folder}/config.json does not name its data folder; pass one.")
+            raise FileError(
+                f"{self.folder}/config.json does not name its data folder; pass it (to `eval` and "
+                "`render`, with --data)."
+            )
         return self.folder / data  # A folder inside the run is named relative to it.
+
+    def find_data(self, given: str | os.PathLike | None = None) -> pathlib.Path:
+        """Returns the folder of the data to evaluate on.
+
+        **Arguments:**
+
+        - `given`: the folder, if it is not the one that was fitted.
+
+        **Returns:**
+
+        The folder.
+
+        **Errors:**
+
+        `FileError` if the data that were fitted have moved.
+        """
+        folder = self.data_folder() if given is None else pathlib.Path(given)
+        if given is None and not folder.exists():
+            raise FileError(
+                f"the data of {self.folder} are no longer in {folder}; pass --data with the folder "
+                "where they are now."
+            )
+        return folder
 
     def cut_log(self, step: int) -> None:
         """Drops the lines that a resumed fit will write again.
@@ -224,8 +251,20 @@ class Run:
         - `name`: the name of the file, without its ending.
         - `pixels`: the bytes of the picture, shape `height width 3`.
         """
-        self.pictures.mkdir(exist_ok=True)
+        self.pictures.mkdir(parents=True, exist_ok=True)
         write_picture(self.pictures / f"{name}.png", pixels)
+
+    def drop_pictures(self, split: str) -> None:
+        """Removes the pictures of an earlier evaluation of a split.
+
+        **Arguments:**
+
+        - `split`: the name of the split.
+        """
+        ours = re.compile(re.escape(split) + r"_\d{3,}(_error)?\.png")
+        for path in self.pictures.iterdir() if self.pictures.is_dir() else ():
+            if ours.fullmatch(path.name):
+                path.unlink()
 
     def save_metrics(self, metrics: dict[str, Any], report: str) -> None:
         """Writes the scores of an evaluation: the latest, and the latest of its split.

@@ -1,5 +1,6 @@
 """A whole run from Python: fitted, resumed, scored, filmed, reported."""
 
+import pathlib
 import shutil
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.io import FileError, read_json
+from scenegraph.io import FileError, read_json, read_picture, write_json, write_picture
 from scenegraph.runs import (
     evaluate_run,
     film_run,
@@ -51,7 +52,9 @@ def run(fitted, tmp_path):
 
 def test_fit_leaves_a_whole_run_and_says_how_it_went(fitted, data):
     run, said, state = fitted
-    assert run.load_config() == (CONFIG, {"data": str(data), "preset": "tiny"})
+    config, others = run.load_config()
+    assert set(others.pop("fingerprint")) == {"train", "test"}
+    assert config == CONFIG and others == {"data": str(data), "preset": "tiny"}
     assert eqx.tree_equal(sg.load(run.folder), state.model) and int(state.step) == 2
     assert steps_of(run) == [1, 2]
     assert (run.folder / "curve.png").exists() and (run.folder / "turntable.gif").exists()
@@ -71,6 +74,78 @@ def test_run_is_scored_like_its_scene(run, data):
     assert metrics["psnr"] == pytest.approx(scores.psnr, 1e-5)
     assert read_json(run.metrics) == read_json(run.metrics_of("val")) == metrics
     assert (run.pictures / "val_000.png").exists()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """As the data, with another ball: the same names, sizes and cameras, and other colours."""
+    splits = {"train": 4, "val": 1, "test": 2}
+    folder = write_ball(tmp_path_factory.mktemp("other"), splits)
+    for path in folder.rglob("*.png"):
+        write_picture(path, read_picture(path)[..., [2, 1, 0, 3]])
+    return folder
+
+
+@pytest.mark.parametrize("split", ["test", "val"])
+def test_other_data_are_refused_or_scored_apart(run, elsewhere, split):
+    before = {path: path.read_bytes() for path in run.folder.rglob("*.*") if path.is_file()}
+    with pytest.raises(FileError, match="other colours.*Pass --other-data"):
+        evaluate_run(run, split, data=elsewhere)
+    said = []
+    metrics = evaluate_run(run, split, data=elsewhere, other_data=True, say=said.append)
+    assert {path: path.read_bytes() for path in before} == before
+    out = open_run(run.folder / "other-data" / elsewhere.name)
+    assert read_json(out.metrics) == metrics and (out.pictures / f"{split}_000.png").exists()
+    assert str(out.folder) in said[-2] and str(out.metrics) in said[-1]
+    # As a run of an earlier version, which has no fingerprint.
+    settings = read_json(run.folder / "config.json")
+    del settings["fingerprint"]
+    write_json(run.folder / "config.json", settings)
+    assert evaluate_run(run, split, data=elsewhere)["psnr"] == metrics["psnr"]
+
+
+def test_data_that_moved_are_the_same_data(run, data, tmp_path):
+    moved = pathlib.Path(shutil.copytree(data, tmp_path / "moved"))
+    metrics = evaluate_run(run, data=moved, other_data=True)
+    assert read_json(run.metrics) == metrics and not (run.folder / "other-data").exists()
+    (moved / "test" / "r_0.png").rename(moved / "test" / "other.png")
+    listing = (moved / "transforms_test.json").read_text()
+    (moved / "transforms_test.json").write_text(listing.replace("r_0", "other"))
+    with pytest.raises(FileError, match="test split has pictures of other names"):
+        evaluate_run(run, data=moved)
+    (moved / "transforms_train.json").write_text(listing.replace("r_0", "other"))
+    with pytest.raises(FileError, match="train split has 2 pictures instead of 4"):
+        evaluate_run(run, "val", data=moved)
+
+
+def test_cameras_are_part_of_the_data(run, data, tmp_path):
+    moved = pathlib.Path(shutil.copytree(data, tmp_path / "moved"))
+    listing = read_json(moved / "transforms_test.json")
+    write_json(moved / "transforms_test.json", listing | {"camera_angle_x": 0.9})
+    with pytest.raises(FileError, match="pictures with other cameras"):
+        evaluate_run(run, data=moved)
+
+
+def test_resuming_with_other_data_is_refused(run, elsewhere):
+    with pytest.raises(FileError, match="other colours.*another --out"):
+        fit_run(run, CONFIG.replace(steps=3), elsewhere, FitOptions(resume=True))
+    assert steps_of(run) == [1, 2]
+
+
+def test_pictures_of_an_earlier_evaluation_do_not_linger(run):
+    evaluate_run(run, measures=sg.runs.Measures())
+    stale = {"test_001_error.png", "test_007.png"}
+    kept = {"val_003.png", "test_mine.png", "tests_000.png"}
+    for name in stale | kept:
+        (run.pictures / name).touch()
+    evaluate_run(run, frames=[0])
+    assert {path.name for path in run.pictures.iterdir()} == {"test_000.png"} | kept
+
+
+def test_data_that_are_gone(run):
+    write_json(run.folder / "config.json", read_json(run.folder / "config.json") | {"data": "/no"})
+    with pytest.raises(FileError, match="are no longer in /no; pass --data"):
+        evaluate_run(run)
 
 
 def test_run_is_filmed(run, tmp_path):
