@@ -10,6 +10,8 @@ _RESERVED = ("background", "integrator", "transform")
 class Group(AbstractNode):
     """Named children that share a frame. Overlapping media add their densities.
 
+    A child is `group["ball"]`, what is below it `group["ball.shader"]`.
+
     **Arguments:**
 
     - `children`: nodes, lights, cameras and further groups, as keyword arguments. A name has no

@@ -3,15 +3,23 @@ from typing import Any, ClassVar
 from ..cameras import AbstractCamera
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen
+from ._paths import find_part, has_part
 
 
 class AbstractNode(AbstractModule, is_abstract=True):
     """A part of the scene tree that is neither a light nor a camera.
 
+    `node["table.ball"]` is the part at a path; `"table.ball" in node` tells whether there is one.
     `unnamed` is the field that holds further nodes, which paths omit.
     """
 
     unnamed: ClassVar[str | None] = None
+
+    def __getitem__(self, path: str) -> Any:
+        return find_part(self, path)
+
+    def __contains__(self, path: str) -> bool:
+        return has_part(self, path)
 
 
 def check_node(value: Any, place: str) -> None:

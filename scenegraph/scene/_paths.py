@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.tree_util as jtu
 
+from .._checks import describe
 from .._typing import PyTree
 from ..numerics import Frozen, is_frozen, is_tied
 
@@ -95,6 +96,50 @@ def _leaves_at(node: Any, names: list[str], frozen: bool) -> Iterator[Any]:
             yield from _leaves_at(child, names, frozen or is_frozen(node))
         elif names and _name(keys[0]) == names[0]:
             yield from _leaves_at(child, names[1:], frozen)
+
+
+def find_part(tree: PyTree, path: Any) -> Any:
+    """Returns the node, the leaf or whatever else lies at a path, as it is.
+
+    Raises `KeyError` with the names that are there, `TypeError` for what is no path.
+    """
+    if not isinstance(path, str):
+        raise TypeError(
+            f"parts of a {type(tree).__name__} are found by a path such as 'ball.shader'; got "
+            f"{describe(path)}."
+        )
+    node = tree
+    for depth, name in enumerate(path.split(".")):
+        parts = dict(_named_parts(node))
+        if name not in parts:
+            before = ".".join(path.split(".")[:depth])
+            raise KeyError(_no_part(name, before or f"the {type(tree).__name__}", list(parts)))
+        node = parts[name]
+    return node
+
+
+def has_part(tree: PyTree, path: Any) -> bool:
+    """Returns true if there is something at a path."""
+    try:
+        find_part(tree, path)
+    except KeyError:
+        return False
+    return True
+
+
+def _named_parts(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the parts of a node with their names; of the unnamed one, its parts."""
+    for keys, child in jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]:
+        if keys and _is_unnamed(node, _name(keys[0])):
+            yield from _named_parts(child)
+        elif keys:
+            yield _name(keys[0]), child
+
+
+def _no_part(name: str, place: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else "."
+    return f"there is no {name!r} in {place}{guess} There are: {shortened(names, most=12)}."
 
 
 def shortened(names: list[str], most: int = 4) -> str:

@@ -5,10 +5,14 @@ import equinox as eqx
 from ..numerics import AbstractModule
 from ._background import AbstractBackground, as_background
 from ._node import check_node
+from ._paths import find_part, has_part
 
 
 class Scene(AbstractModule):
     """A tree of nodes before a background, and how it is integrated.
+
+    `scene["table.ball"]` is the part at a path: a node, a field or a leaf, as it is in the tree;
+    `"table.ball" in scene` tells whether there is one. The same holds for groups and other nodes.
 
     **Arguments:**
 
@@ -27,3 +31,9 @@ class Scene(AbstractModule):
 
     def __check_init__(self):
         check_node(self.root, "the root of a Scene")
+
+    def __getitem__(self, path: str) -> Any:
+        return find_part(self, path)
+
+    def __contains__(self, path: str) -> bool:
+        return has_part(self, path)

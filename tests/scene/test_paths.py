@@ -250,3 +250,58 @@ def test_without_networks():
     assert mean_square_weight(scene()) == 0
     layer = Dense(jnp.ones((3, 2)), jnp.ones(3))
     assert count_parameters({"x": [layer, jnp.ones(7)]}) == 9
+
+
+# --- Parts by path
+
+
+def test_parts_by_path():
+    whole = scene()
+    children = whole.root.children
+    assert whole["cam1"] is whole.root["cam1"] is children["cam1"]
+    assert whole["moved"] is children["moved"]
+    # Transforms and frozen wrappers are omitted on the way, and kept at the end.
+    fog = children["moved"].child.children["deep"].children["fog"]
+    assert whole["moved.deep.fog"] is whole["moved"]["deep"]["fog"] is fog
+    assert whole["moved.transform.scale"] is children["moved"].transform.scale
+    frozen = sg.freeze(whole, "moved.**")
+    assert is_frozen(frozen["moved.fog.field.extinction"])
+    assert sg.Scene(sg.Group(a=Frozen(whole.root)))["a.cam1"] is children["cam1"]
+    assert whole["background.shader.color"].tolist() == pytest.approx([0.1, 0.2, 0.3])
+    assert "rig.cam2" in whole and "rig.cam3" not in whole and "cam1" in whole.root
+
+
+def test_every_leaf_is_at_its_path():
+    whole = scene()
+    for path, leaf, _ in named_leaves(whole):
+        found = whole[path]
+        assert (found.value if is_frozen(found) else found) is leaf, path
+
+
+def test_parts_by_path_can_be_replaced():
+    where = lambda s: s["moved.deep.fog.field.extinction"]
+    assert float(where(eqx.tree_at(where, scene(), jnp.asarray(3.0)))) == 3.0
+    gradient = jax.grad(lambda s: where(s) ** 2, allow_int=True)(eqx.filter(scene(), eqx.is_array))
+    assert float(where(gradient)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("cam", "no 'cam' in the Scene; did you mean 'cam1'? There are: blob, cam1, moved, rig, background, "),
+        ("blob.feild", "no 'feild' in blob; did you mean 'field'? There are: field, "),
+        ("moved.sky", "no 'sky' in moved. There are: deep, fog, transform."),
+        ("blob.field.rgb.x", "no 'x' in blob.field.rgb. There are: none."),
+        ("", "no '' in the Scene. There are: "),
+    ],
+)
+def test_a_missing_part_lists_those_that_there_are(path, message):
+    with pytest.raises(KeyError) as caught:
+        scene()[path]
+    assert message in caught.value.args[0]
+
+
+def test_parts_are_found_by_text_alone():
+    for part in (scene(), scene().root):
+        with pytest.raises(TypeError, match=r"by a path such as 'ball.shader'; got 0\.$"):
+            list(part)
