@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from .._checks import describe
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
@@ -180,7 +181,10 @@ def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
     """Returns zeros of the form of the loss's second result, for a first state."""
 
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
-        return loss(model, None, batches.batch(0, 0), key)[1]
+        result = loss(model, None, batches.batch(0, 0), key)
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(f"`loss` must return `(value, state)`; it returns {describe(result)}.")
+        return result[1]
 
     shapes = eqx.filter_eval_shape(trial, model, traceable(batches, 0), key)
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
