@@ -63,9 +63,11 @@ class FinalReport:
         film_run(run, out, request, scene=scene, max_width=_TURNTABLE_PIXELS, track=track)
         # There is no SSIM of very small pictures.
         ssim = "" if metrics["ssim"] is None else f", ssim {metrics['ssim']:.3f}"
+        split = metrics["protocol"]["split"]
+        name, others = ("training", " (none are held out)") if split == "train" else (split, "")
         say(
-            f"test psnr {metrics['psnr']:.2f} dB{ssim} on "
-            f"{len(metrics['per_image'])} pictures; see {run.folder}"
+            f"{name} psnr {metrics['psnr']:.2f} dB{ssim} on "
+            f"{len(metrics['per_image'])} pictures{others}; see {run.folder}"
         )
 
 

@@ -66,6 +66,7 @@ class FitOptions:
     - `limit`: the time, in seconds, in which fit and report are to be finished; `None` for none.
     - `elapsed`: the part of `limit` that has passed already, in seconds.
     - `target_psnr`: the PSNR on held-out pictures, in decibels, that ends the fit; `None` for none.
+      Training pictures never end it.
     - `tensorboard`: if true, curves and pictures are written for TensorBoard.
     - `profile`: if true, a few steps are recorded for a profiler.
     - `processes`: the processes that fit together.
@@ -118,6 +119,7 @@ def _fit_and_report(
 ) -> FitState:
     say = options.say
     split = held_out_split(folder)
+    _check_target(config, options, folder, split)
     views, held_out = config.data.load(folder), config.data.load(folder, split)
     fingerprint = {"train": take_fingerprint(views), split: take_fingerprint(held_out)}
     if options.resume:
@@ -143,7 +145,7 @@ def _fit_and_report(
     plan = plan_final_report(parts.scene, held_out, options.limit, say)
     plan = FinalReport(**options.processes.from_first(dataclasses.asdict(plan)))
     until = None if options.limit is None else Deadline(begin + options.limit - plan.seconds)
-    job = _Job(run, config, options, parts, held_out, checkpoints)
+    job = _Job(run, config, options, parts, held_out, checkpoints, split != "train")
     last = job.fit(state, until)
     plan.write(run, last.model, data=folder, say=say, track=options.track)
     return last
@@ -159,6 +161,7 @@ class _Job:
     parts: FitParts
     held_out: Views
     checkpoints: Checkpoints
+    is_held_out: bool  # false where there are only training pictures to look at
 
     def fit(self, state: FitState | None, deadline: Deadline | None) -> FitState:
         """Fits, and saves the state with which the fit ends, however it ends."""
@@ -209,7 +212,7 @@ class _Job:
                 output.log_every,
                 rays,
                 self.config.training.make_schedule(),
-                self.held_out if evaluates else None,
+                self.held_out if evaluates and self.is_held_out else None,
                 max(1, output.eval_every),
             )
             callbacks.append(stack.enter_context(contextlib.closing(board)))
@@ -225,10 +228,24 @@ class _Job:
                 self.options.target_psnr,
                 self.checkpoints,
                 self.options.say,
+                self.is_held_out,
             )
             callbacks.append(score)
         # The last, because a checkpoint stands for all that was logged before it.
         return [*callbacks, self.checkpoints]
+
+
+def _check_target(config: FitConfig, options: FitOptions, folder: pathlib.Path, split: str) -> None:
+    """Refuses a target that nothing would be compared with."""
+    if options.target_psnr is None:
+        return
+    if split == "train":
+        raise ValueError(
+            f"{folder} has no held-out pictures (a test or val split), by whose PSNR --target-psnr "
+            "ends a fit; leave it out, or hold pictures out."
+        )
+    if not config.output.eval_every:
+        raise ValueError("--target-psnr needs held-out pictures on the way: --eval-every above 0.")
 
 
 def _check_data(run: Run, config: FitConfig, folder: pathlib.Path, views: Views) -> None:

@@ -44,7 +44,12 @@ def read_result(run: Run, split: str | None = None) -> Result:
 
 def cautions(results: Sequence[Result]) -> list[str]:
     """Lists warnings before numbers are compared: settings, pictures or metrics that differ."""
-    return [*_differences(results), *_left_out(results), *_missing(results)]
+    return [
+        *_differences(results),
+        *_of_training(results),
+        *_left_out(results),
+        *_missing(results),
+    ]
 
 
 def _differences(results: Sequence[Result]) -> Iterator[str]:
@@ -53,6 +58,12 @@ def _differences(results: Sequence[Result]) -> Iterator[str]:
         if len(set(values)) > 1:
             pairs = ", ".join(f"{r.name}: {v}" for r, v in zip(results, values, strict=True))
             yield f"the runs differ in {key} ({pairs}): their numbers cannot be compared"
+
+
+def _of_training(results: Sequence[Result]) -> Iterator[str]:
+    for result in results:
+        if result.metrics["protocol"].get("split") == "train":
+            yield f"{result.name}: the pictures are those of the training, none held out"
 
 
 def _left_out(results: Sequence[Result]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.io import FileError, read_json, read_picture, write_json, write_picture
 from scenegraph.runs import (
+    cautions,
     evaluate_run,
     film_run,
     FinalReport,
@@ -19,6 +20,7 @@ from scenegraph.runs import (
     open_run,
     PathRequest,
     read_log,
+    read_result,
 )
 from support.blender_folder import write_ball
 
@@ -60,6 +62,28 @@ def test_fit_leaves_a_whole_run_and_says_how_it_went(fitted, data):
     assert (run.folder / "curve.png").exists() and (run.folder / "turntable.gif").exists()
     assert said[0] == f"data {data}, run {run.folder}"
     assert said[-1].startswith("test psnr ") and "on 2 pictures" in said[-1]
+
+
+def test_pictures_of_the_training_are_called_that_and_end_no_fit(tmp_path):
+    data, said = write_ball(tmp_path / "data", {"train": 3}), []
+    run, config = open_run(tmp_path / "run"), CONFIG.replace(eval_every=1)
+    with pytest.raises(ValueError, match="no held-out pictures .*--target-psnr"):
+        fit_run(run, config, data, FitOptions(target_psnr=1.0))
+    assert not run.folder.exists()
+    fit_run(run, config, data, FitOptions(say=said.append))
+    assert not [line for line in said if "held-out psnr" in line or "test psnr" in line]
+    assert [line for line in said if line.startswith("training psnr ")][-1] == said[-1]
+    assert not any("test_psnr" in line for line in read_log(run.log))
+    # Nor is any checkpoint the best by them.
+    assert run.checkpoints().best() is None and steps_of(run) == [1, 2]
+    (caution,) = [x for x in cautions([read_result(run)]) if "training" in x]
+    assert caution.startswith("run: ")
+
+
+def test_a_target_that_nobody_looks_at(data, tmp_path):
+    with pytest.raises(ValueError, match="--target-psnr needs .*--eval-every above 0"):
+        options = FitOptions(target_psnr=1.0)
+        fit_run(open_run(tmp_path / "run"), CONFIG.replace(eval_every=0), data, options)
 
 
 def test_resumed_fit_goes_on(run, data):
