@@ -1,6 +1,8 @@
 from typing import Any, ClassVar
 
-from ..transforms import AbstractTransform
+import equinox as eqx
+
+from ..transforms import AbstractTransform, as_transform
 from ._node import AbstractNode, check_node
 
 
@@ -13,11 +15,12 @@ class Transformed(AbstractNode):
     **Arguments:**
 
     - `child`: a node, a light or a camera.
-    - `transform`: the map from the child's frame to the frame around it.
+    - `transform`: the map from the child's frame to the frame around it; or its 4x4 matrix, which
+      becomes an `Affine`. A `Pose` or a `Similarity` keeps cones in their simple form.
     """
 
     child: Any
-    transform: AbstractTransform
+    transform: AbstractTransform = eqx.field(converter=as_transform)
 
     unnamed: ClassVar[str] = "child"
 

@@ -3,10 +3,17 @@
 from ._affine import Affine as Affine
 from ._ball import Ball as Ball
 from ._base import AbstractTransform as AbstractTransform, rotate as rotate
+from ._make import (
+    rotate_about as rotate_about,
+    rotate_euler as rotate_euler,
+    scale as scale,
+    translate as translate,
+)
 from ._pose import Pose as Pose
 from ._similarity import Similarity as Similarity
 
 # Internal: for other packages of the library, and for none of its users.
+from ._affine import as_transform
 from ._affine_map import AffineMap, compose, invert
 from ._ball import everywhere, transform_ball
-from ._base import Inverse, inverse_matrix
+from ._base import Composed, Inverse, inverse_matrix

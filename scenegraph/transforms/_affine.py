@@ -1,7 +1,10 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
+import numpy as np
+from jax.core import Tracer
 
+from .._checks import describe
 from .._typing import Matrix3, Vector
 from ..numerics import as_float_leaf, require_finite, require_invertible
 from ._base import AbstractTransform
@@ -32,3 +35,19 @@ class Affine(AbstractTransform):
 
     def offset(self) -> Vector:
         return self.translation
+
+
+def as_transform(value: Any) -> AbstractTransform:
+    """Makes an `Affine` of a 4x4 matrix; transforms stay as they are."""
+    if isinstance(value, AbstractTransform):
+        return value
+    if not isinstance(value, list | tuple) and not eqx.is_array_like(value):
+        raise TypeError(f"a transform or a 4x4 matrix is wanted; got {describe(value)}")
+    matrix = as_float_leaf(value)
+    if matrix.shape != (4, 4):
+        raise TypeError(f"a transform or a 4x4 matrix is wanted; got shape {matrix.shape}")
+    if not isinstance(matrix, Tracer) and not np.allclose(matrix[3], [0, 0, 0, 1]):
+        raise ValueError(
+            f"the last row of a 4x4 matrix must be 0, 0, 0, 1; got {np.asarray(matrix[3]).tolist()}"
+        )
+    return Affine(matrix[:3, :3], matrix[:3, 3])

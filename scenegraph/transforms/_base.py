@@ -31,7 +31,10 @@ def inverse_matrix(matrix: Matrix3) -> Matrix3:
 
 
 class AbstractTransform(AbstractModule):
-    """An affine map from a node's own frame ("child") to the frame around it ("parent")."""
+    """An affine map from a node's own frame ("child") to the frame around it ("parent").
+
+    `a @ b` applies `b` first, then `a`.
+    """
 
     is_similarity: AbstractClassVar[bool]
 
@@ -88,6 +91,14 @@ class AbstractTransform(AbstractModule):
         """
         return Inverse(self)
 
+    def __matmul__(self, inner: "AbstractTransform") -> "AbstractTransform":
+        if not isinstance(inner, AbstractTransform):
+            raise TypeError(
+                f"`@` composes two transforms; got a {type(inner).__name__}. Points are mapped by "
+                f"`transform.point(...)`."
+            )
+        return Composed(self, inner)
+
 
 class Inverse(AbstractTransform):
     """The inverse of another transform; it is a similarity if that one is."""
@@ -108,3 +119,25 @@ class Inverse(AbstractTransform):
     def offset(self) -> Vector:
         # x = A^-1 (y - b) = A^-1 y - A^-1 b
         return -rotate(self.linear(), self.transform.offset())
+
+
+class Composed(AbstractTransform):
+    """Two transforms, `inner` first; a similarity if both are. Both keep their leaves."""
+
+    outer: AbstractTransform
+    inner: AbstractTransform
+
+    def __init__(self, outer: AbstractTransform, inner: AbstractTransform):
+        self.outer, self.inner = outer, inner
+
+    @property
+    def is_similarity(self) -> bool:
+        """True if angles are kept."""
+        return self.outer.is_similarity and self.inner.is_similarity
+
+    def linear(self) -> Matrix3:
+        return jnp.matmul(self.outer.linear(), self.inner.linear(), precision="highest")
+
+    def offset(self) -> Vector:
+        # A (B x + b) + a = A B x + (A b + a)
+        return self.outer.point(self.inner.offset())

@@ -100,6 +100,7 @@ TRANSFORMS = [
     transforms.Pose(POSE.base, [0.1, -0.2, 0.3, 0.4, 0.5, -0.6]),
     SIMILARITY,
     transforms.Inverse(SIMILARITY),
+    transforms.Composed(transforms.Inverse(SIMILARITY), POSE),
     transforms.AffineMap(0.5 * jnp.eye(3), jnp.ones(3), True),
 ]
 OCCUPANCY = scene.Occupancy(numbers(2, 3, 4), 0.4)

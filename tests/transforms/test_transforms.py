@@ -4,9 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import scenegraph as sg
-from scenegraph.transforms import Affine, Inverse, inverse_matrix, Pose, Similarity
+from scenegraph.transforms import (
+    Affine,
+    Inverse,
+    inverse_matrix,
+    Pose,
+    rotate_about,
+    rotate_euler,
+    scale,
+    Similarity,
+    translate,
+)
 from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
@@ -18,6 +29,9 @@ TRANSFORMS = {
     "pose": Pose.look_at([3, 2, 1], [0, 0, 0], [0, 0, 1]),
     "moved pose": Pose(jnp.eye(4), [0.3, -1, 2, 0.5, -0.7, 0.1]),
     "inverse": Inverse(Affine(SHEAR, [0, 1, 0])),
+    "turn": rotate_about([1, 2, -2], 0.7, [0.5, 0, 1]),
+    "shift and turn": translate([1, 2, 3]) @ rotate_euler([0.1, 0.2, 0.3]),
+    "shear and turn": Affine(SHEAR, [0, 1, 0]) @ rotate_about([1, 2, -2], 0.7),
 }
 
 
@@ -145,3 +159,117 @@ def test_only_the_tangent_of_a_pose_has_a_gradient():
     gradient = jax.grad(lambda pose: jnp.sum(pose.point(jnp.ones(3)) ** 2))(pose)
     assert np.any(gradient.delta) and not np.any(gradient.base.value)
     assert isinstance(gradient, sg.Pose)
+
+
+# --- By what they do
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_turns_about_an_axis(seed):
+    generator = np.random.default_rng(seed)
+    axis, center, angle = generator.normal(size=3), generator.normal(size=3), generator.normal()
+    turn = rotate_about(axis, angle, center)
+    expected = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+    assert_close(turn.linear(), expected, 1e-6)
+    assert_close(turn.offset(), center - expected @ center, 1e-5)
+    # Points of the axis stay.
+    assert_close(turn.point(jnp.asarray(center + 3 * axis, jnp.float32)), center + 3 * axis, 1e-5)
+
+
+@pytest.mark.parametrize("order", ["xyz", "zyx", "zxz", "XYZ", "ZYX", "xy", "Z"])
+def test_turns_by_euler_angles(order):
+    angles = np.random.default_rng(0).normal(size=len(order))
+    expected = Rotation.from_euler(order, angles).as_matrix().reshape(3, 3)
+    assert_close(rotate_euler(angles, order).linear(), expected, 1e-6)
+
+
+def test_shifts_and_scalings():
+    assert_close(translate([1, 2, 3]).point(jnp.ones(3)), [2, 3, 4], 1e-6)
+    assert_close(scale(2).linear(), 2 * np.eye(3), 1e-6)
+    assert_close(scale([1, 2, 3]).linear(), np.diag([1, 2, 3]), 1e-6)
+    assert scale(2).is_similarity and not scale([1, 2, 3]).is_similarity
+
+
+def test_composition_is_the_product_of_matrices():
+    def matrix(transform):
+        top = np.column_stack([transform.linear(), transform.offset()])
+        return np.vstack([top, [0, 0, 0, 1]])
+
+    for a in TRANSFORMS.values():
+        for b in TRANSFORMS.values():
+            assert_close(matrix(a @ b), matrix(a) @ matrix(b), 1e-5)
+    with pytest.raises(TypeError, match="`@` composes two transforms; got a"):
+        TRANSFORMS["pose"] @ jnp.ones(3)
+
+
+@pytest.mark.usefixtures("x64")
+def test_makers_have_gradients():
+    def moved(axis, angle, angles, factors, offset):
+        turns = rotate_about(axis, angle, [0.3, 0, 1]) @ rotate_euler(angles, "zyx")
+        return (translate(offset) @ scale(factors) @ turns).point(jnp.array([0.3, -1.0, 2.0]))
+
+    axis, angles, factors, offset = jnp.asarray(np.random.default_rng(1).normal(size=(4, 3)))
+    assert_gradients(moved, axis, jnp.asarray(0.4), angles, factors, offset)
+    # Also where nothing turns yet.
+    assert_finite_gradients(lambda angle: rotate_about([0, 0, 1], angle).linear(), jnp.asarray(0.0))
+    assert_finite_gradients(lambda angles: rotate_euler(angles).linear(), jnp.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rotate_about([0, 0, 0], 1.0), "`axis` of `rotate_about` must not be zero"),
+        (lambda: rotate_euler([1, 2, 3], "xYz"), "letters x, y, z or of X, Y, Z; got 'xYz'"),
+        (lambda: rotate_euler([1, 2], "xyz"), "must be 3 numbers for 'xyz'"),
+        (lambda: scale([1, 0, 1]), "`Affine.matrix` must be invertible"),
+        (lambda: scale(0), "`Similarity.scale` must be finite and not zero"),
+    ],
+)
+def test_impossible_transforms_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# --- Matrices in the place of transforms
+
+
+def test_a_node_is_transformed_by_a_matrix():
+    matrix = np.vstack([np.column_stack([SHEAR, [1, 2, 3]]), [0, 0, 0, 1]])
+    ball = sg.Surface(sg.Sphere(), [0.5, 0.2, 0.1])
+    for given in (matrix, matrix.tolist(), jnp.asarray(matrix)):
+        node = sg.Transformed(ball, given)
+        assert_close(node.transform.linear(), matrix[:3, :3], 1e-6)
+        assert_close(node.transform.offset(), matrix[:3, 3], 1e-6)
+    by_matrix, gradient = jax.value_and_grad(
+        lambda m: sg.Transformed(ball, m).transform.point(jnp.ones(3)).sum()
+    )(jnp.asarray(matrix, jnp.float32))
+    assert float(by_matrix) == pytest.approx((matrix @ np.ones(4))[:3].sum(), abs=1e-5)
+    assert_close(gradient, np.vstack([np.ones((3, 4)), np.zeros(4)]), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.diag([1, 1, 1, 2]), "last row of a 4x4 matrix must be 0, 0, 0, 1; got .*2"),
+        (np.eye(3), r"a transform or a 4x4 matrix is wanted; got shape \(3, 3\)"),
+        ("here", "a transform or a 4x4 matrix is wanted; got 'here'"),
+        (sg.Sphere(), "a transform or a 4x4 matrix is wanted; got a Sphere"),
+        (np.zeros((4, 4)) + np.diag([0, 0, 0, 1]), "`Affine.matrix` must be invertible"),
+    ],
+)
+def test_other_things_are_no_transforms(given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        sg.Transformed(sg.Surface(sg.Sphere(), [0.5] * 3), given)
+
+
+def test_a_composed_transform_is_rendered_and_saved(tmp_path):
+    ball = sg.Surface(sg.Sphere(radius=0.5), [0.5, 0.2, 0.1])
+    turn = rotate_about([0, 0, 1], 0.3, [0.2, 0, 0])
+    whole = sg.Scene(sg.Group(ball=sg.Transformed(ball, translate([0.1, 0, 0.2]) @ turn)))
+    nested = sg.Transformed(sg.Transformed(ball, turn), translate([0.1, 0, 0.2]))
+    camera = sg.PerspectiveCamera.look_at([0, -3, 0.5], [0, 0, 0], [0, 0, 1], 0.7, 6, 6)
+    picture = sg.render(whole, camera).rgb
+    assert_close(picture, sg.render(sg.Scene(sg.Group(ball=nested)), camera).rgb, 1e-6)
+    sg.save(whole, tmp_path / "scene")
+    assert_close(sg.render(sg.load(tmp_path / "scene"), camera).rgb, picture, 1e-6)
+    assert float(whole["ball.transform.outer.translation"][2]) == pytest.approx(0.2)
