@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
-from ._safe import safe_norm, safe_normalise
+from ._safe import safe_divide, safe_norm, safe_normalise
 
 
 # An edge that is nearly parallel to a side of the pixel is taken as turned by this much: without it
@@ -48,11 +48,16 @@ def half_plane_coverage(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     return jnp.where(margin > 0, 1 - beyond, beyond)
 
 
+def _least_slope(margin: Scalar) -> float:
+    """Returns the slope below which a function is taken to be constant over the pixel."""
+    return float(jnp.finfo(margin.dtype).tiny) ** 0.25
+
+
 def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...]:
     """Computes `a`, `b`, `r` and `c` of docs/surfaces.md, "Coverage", one edge."""
     # a >= b are |s_x| and |s_y| in order: the trapezoid's foot is a + b wide, its top a - b.
     x, y = jnp.abs(gradient[0]), jnp.abs(gradient[1])
-    a = jnp.maximum(jnp.maximum(x, y), jnp.finfo(margin.dtype).tiny ** 0.25)
+    a = jnp.maximum(jnp.maximum(x, y), _least_slope(margin))
     b = jnp.maximum(jnp.minimum(x, y), _LEAST_TURN * a)
     # r = max((a + b) / 2 - |m|, 0) of the foot lies beyond the edge, c = min(r, b) on its ramp.
     r = jnp.maximum((a + b) / 2 - jnp.abs(margin), 0)
@@ -62,13 +67,16 @@ def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...
 @half_plane_coverage.defjvp
 def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (margin, gradient), (d_margin, d_gradient) = primals, tangents
-    a, b, _, c = _trapezoid(margin, gradient)
+    a, b, r, c = _trapezoid(margin, gradient)
     # d coverage / dm = c / (a b), the density of the edge in the pixel. A function and its multiple
     # have the same coverage C, so m C_m + a C_a + b C_b = 0 gives the derivative by a.
-    by_margin = c / (b * a)
+    # An edge outside the pixel, or a step, has the derivative zero, and zero further derivatives.
+    crosses = (r > 0) & (a > _least_slope(margin))
+    a, b, c = jnp.where(crosses, a, 1), jnp.where(crosses, b, 1), jnp.where(crosses, c, 0)
+    by_margin = safe_divide(c, b * a)
     side = jnp.where(margin > 0, -1.0, 1.0)
-    by_b = side * by_margin * (1 - c / b) / 2
-    by_a = -(margin * by_margin + b * by_b) / a
+    by_b = side * by_margin * (1 - safe_divide(c, b)) / 2
+    by_a = -safe_divide(margin * by_margin + b * by_b, a)
     swapped = jnp.abs(gradient[0]) < jnp.abs(gradient[1])
     by_gradient = jnp.where(swapped, jnp.stack([by_b, by_a]), jnp.stack([by_a, by_b]))
     change = by_margin * d_margin + jnp.sum(by_gradient * jnp.sign(gradient) * d_gradient)
