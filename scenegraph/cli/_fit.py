@@ -30,7 +30,8 @@ class Fit:
     """Fit a radiance field to a folder of pictures, or to a small data set made on the spot."""
 
     # The data folder, with transforms_train.json (Blender), metadata.json (multiscale),
-    # poses_bounds.npy (LLFF) or transforms.json (nerfstudio); without it, a small data set is made.
+    # poses_bounds.npy (LLFF) or transforms.json (nerfstudio, instant-ngp; a COLMAP reconstruction
+    # after scenegraph convert colmap); without it, a small data set is made.
     data: Annotated[pathlib.Path | None, tyro.conf.Positional] = None
 
     # The run folder; by default the next free runs/NNN.

@@ -59,16 +59,44 @@ FORMATS = (
 )
 
 
+def find_folder(path: str | os.PathLike) -> pathlib.Path:
+    """Returns a data folder, also where the file that tells its format is given instead."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        return path
+    form = _present_format(path.parent)
+    if form is None or path not in path.parent.glob(form.marker):
+        which = "" if form is None else f", which would be read by its {form.marker}"
+        raise FileError(f"{path} is a file; pass the data folder that it is in{which}.")
+    return path.parent
+
+
 def find_format(folder: str | os.PathLike) -> Format:
     """Finds the first format whose file is in a data folder."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         raise FileError(f"there is no folder {folder}; pass a data folder.")
-    for one in FORMATS:
-        if any(folder.glob(one.marker)):
-            return one
+    found = _present_format(folder)
+    if found is not None:
+        return found
     markers = ", ".join(f"{one.marker} ({one.name})" for one in FORMATS)
-    raise FileError(f"{folder} is no data folder: it has none of {markers}.")
+    raise FileError(f"{folder} is no data folder: it has none of {markers}.{_advice(folder)}")
+
+
+def _present_format(folder: pathlib.Path) -> Format | None:
+    return next((one for one in FORMATS if any(folder.glob(one.marker))), None)
+
+
+def _advice(folder: pathlib.Path) -> str:
+    """Says what to do with a COLMAP reconstruction."""
+    for name in (".", "sparse/0", "sparse", "colmap/sparse/0"):
+        if any((folder / name / f"cameras.{end}").is_file() for end in ("bin", "txt")):
+            sparse = folder / name
+            return (
+                f" {sparse} is a COLMAP reconstruction: `scenegraph convert colmap {sparse} "
+                "FOLDER`, with the folder that has the pictures in it, makes nerfstudio data of it."
+            )
+    return ""
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
@@ -76,7 +104,7 @@ def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
 
     **Arguments:**
 
-    - `folder`: the data folder, in any format.
+    - `folder`: the data folder, in any format, or the file in it that tells the format.
 
     **Returns:**
 
@@ -86,7 +114,8 @@ def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
 
     `FileError` for a folder of no known format.
     """
-    return find_format(folder).splits(pathlib.Path(folder))
+    folder = find_folder(folder)
+    return find_format(folder).splits(folder)
 
 
 def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -> Views:
@@ -94,7 +123,8 @@ def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -
 
     **Arguments:**
 
-    - `folder`: the data folder, in Blender's, the multiscale, LLFF's or nerfstudio's format.
+    - `folder`: the data folder, in Blender's, the multiscale, LLFF's or nerfstudio's format, or
+      the file in it that tells the format.
     - `split`: `train`, `test`, or another that the folder has.
     - `options`: the keywords of `LoadOptions`, and those of the loader of the folder's format.
 
@@ -107,6 +137,7 @@ def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -
     `FileError` for a folder of no known format, or one that is malformed; `ValueError` for options
     that the folder's format does not have.
     """
+    folder = find_folder(folder)
     found = find_format(folder)
     unknown = sorted(options.keys() - found.options - LoadOptions.__annotations__.keys())
     if unknown:

@@ -65,6 +65,6 @@ def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
         inside = picture.resolve().is_relative_to(folder)
     except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name with a zero
         raise FileError(f"{where}: `file_path` {name!r} names no file ({error}).") from error
-    if pathlib.PurePath(name).is_absolute() or not inside:
+    if not inside:
         raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
     return picture

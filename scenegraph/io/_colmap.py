@@ -212,7 +212,7 @@ def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 def _lines(path: pathlib.Path) -> Iterator[tuple[str, str]]:
     """Yields all lines but comments, each with its place for messages."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {path}: {error}.") from error
     for index, line in enumerate(lines):

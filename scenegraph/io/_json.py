@@ -10,7 +10,8 @@ from ._errors import FileError
 def read_json(path: str | os.PathLike) -> Any:
     """Reads a JSON file."""
     try:
-        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        # Some programs begin their files with a byte-order mark.
+        return json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
     except json.JSONDecodeError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from ..data import Views
+from ..data import find_folder, Views
 from ..fitting import (
     AbstractCallback,
     Console,
@@ -111,7 +111,7 @@ def fit_run(
     run.check(resume=options.resume)
     # The others of several processes write into folders of their own.
     with run.locked() if options.processes.is_first else contextlib.nullcontext():
-        return _fit_and_report(run, config, pathlib.Path(folder).resolve(), options, begin)
+        return _fit_and_report(run, config, find_folder(folder).resolve(), options, begin)
 
 
 def _fit_and_report(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import find_folder
 from ..io import (
     FileError,
     LOCK_FILE,
@@ -223,7 +224,7 @@ class Run:
 
         `FileError` if the data that were fitted have moved.
         """
-        folder = self.data_folder() if given is None else pathlib.Path(given)
+        folder = self.data_folder() if given is None else find_folder(given)
         if given is None and not folder.exists():
             raise FileError(
                 f"the data of {self.folder} are no longer in {folder}; pass --data with the folder "

@@ -118,7 +118,28 @@ def test_unknown_folder_tells_what_was_looked_for(tmp_path, capsys):
     parts = ["metadata.json", "poses_bounds.npy", "transforms_*.json", str(tmp_path)]
     refused(["fit", tmp_path, "--out", tmp_path / "run"], capsys, *parts)
     refused(["fit", tmp_path / "none", "--out", tmp_path / "run"], capsys, "no folder", "none")
+    (tmp_path / "sparse" / "0").mkdir(parents=True)
+    (tmp_path / "sparse" / "0" / "cameras.bin").touch()
+    command = f"`scenegraph convert colmap {tmp_path / 'sparse' / '0'} FOLDER`"
+    refused(["fit", tmp_path, "--out", tmp_path / "run"], capsys, "COLMAP", command)
     assert not (tmp_path / "run").exists()
+
+
+def test_the_file_in_place_of_the_folder(blender, tmp_path, capsys):
+    run = tmp_path / "run"
+    listing = blender / "transforms_train.json"
+    arguments = ["fit", listing, "--out", run, "--preset", "tiny", *SMALL.split(), "--steps", "0"]
+    assert main([str(argument) for argument in arguments]) == 0
+    assert read_json(run / "config.json")["data"] == str(blender)
+    assert sg.load_data(listing, "test").frames == 2
+    assert sg.data.find_splits(listing) == sg.data.find_splits(blender)
+    run = tmp_path / "other"
+    refused(["fit", listing.parent / "train" / "r_0.png", "--out", run], capsys, "is a file")
+    # Which of two formats is meant is not guessed.
+    write_json(tmp_path / "transforms_train.json", {})
+    write_json(tmp_path / "transforms.json", {})
+    reason = "is a file; pass the data folder that it is in, which would be read by its"
+    refused(["fit", tmp_path / "transforms.json", "--out", run], capsys, reason)
 
 
 @pytest.mark.parametrize("flag, name", [("--spherify", "spherify"), ("--no-ndc", "ndc")])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.io import FileError, write_picture
+from scenegraph.io import FileError, write_float_picture, write_picture
 from support.blender_folder import eyes, look_at, write_split
 
 
@@ -145,7 +145,11 @@ def test_picture_outside_the_folder(folder, name):
 def test_absolute_path(folder):
     inside = folder / "train" / "r_1.png"
     assert inside.exists()
+    expected = np.asarray(sg.load_blender(folder).pixels)
     change_frame(folder, file_path=str(inside))
+    np.testing.assert_array_equal(sg.load_blender(folder).pixels, expected)
+    write_picture(folder.parent / "outside.png", np.zeros((4, 6, 4), np.uint8))
+    change_frame(folder, file_path=str(folder.parent / "outside.png"))
     refuse(folder, "transforms_train.json", "frame 1", "leads out")
 
 
@@ -188,9 +192,10 @@ def test_picture_that_is_something_else(folder):
     refuse(folder, "r_1.png", "damaged")
 
 
-def test_picture_with_sixteen_bits(folder):
-    write_picture(folder / "train" / "r_1.png", np.zeros((4, 6), np.uint16))
-    refuse(folder, "r_1.png", "8-bit")
+def test_picture_with_thirty_two_bits(folder):
+    change_frame(folder, file_path="train/wide.tif")
+    write_float_picture(folder / "train" / "wide.tif", np.zeros((4, 6), np.float32))
+    refuse(folder, "wide.tif", "32-bit", "8 or 16 bits")
 
 
 @pytest.mark.parametrize("shape", [(6, 4, 4), (4, 6, 3), (8, 12, 4)])

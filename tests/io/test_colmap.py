@@ -96,6 +96,15 @@ def test_binary_files_with_any_byte_altered(tmp_path, name):
     assert refused > 10
 
 
+def test_text_files_with_a_byte_order_mark(tmp_path):
+    folder = WRITERS["text"](tmp_path, *MODEL)
+    expected = read_colmap(folder)
+    for path in folder.glob("*.txt"):
+        path.write_text(path.read_text(), encoding="utf-8-sig")
+    found = read_colmap(folder)
+    assert found.cameras == expected.cameras and len(found.images) == len(expected.images)
+
+
 @pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
 def test_text_files_cut_anywhere(tmp_path, name):
     """A number that is cut may still be one; a line that lacks some is refused."""

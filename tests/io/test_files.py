@@ -34,6 +34,11 @@ def test_json_there_and_back(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["file.json"]
 
 
+def test_json_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "file.json").write_text('{"a": "ä"}', encoding="utf-8-sig")
+    assert read_json(tmp_path / "file.json") == {"a": "ä"}
+
+
 def test_json_error_tells_the_line(tmp_path):
     (tmp_path / "file.json").write_text('{\n "a": 1,\n "b" 2\n}')
     with pytest.raises(FileError, match=r"file.json is not valid JSON \(line 3\)"):
