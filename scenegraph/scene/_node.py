@@ -1,5 +1,6 @@
 from typing import Any, ClassVar
 
+from .._checks import describe
 from ..cameras import AbstractCamera
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen
@@ -28,6 +29,6 @@ def check_node(value: Any, place: str) -> None:
     if not isinstance(value, AbstractNode | AbstractCamera | AbstractLight):
         raise TypeError(
             f"{place} must be a node (such as a Group, a Surface or a Volume), a light or a "
-            f"camera; got a {type(value).__name__}. A field becomes a node in a `Volume`, a shape "
+            f"camera; got {describe(value)}. A field becomes a node in a `Volume`, a shape "
             f"in a `Surface`."
         )

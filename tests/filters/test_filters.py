@@ -111,6 +111,8 @@ def test_gradients(x64, filter):
 
 def test_chain_keeps_the_order():
     one_way = sg.Chain((sg.Invert(), sg.Gamma(2.0)))(Image(GREY)).rgb
+    assert_close(sg.Chain([sg.Invert(), sg.Gamma(2.0)])(Image(GREY)).rgb, one_way, 0)
+    assert_close(sg.Chain(sg.Invert())(Image(GREY)).rgb, sg.Invert()(Image(GREY)).rgb, 0)
     assert_close(one_way, (1 - np.asarray(GREY)) ** 2, 1e-5)
 
 

@@ -134,7 +134,7 @@ def test_children_are_nodes_or_cameras():
             make()
     with pytest.raises(TypeError, match="child of a Transformed.*A field becomes"):
         sg.Transformed(alone, sg.Similarity())
-    with pytest.raises(TypeError, match="root of a Scene.*got a float"):
+    with pytest.raises(TypeError, match="root of a Scene.*got 3.0"):
         sg.Scene(3.0)
 
 
