@@ -13,6 +13,7 @@ import os
 import re
 import reprlib
 import sys
+import textwrap
 import traceback
 import types
 import typing
@@ -84,7 +85,8 @@ def _lazily_checked(function: Callable) -> Callable:
         try:
             return checked(*args, **kwargs)
         except TypeError as error:
-            message = None if _has_begun(plain, error) else _explain(plain, args, kwargs)
+            begun = _has_begun(plain, error)
+            message = None if begun else _explain(plain, args, kwargs, str(error))
             if message is None:
                 raise
         raise TypeCheckError(message) from None
@@ -147,8 +149,8 @@ def _has_begun(function: Any, error: BaseException) -> bool:
     return any(frame.f_code is function.__code__ for frame in frames)
 
 
-def _explain(function: Any, args: tuple, kwargs: dict[str, Any]) -> str | None:
-    """Returns a line about what is wrong with the arguments; `None` if nothing is."""
+def _explain(function: Any, args: tuple, kwargs: dict[str, Any], message: str) -> str | None:
+    """Returns a line about what is wrong with a call; `None` if that is not known."""
     signature, name = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
     try:
         given = signature.bind(*args, **kwargs)
@@ -159,7 +161,12 @@ def _explain(function: Any, args: tuple, kwargs: dict[str, Any]) -> str | None:
     # Names of axes have the sizes that the arguments before gave them.
     with jaxtyped("context"):
         wrong = next((place for place, x in arguments.items() if not _fits_all(*x)), None)
-    return None if wrong is None else _explain_argument(name, wrong, arguments)
+    if wrong is not None:
+        return _explain_argument(name, wrong, arguments)
+    returned = re.search(
+        r"the return value of .*?Actual value: (.*?)\nExpected", message, re.DOTALL
+    )
+    return None if returned is None else _explain_result(name, returned[1], _hints(function))
 
 
 def _hints(function: Any) -> dict[str, Any]:
@@ -203,6 +210,12 @@ def _explain_argument(name: str, wrong: str, arguments: dict[str, tuple[Any, Any
         f"`{wrong}` of `{name}` must be {wanted(hint)}; got {describe(value)}{shapes}."
         f"{_advice(wrong, arguments)}"
     )
+
+
+def _explain_result(name: str, result: str, hints: dict[str, Any]) -> str:
+    """Returns a line about a wrong result, such as that of a part that a user has written."""
+    result = textwrap.shorten(result, 80, placeholder=" ...")
+    return f"`{name}` returned {result}; it must be {wanted(hints.get('return', Any))}."
 
 
 def _advice(wrong: str, arguments: dict[str, tuple[Any, Any]]) -> str:

@@ -108,6 +108,19 @@ def test_one_line_says_what_is_wrong(message):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+class Undressed(sg.filters.AbstractFilter):
+    """A filter of a user's that returns something else."""
+
+    def __call__(self, image):
+        return image.rgb
+
+
+def test_a_wrong_result_takes_one_line():
+    with pytest.raises(TypeError) as caught:
+        sg.render(SCENE, CAMERA, filters=[Undressed()])
+    assert str(caught.value) == "`render` returned f32[4,4,3]; it must be an Image."
+
+
 def test_errors_in_a_function_stay_as_they_are():
     def loss(model, state, batch, key):
         return jnp.zeros(3) + jnp.zeros(4), state
