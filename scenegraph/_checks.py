@@ -181,7 +181,8 @@ def _each_argument(
 ) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Yields names of arguments with their values and annotations."""
     for name, parameter in signature.parameters.items():
-        if name not in hints:
+        # Keywords that a `TypedDict` lists are checked where they arrive.
+        if name not in hints or typing.get_origin(hints[name]) is typing.Unpack:
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             yield from ((f"{name}[{i}]", (x, hints[name])) for i, x in enumerate(given[name]))
@@ -334,7 +335,7 @@ def _wanted_generic(hint: Any, origin: Any, options: tuple) -> str:
     if origin in _LISTS:
         return _wanted_list(origin, options)
     if origin is collections.abc.Callable and isinstance(options[0], list):
-        return f"a function of {len(options[0])} arguments"
+        return f"a function of {len(options[0])} argument{'s' * (len(options[0]) != 1)}"
     return _WORDS.get(origin) or str(hint)
 
 
@@ -365,8 +366,9 @@ def _wanted_list(origin: Any, options: tuple) -> str:
         return f"{name} of {', '.join(map(wanted, items)) or 'nothing'}"
     if items[0] is Any:
         return name
-    if isinstance(items[0], type) and not issubclass(items[0], AbstractArray):
-        return f"{name} of {wanted(items[0]).split(' ', 1)[1]}s"
+    if isinstance(items[0], type) and not issubclass(items[0], AbstractArray | bool):
+        noun = wanted(items[0]).split(" ", 1)[1]
+        return f"{name} of {noun.removesuffix('s')}s"
     return f"{name}, each item {wanted(items[0])}"
 
 
@@ -375,7 +377,7 @@ def _either(words: Sequence[str]) -> str:
 
 
 def _class_word(cls: type) -> str:
-    name, package = cls.__name__, cls.__module__.split(".")[0]
+    name, package = cls.__name__.rpartition(".")[2], cls.__module__.split(".")[0]
     if name.startswith("Abstract"):
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removeprefix("Abstract")).lower()
     elif package not in ("builtins", __package__):

@@ -1,5 +1,9 @@
 """A wrong call raises one line: the function, the argument, what was given, what is wanted."""
 
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +12,8 @@ import optax
 import pytest
 
 import scenegraph as sg
+from scenegraph._checks import describe, wanted
+from scenegraph._typing import Array, Float, Int, PyTree, ScalarLike, UInt8, VectorLike
 
 
 BALL = sg.Surface(sg.Sphere(), [0.5] * 3)
@@ -106,6 +112,54 @@ def test_one_line_says_what_is_wrong(message):
         WRONG[message]()
     assert str(caught.value).split("\n")[0] == message  # JAX may add lines of its own
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+WORDS = {
+    "an integer, a string or None": int | str | None,
+    "a number or an array": ScalarLike,
+    "a number, an array or a sequence": VectorLike,
+    "a float array of shape (height width 3)": Float[Array, "height width 3"],
+    "a uint8 array of shape (n) or an int array of shape ()": UInt8[Array, " n"] | Int[Array, ""],
+    "a list of cameras": list[sg.cameras.AbstractCamera],
+    "a color space or None": sg.images.AbstractColorSpace | None,
+    "a sequence, each item a camera or a string": Sequence[sg.cameras.AbstractCamera | str],
+    "a tuple of an integer, a number": tuple[int, float],
+    "a tuple of strings": tuple[str, ...],
+    "a tuple, each item true or false": tuple[bool, ...],
+    "a function of 1 argument": Callable[[int], str],
+    "a function": Callable,
+    "a string or a path": str | os.PathLike,
+    "'near' or 'far'": Literal["near", "far"],
+    "a mapping": Mapping[str, int],
+    "an Image": sg.Image,
+    "a jax.Array": jax.Array,
+    "a tree": PyTree,
+    "anything": Any,
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_words_for_annotations(words):
+    assert wanted(WORDS[words]) == words
+
+
+VALUES = {
+    "float32[2, 3]": jnp.zeros((2, 3)),
+    "int64[2] of NumPy": np.arange(2),
+    "np.float64(0.5)": np.float64(0.5),
+    "[1, a Sphere]": [1, sg.Sphere()],
+    "(None, 'a')": (None, "a"),
+    "the class Sphere": sg.Sphere,
+    "the function render": sg.render,
+    "an Image": sg.Image(jnp.zeros((1, 1, 3))),
+    "a dict": {1: 2},
+    "a list": list(range(9)),
+}
+
+
+@pytest.mark.parametrize("words", VALUES)
+def test_words_for_values(words):
+    assert describe(VALUES[words]) == words
 
 
 class Undressed(sg.filters.AbstractFilter):
