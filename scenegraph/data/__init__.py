@@ -35,7 +35,7 @@ from ._views import pixel_rays as pixel_rays, Views as Views, views as views
 # Internal: for other packages of the library, and for none of its users.
 from ._backdrops import over_background
 from ._batches import DrawnPixels
-from ._bounds import find_empty_cells, focus_point
+from ._bounds import find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, Format
 from ._llff import llff_path
 from ._pixel_list import PixelList, pixels_through

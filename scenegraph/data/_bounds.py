@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +21,8 @@ _CELLS = 48
 _VISIBLE = 0.02
 # Points are projected so many at a time, so that one program serves all pictures.
 _POINTS = 2**15
+# What a box leaves out is found by so many rays along each axis of at most so many pictures.
+_RAYS, _PICTURES = 32, 1000
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -135,6 +138,70 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     half = float(np.max(reach)) if np.all(np.isfinite(reach)) else float(np.max(distance))
     half = min(half, 0.95 * float(np.min(distance)) + 1e-6 * float(np.max(distance)))
     return centre - half, centre + half
+
+
+class Probe(NamedTuple):
+    """Lines through a raster of pixels of every picture, or of many, that show something."""
+
+    frames: np.ndarray  # the indices of the pictures
+    origins: np.ndarray  # frames rays 3
+    directions: np.ndarray
+    limits: np.ndarray  # near and far, frames 2
+    visible: np.ndarray  # frames rays; false where a picture has no opacity
+
+    def missed(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Returns, for every picture, the share of the visible pixels that miss a box."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = [(side - self.origins) / self.directions for side in (lower, upper)]
+        # Enters the last of three slabs, and leaves the first; 0/0 is inside.
+        enter = np.nanmax(np.fmin(*ends), axis=-1, initial=-np.inf)
+        leave = np.nanmin(np.fmax(*ends), axis=-1, initial=np.inf)
+        near, far = self.limits[:, None, 0], self.limits[:, None, 1]
+        misses = np.maximum(enter, near) >= np.minimum(leave, far)
+        return np.sum(misses & self.visible, axis=1) / np.maximum(self.visible.sum(axis=1), 1)
+
+
+def probe_views(views: Views) -> Probe:
+    """Makes the lines by which it is found what a box leaves out of the pictures."""
+    if isinstance(views.cameras, SceneCameras):
+        raise TypeError("cameras in a scene may be anywhere: their rays are not known.")
+    chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
+    sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
+    steps = (np.arange(_RAYS) + 0.5) / _RAYS
+    raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    pixels = np.floor(raster * sizes[:, None])  # column and row
+    origins, directions = _raster_lines(
+        views.cameras, jnp.asarray(chosen), jnp.asarray(pixels + 0.5, jnp.float32)
+    )
+    ends = [np.asarray(x)[chosen] for x in (views.cameras.near, views.cameras.far)]
+    return Probe(
+        chosen,
+        np.asarray(origins, np.float64),
+        np.asarray(directions, np.float64),
+        np.stack(ends, axis=-1),
+        _visible_at(views, chosen, pixels.astype(int)),
+    )
+
+
+def _visible_at(views: Views, frames: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Tells which pixels of some pictures, by column and row, show anything."""
+    if views.pixels.shape[1] < 4:
+        return np.ones(places.shape[:2], bool)
+    wanted = set(frames.tolist())
+    masks = [mask for frame, mask in enumerate(_visible(views)) if frame in wanted]
+    pairs = zip(masks, places, strict=True)
+    return np.stack([mask[place[:, 1], place[:, 0]] for mask, place in pairs])
+
+
+@eqx.filter_jit
+def _raster_lines(
+    cameras: AbstractCamera, frames: Int[Array, " n"], pixels: Float[Array, "n rays 2"]
+) -> tuple[Array, Array]:
+    def one(frame: Array, places: Array) -> tuple[Array, Array]:
+        camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, cameras)
+        return jax.vmap(camera.line)(places)
+
+    return jax.vmap(one)(frames, pixels)
 
 
 def _unit_lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:

@@ -40,6 +40,7 @@ from ._final_report import plan_final_report, plot_log
 from ._fit_run import Processes, Stopped
 from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
 from ._presets import differences, NOTES
+from ._recipe import describe_cut
 from ._report import latex, markdown, metric_table, report, Table
 from ._run import next_free_run, read_log
 from ._scores import mean_of_means, METRICS, summary

@@ -44,6 +44,7 @@ class DataSettings:
       exact (LLFF data).
     - `bounds`: the space that the field fills: the box found from cameras and opacities, or none,
       which is each ray's interval from near to far.
+    - `box_scale`: the size of that box, as a multiple of the one found.
     - `near`: the distance at which rays begin; by default close to the camera.
     - `far`: the distance at which rays end; by default behind everything.
     """
@@ -58,6 +59,7 @@ class DataSettings:
     spherify: bool = False
     published_radii: bool = False
     bounds: Literal["found", "none"] = "found"
+    box_scale: float = 1.0
     near: float | None = None
     far: float | None = None
 
@@ -109,8 +111,14 @@ class DataSettings:
         **Returns:**
 
         Two corners in world units; `None` if `bounds` is `none`.
+
+        **Errors:**
+
+        `ValueError` for a `box_scale` that is not positive.
         """
-        return find_bounds(views) if self.bounds == "found" else None
+        if not self.box_scale > 0:
+            raise ValueError(f"`box_scale` must be positive; got {self.box_scale:g}.")
+        return scale_box(find_bounds(views), self.box_scale) if self.bounds == "found" else None
 
     def own_path(self, folder: str | os.PathLike) -> list | None:
         """Returns the cameras of the film that goes with the data; only LLFF data have one."""
@@ -128,6 +136,13 @@ class DataSettings:
             if name not in form.options and getattr(self, name) != getattr(DataSettings, name):
                 raise ValueError(f"`{name}` is for LLFF data; {folder} is {form.name} data.")
         return {name: getattr(self, name) for name in form.options}
+
+
+def scale_box(box: Corners, scale: float) -> Corners:
+    """Enlarges a box about its middle."""
+    lower, upper = box
+    middle, half = (lower + upper) / 2, scale * (upper - lower) / 2
+    return (lower, upper) if scale == 1 else (middle - half, middle + half)
 
 
 def held_out_split(folder: str | os.PathLike) -> str:

@@ -34,7 +34,7 @@ from ._data_settings import held_out_split
 from ._final_report import FinalReport, plan_final_report
 from ._fingerprint import find_difference, take_fingerprint
 from ._paths import OWN_PATH, summarise_cameras
-from ._recipe import FitParts, prepare
+from ._recipe import describe_cut, FitParts, prepare
 from ._run import CAMERAS_FILE, Run, silent
 
 
@@ -129,6 +129,9 @@ def _fit_and_report(
     if parts.box is not None:
         low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
         say(f"the scene lies between {low} and {high}")
+        cut = describe_cut(views, parts.box, config.data.box_scale)
+        if cut is not None:
+            say(cut)
     about = _about(run, folder, options.preset)
     checkpoints = run.checkpoints(
         config.output.save_every,

@@ -7,11 +7,18 @@ import numpy as np
 import optax
 
 from .._typing import RandomKey
-from ..data import RayBatches, Views
+from ..data import probe_views, RayBatches, Views
 from ..fitting import RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
+from ._data_settings import scale_box
 from ._method import Corners
+
+
+# The share of a picture that may lie outside of the box in silence, and how many are named.
+_MISSED, _WORST = 0.01, 3
+# The larger boxes that are tried.
+_SCALES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +69,33 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
         config.training.make_optimizer(),
         key,
         box,
+    )
+
+
+def describe_cut(views: Views, box: Corners, scale: float) -> str | None:
+    """Says how much of the pictures lies outside of a box, and what to do; `None` if next to none.
+
+    `scale` is the box's `box_scale`.
+    """
+    probe = probe_views(views)
+    shares = probe.missed(*box)
+    worst = np.argsort(-shares, kind="stable")[:_WORST]
+    if shares[worst[0]] < _MISSED:
+        return None
+    listed = ", ".join(
+        f"{views.names[probe.frames[index]]} {100 * shares[index]:.0f} %"
+        for index in worst
+        if shares[index] >= _MISSED
+    )
+    kind = "opaque pixels" if views.pixels.shape[1] == 4 else "pixels"
+    enough = next(
+        (x for x in _SCALES if probe.missed(*scale_box(box, x)).max() < _MISSED), _SCALES[-1]
+    )
+    return (
+        f"{100 * shares.mean():.1f} % of the {kind} of the pictures look past that box, where "
+        f"nothing is fitted; most in {listed}. `--box-scale {enough * scale:g}` enlarges "
+        "the box (its cells too: a grid may want finer --resolutions), and `--field mlp --bounds "
+        "none` does without one."
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import find_bounds, find_empty_cells, focus_point
+from scenegraph.data import find_bounds, find_empty_cells, focus_point, probe_views
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
 
@@ -153,3 +153,47 @@ def test_empty_cells_do_not_depend_on_scale_and_place(tmp_path):
     assert 0.2 < np.mean(found[0]) < 0.9
     # But for middles whose projection falls on the edge of a pixel.
     assert np.mean(found[0] != found[1]) < 0.01
+
+
+# --- What a box leaves out
+
+
+def near_and_far(folder, channels: int) -> sg.Views:
+    """A box as large as the nearest camera allows, which the farther ones look past."""
+    poses = [look_at(eye) for eye in [*eyes(3), (0.0, -1.0, 0.3)]]
+    pictures = [ball_picture(pose, 20, radius=1.3)[..., :channels] for pose in poses[:3]]
+    pictures.append(np.full((20, 20, channels), 255, np.uint8))
+    write_split(folder, "train", pictures, poses)
+    return sg.load_blender(folder, near=0.1, far=8.0)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_rays_that_miss_a_box_are_counted(tmp_path, channels):
+    views = near_and_far(tmp_path, channels)
+    lower, upper = np.array([-0.9, -1.0, -0.8]), np.array([1.0, 0.7, 0.9])
+    shares = []
+    for frame in range(views.frames):
+        rays = sg.data.pixel_rays(views.camera(frame))
+        steps = np.linspace(0.1, 8.0, 4000)[:, None]
+        inside = [
+            np.any(np.all((points > lower) & (points < upper), axis=1))
+            for points in (
+                np.asarray(origin) + steps * np.asarray(direction)
+                for origin, direction in zip(rays.origin, rays.direction, strict=True)
+            )
+        ]
+        pixels = np.asarray(views.pixels).reshape(views.frames, -1, channels)[frame]
+        seen = pixels[:, 3] > 0 if channels == 4 else np.ones(len(pixels), bool)
+        shares.append(np.mean(~np.array(inside)[seen]))
+    assert shares[0] > 0.1 and shares[3] < 0.1
+    # A raster of 32 x 32 rays in pictures of 20 x 20 counts some pixels twice.
+    assert_close(probe_views(views).missed(lower, upper), shares, 0, 0.03)
+    assert np.all(probe_views(views).missed(lower - 9, upper + 9) == 0)
+
+
+def test_rays_that_end_before_a_box_miss_it(tmp_path):
+    write_ball(tmp_path, {"train": 3})
+    box = -np.ones(3), np.ones(3)
+    for limits, expected in [((0.1, 9.0), 0.0), ((0.1, 2.0), 1.0), ((7.0, 9.0), 1.0)]:
+        views = sg.load_blender(tmp_path, near=limits[0], far=limits[1])
+        assert np.all(probe_views(views).missed(*box) == expected)

@@ -193,6 +193,14 @@ def test_final_report_of_some_pictures(run):
     assert np.isfinite(score["psnr"])
 
 
+def test_what_the_box_leaves_out_is_said_before_the_fit(fitted, data, tmp_path):
+    said, config = [], CONFIG.replace(box_scale=0.3, steps=1)
+    fit_run(open_run(tmp_path / "run"), config, data, FitOptions(say=said.append))
+    assert [index for index, line in enumerate(said) if "look past that box" in line] == [2]
+    assert said[1].startswith("the scene lies between")
+    assert not any("look past" in line for line in fitted[1])
+
+
 def test_nothing_is_written_for_a_bad_folder(tmp_path):
     with pytest.raises(FileError, match="none"):
         fit_run(open_run(tmp_path / "run"), CONFIG, tmp_path / "none")

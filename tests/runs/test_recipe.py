@@ -8,10 +8,10 @@ import pytest
 import scenegraph as sg
 from scenegraph.data import AllImages, IgnoreAlpha, PixelList, Random, SingleImage, Solid
 from scenegraph.rays import CylinderBeam
-from scenegraph.runs import Grid, make_scene, preset, PRESETS
+from scenegraph.runs import describe_cut, Grid, make_scene, preset, PRESETS
 from scenegraph.samplers import Disparity
 from scenegraph.scene import named_leaves
-from support.blender_folder import write_ball
+from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff
 
@@ -244,3 +244,41 @@ def test_options_that_a_format_does_not_have(folder):
         sg.load_data(folder, hold_every=3)
     with pytest.raises(ValueError, match="`spherify` is for LLFF data"):
         SMALL.replace(spherify=True).data.load(folder, "train")
+
+
+# --- The box
+
+
+def test_box_that_leaves_much_out_is_mentioned_with_a_remedy(tmp_path):
+    """A camera close by makes the box small; the others look past it."""
+    poses = [look_at(eye) for eye in [*eyes(3), (0.0, -1.0, 0.3)]]
+    pictures = [ball_picture(pose, 16)[..., :3] for pose in poses]
+    write_split(tmp_path, "train", pictures, poses)
+    views, data = sg.load_blender(tmp_path), SMALL.data
+    said = describe_cut(views, data.find_box(views), 1.0)
+    assert said is not None and "% of the pixels of the pictures look past that box" in said
+    assert "./train/r_0 " in said and "./train/r_3 " not in said
+    scale = float(said.split("`--box-scale ")[1].split("`")[0])
+    assert scale > 1
+    larger = SMALL.replace(box_scale=scale).data.find_box(views)
+    assert describe_cut(views, larger, scale) is None
+    lower, upper = data.find_box(views)
+    assert_close(larger[1] - larger[0], scale * (upper - lower))
+    assert_close(larger[1] + larger[0], upper + lower, 1e-5, 1e-6)
+
+
+def test_box_about_all_that_is_opaque_is_not_mentioned(folder):
+    views = sg.load_blender(folder)
+    assert describe_cut(views, SMALL.data.find_box(views), 1.0) is None
+    with pytest.raises(ValueError, match="`box_scale` must be positive; got 0"):
+        SMALL.replace(box_scale=0.0).data.find_box(views)
+    smaller = SMALL.replace(box_scale=0.3).data.find_box(views)
+    said = describe_cut(views, smaller, 0.3)
+    assert said is not None and "opaque pixels" in said
+
+
+def test_forward_facing_cameras_look_past_no_box(tmp_path):
+    shape = 4, 12, 16, 3
+    write_llff(tmp_path, facing_poses(4), np.zeros(shape, np.uint8))
+    views = sg.load_llff(tmp_path, hold_every=4)
+    assert describe_cut(views, SMALL.data.find_box(views), 1.0) is None
