@@ -4,25 +4,24 @@ A call that does not fit raises one line: the function, the argument, what was g
 wanted.
 """
 
-import collections.abc
 import dataclasses
 import difflib
 import functools
 import inspect
-import os
 import re
-import reprlib
 import sys
 import textwrap
 import traceback
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import AbstractArray, AnnotationError, jaxtyped, Key, PyTree, TypeCheckError
+from jaxtyping import AbstractArray, AnnotationError, jaxtyped, PyTree, TypeCheckError
+
+from ._words import describe, is_array, LISTS, wanted
 
 
 _METHODS = (classmethod, staticmethod, property)
@@ -204,9 +203,9 @@ def _fits_all(value: Any, hint: Any) -> bool:
 
 def _explain_argument(name: str, wrong: str, arguments: dict[str, tuple[Any, Any]]) -> str:
     value, hint = arguments[wrong]
-    others = {key: x for key, (x, _) in arguments.items() if key != wrong and _is_array(x)}
+    others = {key: x for key, (x, _) in arguments.items() if key != wrong and is_array(x)}
     beside = ", ".join(f"`{key}` {describe(x)}" for key, x in others.items())
-    shapes = f" beside {beside}" if beside and _is_array(value) else ""
+    shapes = f" beside {beside}" if beside and is_array(value) else ""
     return (
         f"`{wrong}` of `{name}` must be {wanted(hint)}; got {describe(value)}{shapes}."
         f"{_advice(wrong, arguments)}"
@@ -227,7 +226,7 @@ def _advice(wrong: str, arguments: dict[str, tuple[Any, Any]]) -> str:
             return f" `{wrong}` and `{other}` are swapped."
     if isinstance(value, np.ndarray) and _fits(jax.numpy.asarray(value), hint):
         return " `jax.numpy.asarray` makes one of it."
-    lists = [x for x in (hint, *typing.get_args(hint)) if typing.get_origin(x) in _LISTS]
+    lists = [x for x in (hint, *typing.get_args(hint)) if typing.get_origin(x) in LISTS]
     items = [typing.get_args(x)[0] for x in lists]
     single = any(item not in (Any, str) and _fits(value, item) for item in items)
     return " Put a single one into a list." if single else ""
@@ -290,121 +289,3 @@ def _named(convert: Callable, place: str) -> Callable:
         raise kind(message) from None
 
     return converter
-
-
-# --- Words for values and annotations
-
-
-_LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable)
-_WORDS: dict[Any, str] = {
-    Any: "anything",
-    object: "anything",
-    type(None): "None",
-    bool: "true or false",
-    int: "an integer",
-    typing.SupportsIndex: "an integer",
-    float: "a number",
-    str: "a string",
-    bytes: "bytes",
-    os.PathLike: "a path",
-    dict: "a dict",
-    collections.abc.Mapping: "a mapping",
-    collections.abc.Callable: "a function",
-}
-
-
-def wanted(hint: Any) -> str:
-    """Returns words for what an annotation allows."""
-    if hint in _WORDS:
-        return _WORDS[hint]
-    origin, options = typing.get_origin(hint), typing.get_args(hint)
-    if origin is not None:
-        return _wanted_generic(hint, origin, options)
-    if isinstance(hint, type) and issubclass(hint, AbstractArray):
-        return _wanted_array(hint)
-    if isinstance(hint, type(PyTree)):
-        return "a tree"
-    return _class_word(hint) if isinstance(hint, type) else str(hint)
-
-
-def _wanted_generic(hint: Any, origin: Any, options: tuple) -> str:
-    if origin in (typing.Union, types.UnionType):
-        return _either(_wanted_options(options))
-    if origin is typing.Literal:
-        return _either([repr(option) for option in options])
-    if origin in _LISTS:
-        return _wanted_list(origin, options)
-    if origin is collections.abc.Callable and isinstance(options[0], list):
-        return f"a function of {len(options[0])} argument{'s' * (len(options[0]) != 1)}"
-    return _WORDS.get(origin) or str(hint)
-
-
-def _wanted_array(hint: Any) -> str:
-    if hint.dtype is Key and not hint.dim_str:
-        return "a random key, such as `jax.random.key(0)`"
-    kind = hint.dtype.__name__.lower()
-    kind = {"shaped": "", "num": "real", "key": "random key"}.get(kind, kind)
-    return f"{_with_article(f'{kind} array'.strip())} of shape ({hint.dim_str})"
-
-
-def _wanted_options(options: tuple) -> list[str]:
-    """Words for the options of a union; those that make up `ArrayLike` are one."""
-    if np.ndarray in options and jax.Array in options:
-        rest = [x for x in options if getattr(x, "__module__", "").split(".")[0] not in _NUMERIC]
-        rest = [x for x in rest if x not in (bool, int, float, complex)]
-        return ["a number", "an array", *map(wanted, rest)]
-    return list(dict.fromkeys(map(wanted, options)))
-
-
-_NUMERIC = ("jax", "jaxlib", "numpy")
-
-
-def _wanted_list(origin: Any, options: tuple) -> str:
-    name = _with_article(origin.__name__.lower())
-    items = [x for x in options if x is not ...]
-    if origin is tuple and ... not in options:
-        return f"{name} of {', '.join(map(wanted, items)) or 'nothing'}"
-    if items[0] is Any:
-        return name
-    if isinstance(items[0], type) and not issubclass(items[0], AbstractArray | bool):
-        noun = wanted(items[0]).split(" ", 1)[1]
-        return f"{name} of {noun.removesuffix('s')}s"
-    return f"{name}, each item {wanted(items[0])}"
-
-
-def _either(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _class_word(cls: type) -> str:
-    name, package = cls.__name__.rpartition(".")[2], cls.__module__.split(".")[0]
-    if name.startswith("Abstract"):
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removeprefix("Abstract")).lower()
-    elif package not in ("builtins", __package__):
-        name = f"{package}.{name}"
-    return _with_article(name)
-
-
-def _with_article(noun: str) -> str:
-    return f"an {noun}" if noun[0] in "aeiouAEIO" and not noun.startswith("uint") else f"a {noun}"
-
-
-def describe(value: Any) -> str:
-    """Returns a few words for a value in a message."""
-    if _is_array(value):
-        numpy = " of NumPy" if isinstance(value, np.ndarray) else ""
-        return f"{value.dtype}{list(value.shape)}{numpy}"
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if type(value) in (list, tuple) and len(value) <= 4:
-        row = ", ".join(map(describe, value))
-        return f"[{row}]" if isinstance(value, list) else f"({row})"
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
-        return reprlib.repr(value)
-    if isinstance(value, types.FunctionType | types.BuiltinFunctionType):
-        return f"the function {value.__name__}"
-    return _with_article(type(value).__name__)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, jax.Array | np.ndarray)

@@ -2,7 +2,7 @@ from typing import Any
 
 import equinox as eqx
 
-from .._checks import describe
+from .._words import describe
 from ..images import Image
 from ._base import AbstractFilter
 

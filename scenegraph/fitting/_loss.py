@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from .._checks import describe
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
+from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
 from ..integrators import AbstractIntegrator, choose_integrator, is_of_surfaces

@@ -1,6 +1,6 @@
 from typing import Any, ClassVar
 
-from .._checks import describe
+from .._words import describe
 from ..cameras import AbstractCamera
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen

@@ -9,8 +9,8 @@ import equinox as eqx
 import jax
 import jax.tree_util as jtu
 
-from .._checks import describe
 from .._typing import PyTree
+from .._words import describe
 from ..numerics import Frozen, is_frozen, is_tied
 
 

@@ -4,8 +4,8 @@ import equinox as eqx
 import numpy as np
 from jax.core import Tracer
 
-from .._checks import describe
 from .._typing import Matrix3, Vector
+from .._words import describe
 from ..numerics import as_float_leaf, require_finite, require_invertible
 from ._base import AbstractTransform
 

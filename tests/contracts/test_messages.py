@@ -12,8 +12,8 @@ import optax
 import pytest
 
 import scenegraph as sg
-from scenegraph._checks import describe, wanted
 from scenegraph._typing import Array, Float, Int, PyTree, ScalarLike, UInt8, VectorLike
+from scenegraph._words import describe, wanted
 
 
 BALL = sg.Surface(sg.Sphere(), [0.5] * 3)
