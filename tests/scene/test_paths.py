@@ -288,7 +288,7 @@ def test_parts_by_path_can_be_replaced():
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("cam", "no 'cam' in the Scene; did you mean 'cam1'? There are: blob, cam1, moved, rig, background, "),
+        ("cam", "no 'cam' in the Scene; did you mean 'cam1'? There are: blob, cam1, moved, "),
         ("blob.feild", "no 'feild' in blob; did you mean 'field'? There are: field, "),
         ("moved.sky", "no 'sky' in moved. There are: deep, fog, transform."),
         ("blob.field.rgb.x", "no 'x' in blob.field.rgb. There are: none."),
