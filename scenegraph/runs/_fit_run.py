@@ -257,8 +257,10 @@ def _check_data(run: Run, config: FitConfig, folder: pathlib.Path, views: Views)
         return
     before, others = run.load_config()
     known = others.get("fingerprint")
-    odd = find_difference(known["train"], views) if isinstance(known, dict) else None
-    if odd is not None and before.data == config.data:
+    if not isinstance(known, dict) or "train" not in known or before.data != config.data:
+        return
+    odd = find_difference(known["train"], views)
+    if odd is not None:
         raise FileError(
             f"{folder} does not hold the data that {run.folder} was fitted to (it has {odd}); pass "
             "their folder, or another --out."
