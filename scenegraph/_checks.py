@@ -155,7 +155,6 @@ def _explain(function: Any, args: tuple, kwargs: dict[str, Any], message: str) -
         given = signature.bind(*args, **kwargs)
     except TypeError as error:
         return _explain_names(name, signature, args, kwargs) or f"`{name}`: {error}."
-    given.apply_defaults()
     arguments = dict(_each_argument(signature, given.arguments, _hints(function)))
     # Names of axes have the sizes that the arguments before gave them.
     with jaxtyped("context"):
@@ -181,7 +180,8 @@ def _each_argument(
     """Yields names of arguments with their values and annotations."""
     for name, parameter in signature.parameters.items():
         # Keywords that a `TypedDict` lists are checked where they arrive.
-        if name not in hints or typing.get_origin(hints[name]) is typing.Unpack:
+        known = name in given and name in hints
+        if not known or typing.get_origin(hints[name]) is typing.Unpack:
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             yield from ((f"{name}[{i}]", (x, hints[name])) for i, x in enumerate(given[name]))

@@ -204,7 +204,8 @@ class RayBatches(AbstractModule):
         self, drawn: DrawnPixels, step: Integer[Array, ""] | int
     ) -> tuple[Float[Array, "rays channels"], Scalar | float, Float[Array, " rays"]]:
         """Returns the pixels' values, the width of their rays, and their weights in the loss."""
-        values, lossmult = self.views.as_floats(drawn.values), self.views.lossmult[drawn.frame]
+        values = self.views.as_floats(drawn.values)
+        lossmult = self.views.weights_at(drawn.frame, drawn.place)
         if self.annealing is None:
             return values, 1.0, lossmult
         # Rays as wide as the squares that the pixels are averaged over.
@@ -215,6 +216,6 @@ class RayBatches(AbstractModule):
 
     def _convert(self, rgb: Float[Array, "rays 3"]) -> Float[Array, "rays 3"]:
         """Converts colours from the pictures' space to the scene's."""
-        if self.space is None or type(self.space) is type(self.views.space):
+        if self.space is None or isinstance(self.views.space, type(self.space)):
             return rgb
         return self.space.from_linear(self.views.space.to_linear(rgb))

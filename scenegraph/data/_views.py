@@ -1,10 +1,12 @@
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from .._typing import Array, Bool, Float, Int, Scalar, ScalarLike, UInt8
 from ..cameras import AbstractCamera, pixel_centres
@@ -14,6 +16,7 @@ from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray, widen
 from ._annealing import Annealing
 from ._backdrops import AbstractBackdrop, Solid
+from ._pixel_weights import pixel_weights
 from ._scene_cameras import SceneCameras, ScenePixels
 
 
@@ -31,6 +34,8 @@ class Views(AbstractModule):
     - `backdrop`: the backdrop that RGBA pictures are composited over.
     - `names`: the pictures' names.
     - `space`: the colour space of the pixels.
+    - `weights`: the weight of each pixel in the loss, `pixels`, times that of its picture; `None`
+      for equal weights.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
@@ -41,6 +46,7 @@ class Views(AbstractModule):
     backdrop: AbstractBackdrop = eqx.field(default_factory=Solid)
     names: tuple[str, ...] = eqx.field(static=True, default=())
     space: AbstractColorSpace = SRGB()
+    weights: Float[Array, " pixels"] | None = None
 
     @property
     def frames(self) -> int:
@@ -188,6 +194,26 @@ class Views(AbstractModule):
         row, column = jnp.divmod(indices - self.starts()[frame], self.widths[frame])
         return frame, jnp.stack([column, row], axis=-1)
 
+    def weights_at(
+        self, frame: Int[Array, " rays"], place: Int[Array, "rays 2"]
+    ) -> Float[Array, " rays"]:
+        """Looks up the weights of pixels in the loss.
+
+        **Arguments:**
+
+        - `frame`: the number of each pixel's picture, `rays`.
+        - `place`: the pixel's column and row, `rays 2`.
+
+        **Returns:**
+
+        The weights, `rays`.
+        """
+        weights = self.lossmult[frame]
+        if self.weights is None:
+            return weights
+        column, row = place.T
+        return weights * self.weights[self.starts()[frame] + row * self.widths[frame] + column]
+
     def frame_of(self, indices: Int[Array, " rays"]) -> Int[Array, " rays"]:
         """Finds the pictures of pixels of the flat list.
 
@@ -236,7 +262,11 @@ class Views(AbstractModule):
 
 
 def views(
-    cameras: AbstractCamera | str | Sequence[AbstractCamera | str], images: Image | Sequence[Image]
+    cameras: AbstractCamera | str | Sequence[AbstractCamera | str],
+    images: Image | ArrayLike | Sequence[Image | ArrayLike],
+    *,
+    space: AbstractColorSpace | None = None,
+    weights: ArrayLike | Sequence[ArrayLike] | None = None,
 ) -> Views:
     """Puts pictures together with their cameras, ready for `fit`.
 
@@ -244,7 +274,12 @@ def views(
 
     - `cameras`: cameras of the pictures' sizes, all of one kind; or paths of cameras in the scene
       that will be fitted. The pictures may differ in size.
-    - `images`: the pictures; their opacity is taken to be one.
+    - `images`: the pictures, or their colours as arrays `height width 3`; their opacity is taken
+      to be one.
+    - `space`: the colour space of arrays, `SRGB()` or `Linear()`; of floating numbers without it
+      `fit` takes the scene's, and says so. Keyword only argument.
+    - `weights`: the weights of pixels in the loss, such as masks, one array `height width` for
+      each picture; zero leaves a pixel out. Keyword only argument.
 
     **Returns:**
 
@@ -252,10 +287,19 @@ def views(
 
     **Errors:**
 
-    `ValueError` if numbers, sizes or colour spaces differ; `TypeError` for paths among cameras.
+    `ValueError` if numbers, sizes or colour spaces differ, or if weights are negative or all zero;
+    `TypeError` for paths among cameras.
+
+    Example: leave out the left half of a picture.
+
+    ```python
+    camera = sg.PerspectiveCamera.look_at([0, -3, 1], [0, 0, 0], [0, 0, 1], 0.8, 8, 6)
+    mask = np.arange(8) >= 4
+    half = sg.views(camera, np.full((6, 8, 3), 128, np.uint8), weights=np.tile(mask, (6, 1)))
+    ```
     """
     cameras = [cameras] if isinstance(cameras, AbstractCamera | str) else list(cameras)
-    images = [images] if isinstance(images, Image) else list(images)
+    images = [_as_image(image, space) for image in _as_list(images, 3)]
     if len(cameras) != len(images) or not images:
         raise ValueError(f"there are {len(cameras)} cameras for {len(images)} pictures.")
     for camera, image in zip(cameras, images, strict=True):
@@ -270,7 +314,26 @@ def views(
         jnp.ones(len(images)),
         names=tuple(f"image_{i}" for i in range(len(images))) if len(images) > 1 else ("image",),
         space=images[0].space,
+        weights=None if weights is None else pixel_weights(_as_list(weights, 2), images),
     )
+
+
+def _as_list(value: Any, axes: int) -> list:
+    """Returns the items of a list or an array, or of one item alone, which has so many axes."""
+    alone = getattr(value, "ndim", None) == axes
+    return [value] if isinstance(value, Image) or alone else list(value)
+
+
+def _as_image(value: Image | ArrayLike, space: AbstractColorSpace | None) -> Image:
+    """Makes a picture of an array, in a space if one is stated."""
+    if isinstance(value, Image):
+        if space is not None and not isinstance(value.space, type(space)):
+            raise ValueError(
+                f"`space` is for arrays: this `Image` says itself that it is in "
+                f"{type(value.space).__name__}; got {type(space).__name__}."
+            )
+        return value
+    return Image(value) if space is None else Image(value, space=space)
 
 
 def _check_sizes(camera: AbstractCamera | str, image: Image) -> None:

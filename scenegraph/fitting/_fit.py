@@ -3,6 +3,7 @@ import dataclasses
 import inspect
 import operator
 import time
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +13,10 @@ import jax
 import numpy as np
 import optax
 
-from .._checks import describe
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
+from .._words import describe
 from ..data import Annealing, RayBatches, Views
+from ..images import AbstractColorSpace, SRGB
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
@@ -182,7 +184,22 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
             raise TypeError("`annealing` needs `Views`; give it to `RayBatches` yourself.")
         return given
     space = color_space(scene) if isinstance(scene, Scene) else None
+    given = _in_stated_space(given, space)
     return RayBatches(given, annealing=annealing, space=space)
+
+
+def _in_stated_space(views: Views, space: AbstractColorSpace | None) -> Views:
+    """Takes pictures without a stated space to be in the scene's, and says so."""
+    stated = not isinstance(views.space, SRGB) or views.space.stated
+    if stated or space is None or isinstance(space, SRGB):
+        return views
+    warnings.warn(
+        f"the pictures are floating numbers that do not say their colour space; they are taken to "
+        f"be in the scene's, {type(space).__name__}. Say so with "
+        f"`sg.views(..., space=sg.images.Linear())`, or SRGB().",
+        stacklevel=4,
+    )
+    return dataclasses.replace(views, space=space)
 
 
 class _Advance:

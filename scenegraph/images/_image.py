@@ -1,14 +1,18 @@
 import abc
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
-from .._typing import Array, Float, Int
+from .._typing import Array, Float, Int, VectorLike
+from ..io import encode_png
 from ..numerics import AbstractModule, as_float_leaf
 from ._color import linear_to_srgb, srgb_to_linear
+from ._files import read_pixels, write_pixels
 
 
 class AbstractColorSpace(AbstractModule):
@@ -42,7 +46,14 @@ class AbstractColorSpace(AbstractModule):
 
 
 class SRGB(AbstractColorSpace):
-    """The numbers of ordinary picture files; fields fitted to pictures work in it."""
+    """The numbers of ordinary picture files; fields fitted to pictures work in it.
+
+    **Arguments:**
+
+    - `stated`: false where this is no more than a guess; static.
+    """
+
+    stated: bool = eqx.field(static=True, default=True)
 
     def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
         return srgb_to_linear(rgb)
@@ -63,10 +74,9 @@ class Linear(AbstractColorSpace):
 
 def from_bytes(value: Any) -> Any:
     """Converts unsigned integers of 8 or 16 bits to numbers from 0 to 1, and keeps others."""
-    kind = getattr(value, "dtype", None)
-    if kind in (np.uint8, np.uint16):
-        return as_float_leaf(value) / np.iinfo(kind).max
-    return as_float_leaf(value)
+    if _is_floating(value):
+        return as_float_leaf(value)
+    return as_float_leaf(value) / np.iinfo(value.dtype).max
 
 
 class Image(AbstractModule):
@@ -80,7 +90,9 @@ class Image(AbstractModule):
       known.
     - `depth`: the mean `t` along each pixel's ray (for a perspective camera: distance along its
       axis), `height width`; `None` if not known.
-    - `space`: the colour space of `rgb`.
+    - `space`: the colour space of `rgb`: `SRGB()` or `Linear()`. State it for floating numbers of
+      your own: `fit` takes those without it to be in the scene's space, and says so; others take
+      them for sRGB.
     - `normal`: the mean surface normal, of length one, in the world, `height width 3`; zero where
       nothing is; `None` if not requested.
     - `median_depth`: the `t` at which half of the opacity is reached, `height width`; `None` if
@@ -94,11 +106,64 @@ class Image(AbstractModule):
     rgb: Float[Array, "height width 3"] = eqx.field(converter=from_bytes)
     alpha: Float[Array, "height width"] | None = None
     depth: Float[Array, "height width"] | None = None
-    space: AbstractColorSpace = SRGB()
+    space: AbstractColorSpace = SRGB(stated=False)
     normal: Float[Array, "height width 3"] | None = None
     median_depth: Float[Array, "height width"] | None = None
     overflow: Int[Array, "height width"] | None = None
     candidates: Int[Array, "height width"] | None = None
+
+    def __post_init__(self):
+        # Before the converter: bytes are those of a file.
+        if isinstance(self.space, SRGB) and not _is_floating(self.rgb):
+            self.space = SRGB()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, *, background: VectorLike | None = None) -> "Image":
+        """Loads a picture file.
+
+        **Arguments:**
+
+        - `path`: the path of a PNG, JPEG or other file that Pillow reads, whose numbers are sRGB;
+          or of an OpenEXR (`.exr`, needs the extra `exr`) or Radiance HDR (`.hdr`) file, whose
+          numbers are linear light.
+        - `background`: the colour, in the picture's own numbers, that is seen through what is not
+          opaque; black by default, as behind a `Scene`. Keyword only argument.
+
+        **Returns:**
+
+        The picture, with its opacity if the file has one, and with its colour space.
+
+        **Errors:**
+
+        `FileError` for a file that is missing, damaged, or of another kind.
+        """
+        rgb, alpha, linear = read_pixels(path)
+        if alpha is not None:
+            behind = np.zeros(3) if background is None else np.asarray(background)
+            rgb = rgb * alpha[..., None] + (1 - alpha[..., None]) * behind
+        opacity = None if alpha is None else as_float_leaf(alpha)
+        return cls(as_float_leaf(rgb), opacity, space=Linear() if linear else SRGB())
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Saves the colours, encoded once, whatever space they are in.
+
+        **Arguments:**
+
+        - `path`: the path of the file; its folder exists. A `.png`, `.jpg` or other ordinary file
+          gets sRGB numbers, clipped and rounded to 8 bits; `.exr` (with the depth, if known) and
+          `.hdr` files get linear light.
+
+        **Errors:**
+
+        `FileError` for an ending that is none of these.
+        """
+        linear = np.asarray(self.space.to_linear(self.rgb))
+        depth = None if self.depth is None else np.asarray(self.depth)
+        write_pixels(path, as_bytes(self), linear, depth)
+
+    def _repr_png_(self) -> bytes | None:
+        """Shows the picture in a notebook."""
+        return None if isinstance(self.rgb, Tracer) else encode_png(as_bytes(self))
 
     @property
     def height(self) -> int:
@@ -109,6 +174,18 @@ class Image(AbstractModule):
     def width(self) -> int:
         """The number of columns."""
         return self.rgb.shape[1]
+
+
+def _is_floating(value: Any) -> bool:
+    """Returns true for floating numbers, false for the bytes of a file."""
+    return getattr(value, "dtype", None) not in (np.uint8, np.uint16)
+
+
+def as_light(value: Any) -> Any:
+    """Converts an `Image` or bytes to linear light, and anything else to an array."""
+    if not _is_floating(value):
+        value = Image(value)
+    return value.space.to_linear(value.rgb) if isinstance(value, Image) else as_float_leaf(value)
 
 
 def side_by_side(images: Sequence[Image]) -> np.ndarray:

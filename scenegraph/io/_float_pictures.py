@@ -7,6 +7,7 @@ import imageio.v3 as iio
 import numpy as np
 
 from ._atomic import atomic_write
+from ._errors import FileError
 from ._extras import import_extra
 
 
@@ -23,6 +24,19 @@ def write_exr(path: str | os.PathLike, channels: Mapping[str, np.ndarray]) -> No
     parts = {name: np.ascontiguousarray(x, np.float32) for name, x in channels.items()}
     with atomic_write(path) as beside, exr.File(header, parts) as file:
         file.write(os.fspath(beside))
+
+
+def read_exr(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Reads the channels `height width` of an OpenEXR file, by name, as 32-bit floats."""
+    exr = import_extra("OpenEXR", "exr", f"reading {path}")
+    if not os.path.exists(path):
+        raise FileError(f"there is no picture {path}.")
+    try:
+        with exr.File(os.fspath(path), separate_channels=True) as file:
+            channels = file.channels()
+            return {name: np.asarray(x.pixels, np.float32) for name, x in channels.items()}
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
 
 
 def require_exr() -> None:

@@ -107,7 +107,12 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
     - `picture`: the pixels, uint8, `height width channels`, row 0 at the top.
     """
     with atomic_write(path) as beside:
-        iio.imwrite(beside, picture)
+        iio.imwrite(beside, picture, plugin="pillow")
+
+
+def encode_png(picture: np.ndarray) -> bytes:
+    """Encodes an 8-bit picture as the bytes of a PNG file."""
+    return iio.imwrite("<bytes>", picture, extension=".png", plugin="pillow")
 
 
 def write_animation(

@@ -13,11 +13,15 @@ from ._tied import is_tied
 @functools.cache
 def _array_fields(cls: type) -> dict[str, typing.Any]:
     hints = typing.get_type_hints(cls)
-    return {
-        field.name: hints[field.name]
-        for field in dataclasses.fields(cls)
-        if isinstance(hints[field.name], type) and issubclass(hints[field.name], AbstractArray)
-    }
+    fields = {field.name: _array_hint(hints[field.name]) for field in dataclasses.fields(cls)}
+    return {name: hint for name, hint in fields.items() if hint is not None}
+
+
+def _array_hint(hint: typing.Any) -> typing.Any:
+    """Returns the annotation of an array, also where `None` may take its place; else `None`."""
+    kinds = [x for x in typing.get_args(hint) if x is not type(None)] or [hint]
+    one = kinds[0] if len(kinds) == 1 else None
+    return one if isinstance(one, type) and issubclass(one, AbstractArray) else None
 
 
 class AbstractModule(eqx.Module, is_abstract=True):
@@ -31,7 +35,8 @@ class AbstractModule(eqx.Module, is_abstract=True):
         if not typecheck_enabled():
             return
         every = _array_fields(type(self)).items()
-        fields = {name: hint for name, hint in every if not is_tied(getattr(self, name))}
+        skip = lambda value: value is None or is_tied(value)
+        fields = {name: hint for name, hint in every if not skip(getattr(self, name))}
         # Not in a function of its own: every annotated function has dimension names of its own.
         with jaxtyped("context"):
             wrong = [name for name in fields if not isinstance(_unfrozen(self, name), fields[name])]

@@ -6,7 +6,11 @@ Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the record
 `_ties`, `_describe` and `_save`, which look at the pytree alone.
 """
 
-from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop
+from ._background import (
+    AbstractBackground as AbstractBackground,
+    Backdrop as Backdrop,
+    Sky as Sky,
+)
 from ._contents import camera_paths as camera_paths, find_camera as find_camera
 from ._copies import Instances as Instances
 from ._describe import describe as describe

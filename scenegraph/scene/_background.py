@@ -1,12 +1,15 @@
 import abc
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
+from ..lights import EnvironmentLight
 from ..numerics import AbstractModule, safe_normalise
 from ..rays import Hit, no_light, pixel_jvp, Ray
-from ..shaders import AbstractShader, as_shader
+from ..shaders import AbstractShader, as_shader, ImageTexture
 from ..shapes import azimuth, elevation
 
 
@@ -44,6 +47,46 @@ class Backdrop(AbstractBackground):
         return self.shader(hit, ray.view, no_light(uv.dtype))
 
 
+class Sky(AbstractBackground):
+    """The panorama of an environment light, seen behind everything.
+
+    **Arguments:**
+
+    - `light`: the light. In a scene that has it as a node, too, it is a second set of leaves; `tie`
+      makes them one.
+
+    Example: a ball under a sky that is seen.
+
+    ```python
+    sky = sg.EnvironmentLight(np.full((8, 16, 3), 0.5))
+    ball = sg.Surface(sg.Sphere(), sg.GGX([0.9, 0.6, 0.2], 1.0, 0.3))
+    scene = sg.Scene(sg.Group(ball=ball, sky=sky), background=sky)
+    ```
+    """
+
+    light: EnvironmentLight
+
+    def __call__(self, ray: Ray) -> Color:
+        # The light's frames turn its panorama to the world: the ray is turned back.
+        for frame in self.light.frames:
+            back = frame.inverse()
+            turn = lambda x, back=back: back.direction(x)
+            ray = eqx.tree_at(
+                lambda r: (r.direction, r.d_direction),
+                ray,
+                (turn(ray.direction), jax.vmap(turn)(ray.d_direction)),
+            )
+        return Backdrop(_panorama(self.light.texels))(ray)
+
+
+def _panorama(texels: Float[Array, "height width 3"]) -> ImageTexture:
+    """Returns a texture that goes on beyond azimuth -pi and pi."""
+    width = texels.shape[1]
+    around = jnp.concatenate([texels[:, -1:], texels, texels[:, :1]], axis=1)
+    full, half = 2 * jnp.pi * (width + 2) / width, jnp.pi / 2
+    return ImageTexture(around, [full, jnp.pi], [-full / 2, -half])
+
+
 def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]:
     del origin
     outward = safe_normalise(direction)
@@ -51,7 +94,9 @@ def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]
 
 
 def as_background(value: Any) -> AbstractBackground:
-    """Makes a background of a background, a shader, or a colour (three numbers)."""
+    """Makes a background of a background, an environment light, a shader, or a colour."""
     if isinstance(value, AbstractBackground):
         return value
+    if isinstance(value, EnvironmentLight):
+        return Sky(value)
     return Backdrop(as_shader(value))

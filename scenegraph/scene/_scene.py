@@ -17,7 +17,7 @@ class Scene(AbstractModule):
     **Arguments:**
 
     - `root`: usually a `Group`.
-    - `background`: a background, a shader, or a colour.
+    - `background`: a background, an environment light, a shader, or a colour.
     - `integrator`: the integrator of rays through the scene; `None` to choose one by the nodes.
     """
 

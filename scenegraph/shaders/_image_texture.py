@@ -1,4 +1,5 @@
 import itertools
+import os
 from typing import Any
 
 import equinox as eqx
@@ -6,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Color, Float, Int, Scalar, Vector
-from ..images import Image
+from ..images import as_light, Image
 from ..numerics import as_float_leaf, require_finite, require_positive
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
@@ -17,11 +18,9 @@ from ._coordinates import AbstractCoordinates, footprint_area, OnSurface
 _AROUND = np.array(list(itertools.product((0, 1), repeat=2)))
 
 
-def as_texels(value: Any) -> Any:
-    """Converts an `Image` or bytes to linear light, and anything else to an array."""
-    if getattr(value, "dtype", None) in (np.uint8, np.uint16):
-        value = Image(value)
-    return value.space.to_linear(value.rgb) if isinstance(value, Image) else as_float_leaf(value)
+def _as_corner(value: Any) -> Any:
+    """Converts a corner to a leaf; `None` stays."""
+    return None if value is None else as_float_leaf(value)
 
 
 class ImageTexture(AbstractShader):
@@ -35,22 +34,42 @@ class ImageTexture(AbstractShader):
     - `texels`: the picture, with its top row first. An `Image` gives its linear light; pass its
       `rgb` for its own numbers. An array of 8 or 16 bits is read as the sRGB numbers of a file.
     - `size`: the picture's extent to the right and upwards, in units of the coordinates.
-    - `corner`: the position of the picture's lower left corner, in the coordinates.
+    - `corner`: the position of the picture's lower left corner, in the coordinates; `None` for a
+      picture about their origin, which on a `Rectangle` or `Disk` of this size is the centre.
     - `repeat`: if true, the picture tiles the plane; else its border goes on for ever. Static.
     - `coordinates`: `OnSurface()`, or `InSpace()`, of which x and y are used.
 
     **Source:** Williams 1983, "Pyramidal Parametrics".
     """
 
-    texels: Float[Array, "height width 3"] = eqx.field(converter=as_texels)
+    texels: Float[Array, "height width 3"] = eqx.field(converter=as_light)
     size: Float[Array, "2"] = eqx.field(converter=as_float_leaf, default=(1.0, 1.0))
-    corner: Float[Array, "2"] = eqx.field(converter=as_float_leaf, default=(0.0, 0.0))
+    corner: Float[Array, "2"] | None = eqx.field(converter=_as_corner, default=None)
     repeat: bool = eqx.field(static=True, default=False)
     coordinates: AbstractCoordinates = OnSurface()
 
+    @classmethod
+    def load(cls, path: str | os.PathLike, **options: Any) -> "ImageTexture":
+        """Loads a picture file as a texture.
+
+        **Arguments:**
+
+        - `path`: the path of the file; see `Image.load`. What is not opaque lies over black.
+        - `options`: the other arguments of `ImageTexture`.
+
+        **Returns:**
+
+        The texture, in linear light.
+
+        **Errors:**
+
+        `FileError` for a file that is missing, damaged, or of another kind.
+        """
+        return cls(Image.load(path), **options)
+
     def __check_init__(self):
         require_positive(self, "size")
-        require_finite(self, "texels", "corner")
+        require_finite(self, "texels", *(["corner"] if self.corner is not None else []))
         if 0 in self.texels.shape:
             shape = self.texels.shape
             raise ValueError(f"`ImageTexture.texels` must have at least one texel; got {shape}.")
@@ -58,7 +77,8 @@ class ImageTexture(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         position, derivatives = self.coordinates(hit)
-        right, up = (position[:2] - self.corner) / self.size
+        corner = -self.size / 2 if self.corner is None else self.corner
+        right, up = (position[:2] - corner) / self.size
         height, width = self.texels.shape[:2]
         extent = jnp.asarray([width, height], position.dtype)
         covered = footprint_area(derivatives[:2] * (extent / self.size)[:, None])

@@ -19,6 +19,10 @@ PLACES = CORNER + SIZE * RNG.uniform(-0.4, 1.4, (40, 2))
 STILL = np.zeros((40, 2, 2))
 
 
+def at_corner(texels, **options):
+    return sg.ImageTexture(texels, corner=[0.0, 0.0], **options)
+
+
 def lookup(texels, place, repeat):
     """Bilinear, texel by texel; row 0 is the top."""
     height, width, _ = texels.shape
@@ -48,15 +52,15 @@ def test_a_small_pixel_sees_bilinear_interpolation(repeat):
 
 def test_the_first_row_is_the_top():
     corners = np.array([[0.0, 0.0], [0.9999, 0.0], [0.0, 0.9999], [0.9999, 0.9999]])
-    seen = colors(sg.ImageTexture(TEXELS), corners, STILL[:4])
+    seen = colors(at_corner(TEXELS), corners, STILL[:4])
     assert_close(seen, TEXELS[[-1, -1, 0, 0], [0, -1, 0, -1]], 0, 1e-3)
 
 
 def test_far_away_places_are_finite():
-    shader = sg.ImageTexture(TEXELS, repeat=True)
+    shader = at_corner(TEXELS, repeat=True)
     places = np.array([[1e9, -1e12], [1e30, 1e30]])
     assert np.all(np.isfinite(colors(shader, places, STILL[:2])))
-    assert_close(colors(sg.ImageTexture(TEXELS), places[:1], STILL[:1])[0], TEXELS[-1, -1], 1e-6)
+    assert_close(colors(at_corner(TEXELS), places[:1], STILL[:1])[0], TEXELS[-1, -1], 1e-6)
 
 
 def test_an_image_gives_its_light():
@@ -88,7 +92,7 @@ def test_the_pyramid_averages_areas():
 def test_a_pixel_over_a_block_sees_its_mean():
     """Two by two, four by four and all texels of a picture of eight."""
     texels = RNG.uniform(size=(8, 8, 3))
-    shader = sg.ImageTexture(texels)
+    shader = at_corner(texels)
     for count in (1, 2, 4, 8):
         middle = np.array([[count / 16, 1 - count / 16]])
         seen = colors(shader, middle, np.array([[[count / 8, 0.0], [0.0, count / 8]]]))
@@ -101,7 +105,7 @@ def test_a_pixel_over_many_texels_sees_about_their_mean():
     places, angles = RNG.uniform(0.2, 0.8, (16, 2)), RNG.uniform(0, 7, 16)
     turn = np.stack([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]])
     slopes = 0.12 * np.moveaxis(turn, -1, 0)
-    shader = sg.ImageTexture(texels)
+    shader = at_corner(texels)
 
     def nearest(p):
         column = np.clip(p[:, 0] * 37, 0, 36).astype(int)
@@ -116,12 +120,12 @@ def test_a_pixel_over_many_texels_sees_about_their_mean():
 def test_no_jump_from_level_to_level():
     widths = np.linspace(0.02, 2.0, 2000)
     slopes = widths[:, None, None] * np.array([[1.0, 0.3], [-0.2, 0.8]])
-    seen = colors(sg.ImageTexture(TEXELS), np.broadcast_to([0.4, 0.3], (2000, 2)), slopes)
+    seen = colors(at_corner(TEXELS), np.broadcast_to([0.4, 0.3], (2000, 2)), slopes)
     assert np.max(np.abs(np.diff(seen, axis=0))) < 0.01
 
 
 def test_rays_share_one_pyramid():
-    shader = sg.ImageTexture(np.zeros((64, 64, 3)))
+    shader = at_corner(np.zeros((64, 64, 3)))
     look = jax.vmap(lambda place: color_at(shader, place, jnp.eye(2)))
     program = jax.jit(look).lower(jnp.zeros((1000, 2))).as_text()
     assert "tensor<32x32x3x" in program

@@ -245,7 +245,9 @@ TABLE = {
     ),
     lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
     scene.AbstractBackground: Contract(
-        [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4]))], lambda b, ray: b(ray), (RAYS,)
+        [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4])), scene.Sky(LIGHTS[3])],
+        lambda b, ray: b(ray),
+        (RAYS,),
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
