@@ -24,6 +24,7 @@ LONG = [
     "index.md",
     "reliability.md",
     "rendering.md",
+    "tasks.md",
 ]
 MARKS = {
     **dict.fromkeys(LONG, pytest.mark.slow),

@@ -59,7 +59,7 @@ def render(
     integrator: AbstractIntegrator | None = None,
     *,
     key: RandomKey | None = None,
-    filters: Sequence[AbstractFilter] = (),
+    filters: AbstractFilter | Sequence[AbstractFilter] = (),
     chunk: int | Literal["auto"] = "auto",
     devices: Sequence[Device] | None = None,
     outputs: Sequence[str] = _ALWAYS,
@@ -73,7 +73,7 @@ def render(
     - `camera`: a camera, or the path of one in the scene.
     - `integrator`: the integrator; by default the scene's own.
     - `key`: the key of jitter and noise; `None` is deterministic. Keyword only argument.
-    - `filters`: filters to apply to the picture, in order. Keyword only argument.
+    - `filters`: a filter, or several in order, to apply to the picture. Keyword only argument.
     - `chunk`: the number of rays that a device works on at a time, though at least those of one
       pixel; the memory that a picture and its gradient take grows with it, the picture does not
       change. Keyword only argument.
@@ -111,7 +111,7 @@ def render(
         placed = stack_scene_once(placed)
     integrator = choose_integrator(scene, integrator, placed)
     check_scene(scene, placed)
-    filters = tuple(filters)
+    filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     draw = lambda integrator: _render(
         placed, camera, integrator, key, filters, chunk, mesh, extras, side
     )
