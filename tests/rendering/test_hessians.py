@@ -8,6 +8,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import scenegraph as sg
+from scenegraph.numerics import is_frozen
 from scenegraph.rays import Ray
 from scenegraph.rowwise import _lower
 from support.contract_table import LIGHTS, SHADERS, SHAPES
@@ -37,7 +38,8 @@ def in_double_precision(x64, monkeypatch):
 
 def assert_hessian(scene, camera, integrator=None, seed=0):
     as_double = lambda x: jnp.asarray(x, float) if eqx.is_inexact_array(x) else x
-    params, static = eqx.partition(jax.tree.map(as_double, (scene, camera)), eqx.is_inexact_array)
+    trees = jax.tree.map(as_double, (scene, camera))
+    params, static = eqx.partition(trees, eqx.is_inexact_array, is_leaf=is_frozen)
     flat, unravel = ravel_pytree(params)
     draw = np.random.default_rng(seed)
     weights = jnp.asarray(draw.normal(size=(camera.height, camera.width, 3)))
