@@ -1,30 +1,106 @@
+from collections.abc import Sequence
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Int, Scalar
-from ..lights import LightSample
+from .._typing import Array, Float, Int, Scalar, Vector
+from ..lights import AbstractEnvironment, LightSample
+from ..numerics import dot, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray
-from ..scene import FlatScene, occlusion
+from ..scene import FlatScene, Instance, InstanceStack, occlusion
+
+
+def prepare_lights(scene: FlatScene) -> FlatScene:
+    """Computes what all rays share of the lights, once for a picture; panoramas come last."""
+    lights = sorted(scene.lights, key=mirrors)
+    prepared = tuple(_prepare(stack) if mirrors(stack) else stack for stack in lights)
+    return eqx.tree_at(lambda flat: flat.lights, scene, prepared)
+
+
+def mirrors(stack: InstanceStack) -> bool:
+    """Returns true for a stack of panoramas, which make no highlights of their own."""
+    return isinstance(stack.members.node, AbstractEnvironment)
+
+
+def _prepare(stack: InstanceStack) -> InstanceStack:
+    arrays, rest = eqx.partition(stack.map(lambda light: light.node.prepare()), eqx.is_array)
+    number = stack.members.number
+    return InstanceStack(Instance(arrays, None, None, number), Instance(rest, None, None, None))
 
 
 def irradiance_at(
-    scene: FlatScene, hit: Hit, number: Int[Array, ""], *, shadows: bool = True
+    scene: FlatScene,
+    hit: Hit,
+    number: Int[Array, ""],
+    view: Vector | None = None,
+    *,
+    shadows: bool = True,
 ) -> Irradiance:
-    """Returns the light that arrives at a hit on the surface of a number, shadows included."""
+    """Returns the light that arrives at a hit on the surface of a number, shadows included.
+
+    Panoramas of prepared lights are mirrored if the view is given.
+    """
     if not scene.lights:
         return no_light(hit.point.dtype)
-    samples = [
-        _merge(stack.map(lambda light: light.node.sample(hit.point, hit.d_point)))
-        for stack in scene.lights
-    ]
+    sample = lambda light: light.node.sample(hit.point, hit.d_point)
+    samples = [_merge(stack.map(sample)) for stack in scene.lights]
     rays, irradiance = jax.tree.map(
         lambda *parts: jnp.concatenate(parts), *[(x.rays, x.irradiance) for x in samples]
     )
+    visible = None
     if shadows and irradiance.shape[0]:
         # All shadow rays at once: the occluders are then compiled once, not once a light.
         visible = jax.vmap(lambda ray: visibility(scene, ray, number))(rays)
         irradiance = visible[:, None] * irradiance
-    return Irradiance(rays.view, irradiance, sum(x.ambient for x in samples))
+    lit = Irradiance(rays.view, irradiance, sum(x.ambient for x in samples))
+    panoramas = [stack for stack in scene.lights if mirrors(stack)]
+    if view is None or not panoramas:
+        return lit
+    glossy = [stack.map(lambda x: x.node.reflect(hit.normal, view)) for stack in panoramas]
+    counts = [x.irradiance.shape[0] for x in samples[-len(panoramas) :]]
+    return add_glossy(lit, glossy, counts, visible, (hit.normal, view))
+
+
+def add_glossy(
+    lit: Irradiance,
+    glossy: Sequence[Float[Array, "lights levels 3"]],
+    counts: Sequence[int],
+    visible: Float[Array, " directions"] | None,
+    seen: tuple[Vector, Vector],
+) -> Irradiance:
+    """Adds what panoramas send into the lobes of a normal and view, shadows included.
+
+    Each stack of them has one entry in `glossy`, and one in `counts`: that of its directions.
+    """
+    total, begin = jnp.zeros_like(glossy[0][0]), lit.direction.shape[0] - sum(counts)
+    for light, count in zip(glossy, counts, strict=True):
+        if visible is not None:
+            own = slice(begin, begin + count)
+            shape = light.shape[0], -1
+            directions = lit.direction[own].reshape(*shape, 3)
+            share = jax.vmap(_visible_part, (0, 0, None))(
+                directions, visible[own].reshape(shape), seen
+            )
+            light = share[:, None, None] * light
+        total, begin = total + jnp.sum(light, axis=0), begin + count
+    return Irradiance(lit.direction, lit.irradiance, lit.ambient, total, sum(counts))
+
+
+def _visible_part(
+    directions: Float[Array, "samples 3"],
+    visible: Float[Array, " samples"],
+    seen: tuple[Vector, Vector],
+) -> Scalar:
+    """Returns the visible part of what lies around the mirrored view."""
+    normal, view = seen
+    view = safe_normalise(view)
+    mirrored = view - 2 * dot(normal, view) * normal
+    # exp(k (cos - 1)) is about as wide as the samples are apart: k = 1 / their solid angle. Those
+    # below the surface do not count.
+    near = jnp.exp(directions.shape[0] / (4 * jnp.pi) * (directions @ mirrored - 1))
+    weights = near * jnp.maximum(directions @ normal, 0)
+    return safe_divide(jnp.sum(weights * visible), jnp.sum(weights))
 
 
 def _merge(samples: LightSample) -> LightSample:

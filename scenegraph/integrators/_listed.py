@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..scene import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
@@ -21,7 +21,7 @@ from ..visibility import (
     transmission,
 )
 from ._by_kind import map_by_kind, map_in_turn
-from ._irradiance import visibility
+from ._irradiance import add_glossy, mirrors, prepare_lights, visibility
 
 
 # Surfaces behind others that transmit less light than this are not missed.
@@ -45,7 +45,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     The search takes no derivatives, and says which surfaces are the layers of which ray. Bundles
     of layers of the same kinds are then shaded together, block by block.
     """
-    count = rays.near.shape[0]
+    scene, count = prepare_lights(scene), rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
     found = jax.lax.stop_gradient(
         find_layers(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
@@ -130,14 +130,14 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
 
     rows = rays, jnp.maximum(codes, 0) % parts
     hits, alphas = map_by_kind(meet, scene.occluders, numbers, needed, rows)
-    lit, missed = _irradiance(scene, hits, numbers, needed, how)
+    lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     shade = lambda instance, row: instance.node(*row)
     rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
     return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
 
 
 def _irradiance(
-    scene: FlatScene, hits: Hit, own: Array, used: Array, how: Shading
+    scene: FlatScene, hits: Hit, views: Array, own: Array, used: Array, how: Shading
 ) -> tuple[Irradiance, Int[Array, " rows"]]:
     """Returns the light on every row, and the numbers of occluders that were left out."""
     if not scene.lights:
@@ -145,14 +145,27 @@ def _irradiance(
         return rows, jnp.zeros(used.shape, jnp.int32)
     samples = [_sample(stack, hits) for stack in scene.lights]
     rays, irradiance, ambient = jax.tree.map(lambda *xs: jnp.concatenate(xs), *samples)
-    missed = jnp.zeros(used.shape, jnp.int32)
+    missed, visible = jnp.zeros(used.shape, jnp.int32), None
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
         see = lambda ray: _visible(scene, ray, own, used, occluders=how.occluders)
         visible, each = map_in_turn(see, rays)
         irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
     swap = lambda x: jnp.swapaxes(x, 0, 1)
-    return Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0)), missed
+    lit = Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0))
+    panoramas = [stack for stack in scene.lights if mirrors(stack)]
+    if not panoramas:
+        return lit, missed
+    seen = hits.normal, views
+    glossy = [jax.vmap(partial(_reflect, stack))(seen) for stack in panoramas]
+    counts = [x[1].shape[0] for x in samples[-len(panoramas) :]]
+    rows = lit, glossy, None if visible is None else swap(visible), seen
+    add = lambda lit, glossy, visible, seen: add_glossy(lit, glossy, counts, visible, seen)
+    return jax.vmap(add)(*rows), missed
+
+
+def _reflect(stack: InstanceStack, seen: tuple[Vector, Vector]) -> Float[Array, "lights levels 3"]:
+    return stack.map(lambda light: light.node.reflect(*seen))
 
 
 def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:

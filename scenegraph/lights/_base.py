@@ -85,6 +85,37 @@ class AbstractLight(AbstractModule):
         """
 
 
+class AbstractEnvironment(AbstractLight):
+    """Light from all around the scene, which smooth surfaces mirror.
+
+    Highlights do not show the directions of its `sample`, but what `reflect` returns.
+    """
+
+    @abc.abstractmethod
+    def prepare(self) -> "AbstractEnvironment":
+        """Computes what all points share, once for a picture.
+
+        **Returns:**
+
+        A light that does the same in less time.
+        """
+
+    @abc.abstractmethod
+    def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
+        """Averages the light that a surface reflects to the eye.
+
+        **Arguments:**
+
+        - `normal`: the surface's unit normal, turned to the eye.
+        - `view`: the direction of the ray from the eye.
+
+        **Returns:**
+
+        Mean radiance over the lobes of surfaces whose roughness goes in equal steps from 0, a
+        mirror, to 1; without shadows.
+        """
+
+
 def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ray:
     """Makes the shadow ray, with a leading axis, to a position (`t = 1`), where its width ends."""
     # x(t) = point + t (position - point); its footprint (1 - t) d_point is zero at the position.

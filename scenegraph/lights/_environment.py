@@ -1,4 +1,5 @@
 import functools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,14 +10,20 @@ from .._typing import Array, Float, Vector
 from ..numerics import as_float_leaf, require_not_negative, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
-from ._base import AbstractLight, LightSample, rays_along
+from ._base import AbstractEnvironment, AbstractLight, LightSample, rays_along
+from ._prefilter import dominant_directions, level_shapes, look_up, prefilter
 
 
-class EnvironmentLight(AbstractLight):
+class EnvironmentLight(AbstractEnvironment):
     """Light from a panorama around the scene, gathered into a number of directions.
 
     Every texel sends its light from the nearest of these directions, so none is lost, whatever
     their number. Each casts a shadow as soft as the part of the sky that it stands for.
+
+    With `Surfaces(lists=True)`, `GGX` and `Phong` mirror the panorama itself, averaged over lobes of
+    nine roughnesses from 0 to 1 whose shape is that of light seen head on. The shadow of what they
+    mirror is a mean of those of the directions nearby. Mirrors show at most 256 rows of texels.
+    Without lists, their highlights show the directions one by one.
 
     **Arguments:**
 
@@ -25,6 +32,9 @@ class EnvironmentLight(AbstractLight):
       `(-pi, -pi / 2)`).
     - `samples`: number of directions; static.
     - `frames`: transforms that rotate the panorama, the outermost first.
+
+    **Source:** Karis 2013, "Real Shading in Unreal Engine 4" (the averages); Lagarde and de
+    Rousiers 2014, "Moving Frostbite to Physically Based Rendering" (the direction to look them up).
     """
 
     texels: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
@@ -36,45 +46,113 @@ class EnvironmentLight(AbstractLight):
         if self.samples < 1:
             raise ValueError(f"`EnvironmentLight.samples` must be at least 1; got {self.samples}.")
 
-    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
+    def prepare(self) -> "PreparedEnvironment":
         height, width, _ = self.texels.shape
-        directions, owners, angles = _cells(height, width, self.samples)
+        shape = height, width
+        return PreparedEnvironment(self._gather(), prefilter(self.texels), shape, self.frames)
+
+    def _gather(self) -> Float[Array, "samples 3"]:
+        """Returns the irradiance of every direction."""
+        height, width, _ = self.texels.shape
+        owners, angles = _cells(height, width, self.samples)
         # Irradiance of a direction: the sum of radiance times solid angle over its texels.
         powers = angles[:, None] * self.texels.reshape(-1, 3)
-        irradiance = jax.ops.segment_sum(powers, owners, self.samples)
-        # A square of the mean solid angle 4 pi / n.
-        spread = float(np.sqrt(4 * np.pi / self.samples))
+        return jax.ops.segment_sum(powers, owners, self.samples)
 
-        def ray(direction: Vector) -> Ray:
-            for frame in reversed(self.frames):
-                direction = frame.direction(direction)
-            return rays_along(safe_normalise(direction), point, d_point, 1e4, spread)
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
+        return _sample(self._gather(), self.frames, point, d_point)
 
-        rays = jax.vmap(ray)(jnp.asarray(directions, point.dtype))
-        rays = jax.tree.map(lambda x: x[:, 0], rays)
-        return LightSample(rays, irradiance, jnp.zeros(3, irradiance.dtype))
+    def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
+        return self.prepare().reflect(normal, view)
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
-        frames = transform, *self.frames
-        is_leaf = lambda x: isinstance(x, tuple)
-        return eqx.tree_at(lambda x: x.frames, self, frames, is_leaf=is_leaf)
+        return _moved(self, transform)
+
+
+class PreparedEnvironment(AbstractEnvironment):
+    """A panorama, gathered into directions and averaged over lobes.
+
+    **Arguments:**
+
+    - `irradiance`: the irradiance of every direction.
+    - `levels`: the texels of the averaged panoramas, one level after the other.
+    - `shape`: rows and columns of the panorama that they were made of; static.
+    - `frames`: transforms that rotate the panorama, the outermost first.
+    """
+
+    irradiance: Float[Array, "samples 3"] = eqx.field(converter=as_float_leaf)
+    levels: Float[Array, "all 3"] = eqx.field(converter=as_float_leaf)
+    shape: tuple[int, int] = eqx.field(static=True)
+    frames: tuple[AbstractTransform, ...] = ()
+
+    def prepare(self) -> "PreparedEnvironment":
+        return self
+
+    def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
+        return _sample(self.irradiance, self.frames, point, d_point)
+
+    def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
+        directions = dominant_directions(normal, -safe_normalise(view))
+
+        def unturned(direction: Vector) -> Vector:
+            for frame in self.frames:
+                direction = frame.inverse().direction(direction)
+            return direction
+
+        shapes = level_shapes(*self.shape)
+        return look_up(self.levels, shapes, jax.vmap(unturned)(directions))
+
+    def moved(self, transform: AbstractTransform) -> AbstractLight:
+        return _moved(self, transform)
+
+
+def _sample(
+    irradiance: Float[Array, "samples 3"],
+    frames: tuple[AbstractTransform, ...],
+    point: Vector,
+    d_point: Float[Array, "2 3"],
+) -> LightSample:
+    """Returns the rays to the directions of a panorama, and their light."""
+    count = irradiance.shape[0]
+    # A square of the mean solid angle 4 pi / n.
+    spread = float(np.sqrt(4 * np.pi / count))
+
+    def ray(direction: Vector) -> Ray:
+        for frame in reversed(frames):
+            direction = frame.direction(direction)
+        return rays_along(safe_normalise(direction), point, d_point, 1e4, spread)
+
+    rays = jax.vmap(ray)(jnp.asarray(_lattice(count), point.dtype))
+    rays = jax.tree.map(lambda x: x[:, 0], rays)
+    return LightSample(rays, irradiance, jnp.zeros(3, irradiance.dtype))
+
+
+def _moved(light: Any, transform: AbstractTransform) -> Any:
+    """Turns a light that has frames."""
+    frames = transform, *light.frames
+    is_leaf = lambda x: isinstance(x, tuple)
+    return eqx.tree_at(lambda x: x.frames, light, frames, is_leaf=is_leaf)
 
 
 @functools.lru_cache(maxsize=8)
-def _cells(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns even directions, the nearest one of each texel, and the texels' solid angles."""
-    # A Fibonacci lattice: heights in equal steps, each turned by the golden angle.
-    up = 1 - 2 * (np.arange(samples) + 0.5) / samples
-    around = np.pi * (1 + 5**0.5) * np.arange(samples)
-    directions = _on_sphere(around, np.arcsin(up))
+def _cells(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the direction that is nearest to each texel, and the texels' solid angles."""
     # The solid angle of a texel: (sin(upper edge) - sin(lower edge)) * 2 pi / width.
     edges = np.pi / 2 - np.pi * np.arange(height + 1) / height
     bands = (np.sin(edges[:-1]) - np.sin(edges[1:])) * 2 * np.pi / width
     elevations = (edges[:-1] + edges[1:]) / 2
     azimuths = -np.pi + 2 * np.pi * (np.arange(width) + 0.5) / width
     texels = _on_sphere(*np.meshgrid(azimuths, elevations))
-    owners = np.argmax(texels.reshape(-1, 3) @ directions.T, axis=1)
-    return directions, owners, np.repeat(bands, width)
+    owners = np.argmax(texels.reshape(-1, 3) @ _lattice(samples).T, axis=1)
+    return owners, np.repeat(bands, width)
+
+
+def _lattice(samples: int) -> np.ndarray:
+    """Returns even directions: a Fibonacci lattice."""
+    # Heights in equal steps, each turned by the golden angle.
+    up = 1 - 2 * (np.arange(samples) + 0.5) / samples
+    around = np.pi * (1 + 5**0.5) * np.arange(samples)
+    return _on_sphere(around, np.arcsin(up))
 
 
 def _on_sphere(azimuth: np.ndarray, elevation: np.ndarray) -> np.ndarray:

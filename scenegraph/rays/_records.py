@@ -58,11 +58,17 @@ class Irradiance(AbstractModule):
     - `direction`: unit vectors from the point to the lights.
     - `irradiance`: power per area that each light sends through a surface that faces it.
     - `ambient`: radiance that arrives evenly from all directions.
+    - `glossy`: mean radiance over what surfaces reflect to the eye, for roughnesses in equal steps
+      from 0 to 1; `None` if no light is a panorama.
+    - `soft`: the number of last directions that are parts of panoramas: they make no highlights,
+      because `glossy` has their light; static.
     """
 
     direction: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
     irradiance: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
     ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
+    glossy: Float[Array, "*rays levels 3"] | None = None
+    soft: int = eqx.field(static=True, default=0)
 
 
 class Layers(AbstractModule):

@@ -10,6 +10,7 @@ from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._lambert import cosines, incident
+from ._split_sum import mirrored_light, split_lights
 
 
 class Phong(AbstractShader):
@@ -21,7 +22,8 @@ class Phong(AbstractShader):
 
     Of ambient light the highlight reflects `specular sqrt(c^2 + (1 - c^2) / (4 + 2 pi n))`, with
     the cosine `c` of the angle between normal and eye: a fit, off by at most 0.04 from the integral
-    for `n >= 3`.
+    for `n >= 3`. It reflects the same part of a panorama, averaged over the lobe of a `GGX` with
+    roughness `(2 n + 1)^(-1/4)`, which is about as wide.
 
     **Arguments:**
 
@@ -46,7 +48,11 @@ class Phong(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         eye = -safe_normalise(view)
         even = incident(hit, lights) / jnp.pi + lights.ambient
-        gloss = self._highlight(hit, eye, lights) + self._ambient(hit, eye) * lights.ambient
+        # The lobe of a^2 = 2 / (4 n + 2) = roughness^4: cos^n of the mirrored light is about cos^4n
+        # of the half vector, and a^2 = 2 / (m + 2) for an exponent m.
+        roughness = (2 * self.shininess + 1) ** -0.25
+        mirrored = self._ambient(hit, eye) * mirrored_light(lights, roughness)
+        gloss = self._highlight(hit, eye, split_lights(lights)[0]) + mirrored
         return self.diffuse(hit, view, lights) * even + self.specular(hit, view, lights) * gloss
 
     def _highlight(self, hit: Hit, eye: Vector, lights: Irradiance) -> Color:

@@ -130,7 +130,8 @@ def test_ambient_light_is_light_from_all_sides(name):
     ambient = eqx.filter_jit(eqx.filter_vmap(look, in_axes=(None, 0)))(
         WHITES[name], slanted(COSINES)
     )
-    assert_close(ambient, parts, 0, 0.1)
+    # Of smooth surfaces at a slant, the sum over directions itself is off by 0.02.
+    assert_close(ambient, parts, 0, 0.04 if name.startswith("phong") else 0.03)
     assert np.all(ambient <= 1.02)
 
 

@@ -168,6 +168,7 @@ LIGHTS = [
     sg.DirectionalLight([0.1, 0.2, -1.0], [1.0, 0.9, 0.8]),
     sg.PointLight([1.0, -2.0, 3.0], [10.0, 9.0, 8.0]),
     sg.EnvironmentLight(numbers(4, 8, 3), 5),
+    sg.EnvironmentLight(numbers(4, 8, 3), 5).prepare(),
     sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
 ]
 LIT = rays.Irradiance(
@@ -242,6 +243,11 @@ TABLE = {
         ],
         lambda lists, n: (lists.lengths, lists.nth(n)),
         (jnp.arange(3),),
+    ),
+    lights.AbstractEnvironment: Contract(
+        [light for light in LIGHTS if isinstance(light, lights.AbstractEnvironment)],
+        lambda light, normal, view: light.prepare().reflect(normal, view),
+        (RAYS.view, -RAYS.view),
     ),
     lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
     scene.AbstractBackground: Contract(

@@ -1,0 +1,104 @@
+"""Reflection of light from all around: the lobe's mean light, times the part that it reflects."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Color, Float, Scalar
+from ..rays import Irradiance
+
+
+# A smoother surface has highlights too bright and too small for single precision.
+SMOOTHEST = 1e-3
+# The table's points along each axis, and the parts of the quadrature behind each of them.
+_POINTS, _PARTS = 32, 32
+
+
+def split_lights(lights: Irradiance) -> tuple[Irradiance, Irradiance]:
+    """Returns the lights that make highlights, and those that do not, with no ambient light."""
+    sharp = lights.direction.shape[0] - lights.soft
+    dark = jnp.zeros_like(lights.ambient)
+    part = lambda some: Irradiance(lights.direction[some], lights.irradiance[some], dark)
+    return part(slice(sharp)), part(slice(sharp, None))
+
+
+def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
+    """Returns the mean light that a roughness reflects to the eye: ambient, and of panoramas."""
+    if lights.glossy is None:
+        return lights.ambient
+    # Linear between levels; each weighs max(1 - |distance|, 0).
+    last = lights.glossy.shape[0] - 1
+    distance = roughness * last - jnp.arange(last + 1)
+    weights = jnp.maximum(1 - jnp.abs(distance), 0)
+    return lights.ambient + weights @ lights.glossy
+
+
+def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:
+    """Returns `A` and `B`: GGX reflects the part `f0 A + B` of even light; `seen` is `n.v`."""
+    # Bilinear in roughness and sqrt(n.v).
+    row, right = _between(roughness)
+    column, down = _between(jnp.sqrt(seen))
+    table = jnp.asarray(_table(), seen.dtype)
+    corners = table[(row + jnp.array([[0], [1]])), (column + jnp.array([0, 1]))]
+    weights = jnp.stack([1 - right, right])[:, None] * jnp.stack([1 - down, down])
+    head_on, grazing = jnp.sum(weights[..., None] * corners, axis=(0, 1))
+    return head_on, grazing
+
+
+def _between(part: Scalar) -> tuple[Array, Scalar]:
+    """Returns the table's point below a part of an axis, and the rest up to it."""
+    at = jnp.clip(part, 0, 1) * (_POINTS - 1)
+    low = jnp.clip(jnp.floor(at), 0, _POINTS - 2)
+    return low.astype(int), at - low
+
+
+@functools.lru_cache(maxsize=1)
+def _table() -> Float[np.ndarray, "roughness seen 2"]:
+    """Computes `A` and `B` by quadrature over the facets that the eye sees.
+
+    **Source:** Karis 2013, "Real Shading in Unreal Engine 4" (the two terms); Heitz 2018, "Sampling
+    the GGX Distribution of Visible Normals".
+    """
+    axis = np.linspace(0, 1, _POINTS)
+    seen = np.maximum(axis**2, 1e-4)
+    return np.stack([_terms(max(x**2, SMOOTHEST), seen) for x in axis])
+
+
+def _terms(alpha: float, seen: np.ndarray) -> np.ndarray:
+    """Returns `A` and `B` for one roughness."""
+    half, weights = _visible_facets(alpha, seen[:, None])
+    side = np.sqrt(1 - seen**2)[:, None]
+    # v.h with v = (side, 0, seen), and n.l of the mirrored light l = 2 (v.h) h - v.
+    meets = side * half[0] + seen[:, None] * half[2]
+    lit = 2 * meets * half[2] - seen[:, None]
+    spread = lambda x: np.sqrt(alpha**2 + (1 - alpha**2) * x**2)
+    up = np.maximum(lit, 1e-9)
+    # G / G1(v) with G = 2 n.l n.v / (n.l s(n.v) + n.v s(n.l)) and G1 = 2 n.v / (n.v + s(n.v)).
+    view = spread(seen[:, None])
+    share = up * (seen[:, None] + view) / (up * view + seen[:, None] * spread(up))
+    share = np.where(lit > 0, share, 0) * weights
+    grazing = np.clip(1 - meets, 0, 1) ** 5
+    return np.stack([np.sum(share * x, axis=1) for x in (1 - grazing, grazing)], axis=-1)
+
+
+def _visible_facets(alpha: float, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns normals of facets (`3 seen parts`) that stand for parts of what the eye sees."""
+    part = (np.arange(_PARTS) + 0.5) / _PARTS
+    # Finer towards the disk's rim, where steep facets are; half of it, by symmetry.
+    radius, angle = np.meshgrid(np.sqrt(1 - (1 - part) ** 2), np.pi * (part - 0.5))
+    weights = np.broadcast_to(2 * (1 - part), radius.shape).ravel() / _PARTS**2
+    across, along = (radius * np.cos(angle)).ravel(), (radius * np.sin(angle)).ravel()
+    # The view stretched by alpha: facets are then those of a half sphere, seen from there.
+    x, z = alpha * np.sqrt(1 - seen**2), seen
+    x, z = x / np.hypot(x, z), z / np.hypot(x, z)
+    along = (1 - z) / 2 * np.sqrt(1 - across**2) + (1 + z) / 2 * along
+    out = np.sqrt(np.maximum(1 - across**2 - along**2, 0))
+    half = np.stack(
+        [
+            alpha * (x * out - z * along),
+            alpha * (across + 0 * x),
+            np.maximum(x * along + z * out, 0),
+        ]
+    )
+    return half / np.linalg.norm(half, axis=0), weights
