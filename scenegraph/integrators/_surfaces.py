@@ -12,7 +12,7 @@ from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
 from ..scene import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ._base import AbstractIntegrator
-from ._irradiance import irradiance_at
+from ._irradiance import irradiance_at, prepare_lights
 from ._listed import INVISIBLE, listed_layers, Shading
 
 
@@ -88,7 +88,8 @@ class Surfaces(AbstractIntegrator):
         The layers, with a leading axis over rays.
         """
         if self.asks_all(scene):
-            return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
+            scene = prepare_lights(scene.without_media())
+            return map_rows(partial(self._along_one, normal=normal), scene, rays)
         return listed_layers(
             scene, rays, Shading(self.layers, self.occluders, self.shadows, normal)
         )
@@ -113,7 +114,7 @@ class Surfaces(AbstractIntegrator):
             return _no_layers(ray, normal)
         found = [self._intersect(stack, ray) for stack in scene.surfaces]
         candidates = _joined([group.candidates for group in found])
-        light = jax.vmap(partial(irradiance_at, scene, shadows=self.shadows))
+        light = jax.vmap(partial(irradiance_at, scene, view=ray.view, shadows=self.shadows))
         missed = sum((group.missed for group in found), jnp.zeros((), jnp.int32))
         count = candidates.alpha.shape[0]
         if count <= min(self.layers, _COMPARED):

@@ -3,7 +3,8 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
-from ..numerics import as_float_leaf, require_not_negative
+from ..images import as_color
+from ..numerics import require_not_negative
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_along
 
@@ -16,7 +17,7 @@ class AmbientLight(AbstractLight):
     - `radiance`: the radiance from every direction, which a white diffuse surface shows.
     """
 
-    radiance: Color = eqx.field(converter=as_float_leaf, default=(1.0, 1.0, 1.0))
+    radiance: Color = eqx.field(converter=as_color, default=(1.0, 1.0, 1.0))
 
     def __check_init__(self):
         require_not_negative(self, "radiance")

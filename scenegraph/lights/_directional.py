@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
+from ..images import as_color
 from ..numerics import as_float_leaf, require_nonzero, require_not_negative, safe_normalise
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_along
@@ -18,7 +19,7 @@ class DirectionalLight(AbstractLight):
     """
 
     direction: Vector = eqx.field(converter=as_float_leaf)
-    irradiance: Color = eqx.field(converter=as_float_leaf)
+    irradiance: Color = eqx.field(converter=as_color)
     reach: float = eqx.field(static=True, default=1e4)
 
     def __check_init__(self):

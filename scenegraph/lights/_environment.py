@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Vector
+from ..images import as_light
 from ..numerics import as_float_leaf, require_not_negative, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
@@ -20,16 +21,14 @@ class EnvironmentLight(AbstractEnvironment):
     Every texel sends its light from the nearest of these directions, so none is lost, whatever
     their number. Each casts a shadow as soft as the part of the sky that it stands for.
 
-    With `Surfaces(lists=True)`, `GGX` and `Phong` mirror the panorama itself, averaged over lobes of
-    nine roughnesses from 0 to 1 whose shape is that of light seen head on. The shadow of what they
-    mirror is a mean of those of the directions nearby. Mirrors show at most 256 rows of texels.
-    Without lists, their highlights show the directions one by one.
+    `GGX` and `Phong` mirror the panorama itself, averaged over lobes of nine roughnesses from 0 to
+    1 whose shape is that of light seen head on. The shadow of what they mirror is a mean of those
+    of the directions nearby. Mirrors show at most 256 rows of texels.
 
     **Arguments:**
 
-    - `texels`: radiance; rows from straight up to straight down, columns from azimuth -pi to pi
-      (`Backdrop` shows the same panorama with a texture of size `(2 pi, pi)` and corner
-      `(-pi, -pi / 2)`).
+    - `texels`: radiance; rows from straight up to straight down, columns from azimuth -pi to pi. An
+      `Image` gives its linear light. A scene whose `background` is the light shows it.
     - `samples`: number of directions; static.
     - `frames`: transforms that rotate the panorama, the outermost first.
 
@@ -37,7 +36,7 @@ class EnvironmentLight(AbstractEnvironment):
     Rousiers 2014, "Moving Frostbite to Physically Based Rendering" (the direction to look them up).
     """
 
-    texels: Float[Array, "height width 3"] = eqx.field(converter=as_float_leaf)
+    texels: Float[Array, "height width 3"] = eqx.field(converter=as_light)
     samples: int = eqx.field(static=True, default=64)
     frames: tuple[AbstractTransform, ...] = ()
 

@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Vector
+from ..images import as_color
 from ..numerics import as_float_leaf, dot, require_finite, require_not_negative, safe_divide
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample, rays_to
@@ -17,7 +18,7 @@ class PointLight(AbstractLight):
     """
 
     position: Vector = eqx.field(converter=as_float_leaf)
-    intensity: Color = eqx.field(converter=as_float_leaf)
+    intensity: Color = eqx.field(converter=as_color)
 
     def __check_init__(self):
         require_finite(self, "position")

@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
+from ..images import as_color
 from ..numerics import (
     as_float_leaf,
     dot,
@@ -31,7 +32,7 @@ class SpotLight(AbstractLight):
 
     position: Vector = eqx.field(converter=as_float_leaf)
     direction: Vector = eqx.field(converter=as_float_leaf)
-    intensity: Color = eqx.field(converter=as_float_leaf)
+    intensity: Color = eqx.field(converter=as_color)
     angle: Scalar = eqx.field(converter=as_float_leaf, default=0.5)
     softness: Scalar = eqx.field(converter=as_float_leaf, default=0.2)
 

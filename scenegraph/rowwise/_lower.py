@@ -1,7 +1,7 @@
 """Lowering of `map_rows`: to `jax.vmap`, or on a CPU to arrays of scalars, in blocks of rows."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -41,12 +41,28 @@ def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> l
 def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
     """Maps a jaxpr over rows scalar by scalar, in blocks that stay in the cache."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
-    if 0 < rows and scalars <= _MOST_SCALARS:
-        function, numbers, fewest = _one_block, _BLOCK_NUMBERS, _FEWEST_ROWS
-    else:
-        function, numbers, fewest = by_vmap, _VMAP_NUMBERS, _FEWEST_VMAP_ROWS
-    one_block = functools.partial(function, jaxpr=jaxpr, varying=varying, reduced=reduced)
-    blocks = _count_blocks(rows, max(numbers // max(scalars, 1), fewest))
+    if rows == 0 or scalars > _MOST_SCALARS:
+        return by_vmap_in_blocks(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    blocks = _count_blocks(rows, max(_BLOCK_NUMBERS // max(scalars, 1), _FEWEST_ROWS))
+    one_block = functools.partial(_one_block, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    return _in_blocks(one_block, blocks, values, varying, reduced)
+
+
+def by_vmap_in_blocks(
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any
+) -> list[Array]:
+    """Maps a jaxpr over rows with `jax.vmap`, in blocks."""
+    rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
+    blocks = _count_blocks(rows, max(_VMAP_NUMBERS // max(scalars, 1), _FEWEST_VMAP_ROWS))
+    one_block = functools.partial(by_vmap, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    return _in_blocks(one_block, blocks, values, varying, reduced)
+
+
+def _in_blocks(
+    one_block: Callable, blocks: int, values: Sequence[Array], varying: Any, reduced: Any
+) -> list[Array]:
+    """Calls a function of some rows block by block, and joins or adds what it returns."""
+    rows = count_rows(values, varying)
     if blocks == 1:
         return one_block(*values)
 

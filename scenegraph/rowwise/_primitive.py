@@ -11,7 +11,12 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Primitive
 from jax.interpreters import ad, batching, mlir
 
 from .._typing import Array, PyTree
-from ._lower import count_rows
+from ._lower import by_vmap_in_blocks, count_rows
+
+
+# Operands that all rows share, of more numbers than this, such as a picture, have no cotangent a
+# row, which would be added: rows would take as much memory as so many pictures.
+_LARGE = 2**10
 
 
 def define_map(name: str, lowering: Callable, lowering_for_cpus: Callable) -> Primitive:
@@ -130,6 +135,9 @@ def _transpose(
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
+    if any(not varying[i] and values[i].aval.size > _LARGE for i in linear):
+        forward = partial(by_vmap_in_blocks, jaxpr=jaxpr, varying=varying, reduced=reduced)
+        return _transpose_at_once(forward, values, linear, cotangents)
     unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
 
     def pull(*known: Array) -> Any:
@@ -145,6 +153,21 @@ def _transpose(
     pulled = jax.make_jaxpr(pull)(*row_avals(inputs, all_varying))
     summed = tuple(not varying[i] for i in linear)
     results = primitive.bind(*inputs, jaxpr=pulled, varying=all_varying, reduced=summed)
+    return _replaced([None] * len(values), linear, results)
+
+
+def _transpose_at_once(
+    forward: Callable, values: Sequence[Any], linear: list[int], cotangents: Any
+) -> list[Any]:
+    """Transposes the map of all rows: rows then share one cotangent of what is large."""
+    given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
+
+    def whole(*free: Array) -> list[Array]:
+        outputs = forward(*_replaced(list(values), linear, free))
+        return [outputs[i] for i in given]
+
+    avals = [values[i].aval for i in linear]
+    results = jax.linear_transpose(whole, *avals)([cotangents[i] for i in given])
     return _replaced([None] * len(values), linear, results)
 
 
