@@ -7,11 +7,11 @@ import equinox as eqx
 import jax
 
 from .._typing import PyTree
-from ._lower import by_scalars, by_vmap
+from ._lower import by_scalars, by_vmap, by_vmap_in_blocks
 from ._primitive import define_map, row_avals, trace_row
 
 
-_map_rows_p = define_map("map_rows", by_vmap, by_scalars)
+_map_rows_p = define_map("map_rows", by_vmap, by_scalars, at_once=by_vmap_in_blocks)
 
 
 def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:

@@ -11,7 +11,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Primitive
 from jax.interpreters import ad, batching, mlir
 
 from .._typing import Array, PyTree
-from ._lower import by_vmap_in_blocks, count_rows
+from ._lower import count_rows
 
 
 # Operands that all rows share, of more numbers than this, such as a picture, have no cotangent a
@@ -19,19 +19,22 @@ from ._lower import by_vmap_in_blocks, count_rows
 _LARGE = 2**10
 
 
-def define_map(name: str, lowering: Callable, lowering_for_cpus: Callable) -> Primitive:
+def define_map(
+    name: str, lowering: Callable, lowering_for_cpus: Callable, at_once: Callable | None = None
+) -> Primitive:
     """Defines a map as a primitive, whose derivatives of any order are such maps.
 
     Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
     others are the same for all rows); `reduced`, which results are summed over rows. The lowerings
-    take operands and parameters, and return arrays.
+    take operands and parameters, and return arrays; so does `at_once`, which is transposed as a
+    whole where rows share something large.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
     primitive.def_impl(lowering)
     primitive.def_abstract_eval(_abstract)
     ad.primitive_jvps[primitive] = partial(_jvp, primitive)
-    ad.primitive_transposes[primitive] = partial(_transpose, primitive)
+    ad.primitive_transposes[primitive] = partial(_transpose, primitive, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
@@ -124,6 +127,7 @@ def _jvp(
 
 def _transpose(
     primitive: Primitive,
+    at_once: Callable | None,
     cotangents: Any,
     *values: Any,
     jaxpr: ClosedJaxpr,
@@ -135,8 +139,8 @@ def _transpose(
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
-    if any(not varying[i] and values[i].aval.size > _LARGE for i in linear):
-        forward = partial(by_vmap_in_blocks, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    if at_once and any(not varying[i] and values[i].aval.size > _LARGE for i in linear):
+        forward = partial(at_once, jaxpr=jaxpr, varying=varying, reduced=reduced)
         return _transpose_at_once(forward, values, linear, cotangents)
     unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from scenegraph import cameras, data, integrators, rays, shapes
+from scenegraph.numerics import AbstractModule
 from support.contract_table import abstract_classes, final_classes, RECORDS, TABLE
 from support.helpers import assert_close
 
@@ -71,7 +72,8 @@ def test_every_final_class_is_in_the_table(parent):
 
 
 def test_every_class_is_somewhere():
-    assert abstract_classes() == set(TABLE)
+    # Abstract classes below others may have rows of their own.
+    assert abstract_classes() == {cls for cls in TABLE if cls.__bases__ == (AbstractModule,)}
     alone = final_classes(eqx.Module) - {cls for parent in TABLE for cls in final_classes(parent)}
     assert {type(x) for x in RECORDS} == alone
 

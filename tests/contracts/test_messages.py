@@ -41,9 +41,7 @@ WRONG = {
     "`camera` of `render` must be a camera or a string; got [a PerspectiveCamera].": render(
         SCENE, [CAMERA]
     ),
-    "`filters` of `render` must be a sequence of filters; got an Invert. "
-    "Put a single one into a list.": render(SCENE, CAMERA, filters=sg.Invert()),
-    "`filters` of `render` must be a sequence of filters; got [1, 2].": render(
+    "`filters` of `render` must be a filter or a sequence of filters; got [1, 2].": render(
         SCENE, CAMERA, filters=[1, 2]
     ),
     "`key` of `render` must be a random key, such as `jax.random.key(0)` or None; got 0.": render(
