@@ -1,6 +1,5 @@
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -8,25 +7,12 @@ from .._typing import Array, Float, Int, Scalar, Vector
 from ..lights import AbstractEnvironment, LightSample
 from ..numerics import dot, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray
-from ..scene import FlatScene, Instance, InstanceStack, occlusion
-
-
-def prepare_lights(scene: FlatScene) -> FlatScene:
-    """Computes what all rays share of the lights, once for a picture; panoramas come last."""
-    lights = sorted(scene.lights, key=mirrors)
-    prepared = tuple(_prepare(stack) if mirrors(stack) else stack for stack in lights)
-    return eqx.tree_at(lambda flat: flat.lights, scene, prepared)
+from ..scene import FlatScene, InstanceStack, occlusion
 
 
 def mirrors(stack: InstanceStack) -> bool:
     """Returns true for a stack of panoramas, which make no highlights of their own."""
     return isinstance(stack.members.node, AbstractEnvironment)
-
-
-def _prepare(stack: InstanceStack) -> InstanceStack:
-    arrays, rest = eqx.partition(stack.map(lambda light: light.node.prepare()), eqx.is_array)
-    number = stack.members.number
-    return InstanceStack(Instance(arrays, None, None, number), Instance(rest, None, None, None))
 
 
 def irradiance_at(
@@ -39,7 +25,7 @@ def irradiance_at(
 ) -> Irradiance:
     """Returns the light that arrives at a hit on the surface of a number, shadows included.
 
-    Panoramas of prepared lights are mirrored if the view is given.
+    Panoramas are mirrored if the view is given.
     """
     if not scene.lights:
         return no_light(hit.point.dtype)

@@ -21,7 +21,7 @@ from ..visibility import (
     transmission,
 )
 from ._by_kind import map_by_kind, map_in_turn
-from ._irradiance import add_glossy, mirrors, prepare_lights, visibility
+from ._irradiance import add_glossy, mirrors, visibility
 
 
 # Surfaces behind others that transmit less light than this are not missed.
@@ -45,7 +45,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     The search takes no derivatives, and says which surfaces are the layers of which ray. Bundles
     of layers of the same kinds are then shaded together, block by block.
     """
-    scene, count = prepare_lights(scene), rays.near.shape[0]
+    count = rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
     found = jax.lax.stop_gradient(
         find_layers(*jax.lax.stop_gradient((scene, rays)), used, how.layers)

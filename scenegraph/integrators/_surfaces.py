@@ -12,7 +12,7 @@ from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
 from ..scene import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ._base import AbstractIntegrator
-from ._irradiance import irradiance_at, prepare_lights
+from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
 
 
@@ -88,8 +88,7 @@ class Surfaces(AbstractIntegrator):
         The layers, with a leading axis over rays.
         """
         if self.asks_all(scene):
-            scene = prepare_lights(scene.without_media())
-            return map_rows(partial(self._along_one, normal=normal), scene, rays)
+            return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
         return listed_layers(
             scene, rays, Shading(self.layers, self.occluders, self.shadows, normal)
         )

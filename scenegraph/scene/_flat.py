@@ -15,6 +15,7 @@ from jax.core import Tracer
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..compositing import mix_media
 from ..images import AbstractColorSpace, Linear, SRGB
+from ..lights import AbstractEnvironment, AbstractLight
 from ..numerics import AbstractModule, is_frozen, unfreeze
 from ..rays import Medium, Ray, Section, Span
 from ..transforms import compose
@@ -41,7 +42,7 @@ class FlatScene(AbstractModule):
     - `cuts`: for every surface, by number: whether its opacity takes no gradient, so that what it
       covers altogether is never seen.
     - `volumes`: stacks of `Volume`s.
-    - `lights`: stacks of lights, moved to the world.
+    - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
     - `background`: the colour of rays that nothing stops.
     """
 
@@ -189,18 +190,28 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         place(stacks.shaders),
         jnp.asarray(stacks.cuts, bool),
         place(stacks.volumes),
-        tuple(map(_lights, stacks.lights)),
+        tuple(map(_lights, sorted(stacks.lights, key=_is_environment))),
         stacks.background,
     )
 
 
+def _is_environment(stack: LeafStack) -> bool:
+    return isinstance(stack.varying[0], AbstractEnvironment)
+
+
 def _lights(stack: LeafStack) -> InstanceStack:
-    """Moves stacked lights to the world."""
-    node, transforms = stack.varying
-    if not transforms:
+    """Moves stacked lights to the world, and computes what all rays share of panoramas."""
+    if not stack.varying[1] and not _is_environment(stack):
         return place_stack(stack)
-    moved = map_stack(lambda x: x[0].moved(compose(x[1])), stack, (stack.varying, stack.shared))
-    arrays, rest = eqx.partition(moved, eqx.is_array)
+
+    def moved(member: tuple[AbstractLight, tuple]) -> AbstractLight:
+        light, transforms = member
+        light = light.moved(compose(transforms)) if transforms else light
+        return light.prepare() if isinstance(light, AbstractEnvironment) else light
+
+    arrays, rest = eqx.partition(
+        map_stack(moved, stack, (stack.varying, stack.shared)), eqx.is_array
+    )
     return stacked(Instance(arrays, None, None, stack.number), rest)
 
 

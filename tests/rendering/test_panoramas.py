@@ -45,3 +45,24 @@ def test_a_floor_darkens_what_a_ball_mirrors():
     dark = sg.Surface(sg.Plane([0.0, 0.0, -1.0]), [0.0, 0.0, 0.0])
     above, below = (np.asarray(picture(ball_under_sky(floor=dark), False))[i, 8] for i in (4, 9))
     assert np.all(above > 0.8) and np.all(below < 0.5)
+
+
+def test_panoramas_are_averaged_once_for_all_chunks():
+    lamp, turn = sg.PointLight([2.0, -2.0, 3.0], [9.0] * 3), sg.Similarity(scale=2.0)
+    scene = ball_under_sky(lamp=lamp)
+    moved = eqx.tree_at(lambda x: x.root, scene, sg.Transformed(scene.root, turn))
+    for flat in map(sg.scene.flatten, (scene, moved)):
+        kinds = [type(stack.members.node) for stack in flat.lights]
+        assert kinds == [sg.PointLight, sg.lights.PreparedEnvironment]
+
+
+@eqx.filter_jit
+@eqx.filter_grad
+def brightness(scene, chunk):
+    return jnp.mean(sg.render(scene, CAMERA, sg.Surfaces(4, lists=False), chunk=chunk).rgb ** 2)
+
+
+def test_chunks_add_the_gradients_of_texels():
+    whole, chunks = (brightness(ball_under_sky(), chunk)["sky.texels"] for chunk in (256, 64))
+    assert np.all(np.asarray(whole) > 0)
+    np.testing.assert_allclose(chunks, whole, atol=1e-6)
