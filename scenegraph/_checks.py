@@ -19,8 +19,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import AbstractArray, AnnotationError, jaxtyped, PyTree, TypeCheckError
+from jaxtyping import AbstractArray, jaxtyped, PyTree, TypeCheckError
 
+from ._typing import fits
 from ._words import describe, is_array, LISTS, wanted
 
 
@@ -118,25 +119,10 @@ def _as_function(value: Callable) -> Callable:
 
 
 def _beartype() -> Callable:
-    from beartype import beartype
+    from beartype import beartype, BeartypeConf
 
-    return beartype(conf=_configuration(violation_type=TypeCheckError))
-
-
-def _configuration(**options: Any) -> Any:
-    from beartype import BeartypeConf
-
-    # An int is welcome where a float is annotated, as Python's type rules have it.
-    return BeartypeConf(is_pep484_tower=True, **options)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    from beartype.door import is_bearable
-
-    try:
-        return is_bearable(value, hint, conf=_configuration())
-    except AnnotationError:  # of axes whose size no argument before has given
-        return True
+    # An int is welcome where a float is annotated.
+    return beartype(conf=BeartypeConf(is_pep484_tower=True, violation_type=TypeCheckError))
 
 
 # --- What is wrong with a call
@@ -193,12 +179,12 @@ def _each_argument(
 
 def _fits_all(value: Any, hint: Any) -> bool:
     """Returns true if a value fits; of a list, beartype looks at one item alone."""
-    if not _fits(value, hint):
+    if not fits(value, hint):
         return False
     long = type(value) in (list, tuple) and len(value) > 1
     # A tuple of so many items need not do with one of them.
     items = [type(value)([x]) for x in value] if long else []
-    return all(_fits(x, hint) for x in items) or not any(_fits(x, hint) for x in items)
+    return all(fits(x, hint) for x in items) or not any(fits(x, hint) for x in items)
 
 
 def _explain_argument(name: str, wrong: str, arguments: dict[str, tuple[Any, Any]]) -> str:
@@ -222,13 +208,13 @@ def _advice(wrong: str, arguments: dict[str, tuple[Any, Any]]) -> str:
     """Returns what may help: arguments were swapped, or a list or another array is wanted."""
     value, hint = arguments[wrong]
     for other, (there, free) in arguments.items():
-        if free is not Any and not _fits(there, free) and _fits(there, hint) and _fits(value, free):
+        if free is not Any and not fits(there, free) and fits(there, hint) and fits(value, free):
             return f" `{wrong}` and `{other}` are swapped."
-    if isinstance(value, np.ndarray) and _fits(jax.numpy.asarray(value), hint):
+    if isinstance(value, np.ndarray) and fits(jax.numpy.asarray(value), hint):
         return " `jax.numpy.asarray` makes one of it."
     lists = [x for x in (hint, *typing.get_args(hint)) if typing.get_origin(x) in LISTS]
     items = [typing.get_args(x)[0] for x in lists]
-    single = any(item not in (Any, str) and _fits(value, item) for item in items)
+    single = any(item not in (Any, str) and fits(value, item) for item in items)
     return " Put a single one into a list." if single else ""
 
 

@@ -10,7 +10,19 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex, TypeAlias
 
 import jax
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, Integer, Key, PyTree, UInt8, UInt32
+from jaxtyping import (
+    AnnotationError,
+    Array,
+    ArrayLike,
+    Bool,
+    Float,
+    Int,
+    Integer,
+    Key,
+    PyTree,
+    UInt8,
+    UInt32,
+)
 
 
 Scalar = Float[Array, ""]
@@ -34,6 +46,18 @@ def typecheck_enabled() -> bool:
     return os.environ.get(TYPECHECK_VARIABLE, "1").lower() not in ("0", "false", "off", "no")
 
 
+def fits(value: Any, hint: Any) -> bool:
+    """Returns true if a value is what an annotation allows."""
+    from beartype import BeartypeConf
+    from beartype.door import is_bearable
+
+    try:
+        # An int is welcome where a float is annotated, as Python's type rules have it.
+        return is_bearable(value, hint, conf=BeartypeConf(is_pep484_tower=True))
+    except AnnotationError:  # of axes whose size no argument before has given
+        return True
+
+
 __all__ = [
     "Array",
     "ArrayLike",
@@ -54,5 +78,6 @@ __all__ = [
     "UInt32",
     "Vector",
     "VectorLike",
+    "fits",
     "typecheck_enabled",
 ]

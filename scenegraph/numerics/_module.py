@@ -7,6 +7,7 @@ from jaxtyping import AbstractArray, jaxtyped
 
 from .._typing import typecheck_enabled
 from ._frozen import is_frozen
+from ._overrides import check_overrides
 from ._tied import is_tied
 
 
@@ -28,8 +29,13 @@ class AbstractModule(eqx.Module, is_abstract=True):
     """An Equinox Module whose array fields are checked against their annotated shapes.
 
     The check runs once, at construction, after converters; the fields of one Module share their
-    dimension names. It is off when the environment variable `SCENEGRAPH_TYPECHECK` is `0`.
+    dimension names. Methods that a user writes in place of abstract ones must take the same
+    arguments and return the same kinds. It is off when the environment variable
+    `SCENEGRAPH_TYPECHECK` is `0`.
     """
+
+    def __init_subclass__(cls):
+        check_overrides(cls)
 
     def __check_init__(self):
         if not typecheck_enabled():

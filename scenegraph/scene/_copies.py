@@ -7,11 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+import numpy as np
+from jax.core import Tracer
 
-from .._typing import Array, PyTree
+from .._typing import Array, ArrayLike, PyTree
 from ..cameras import AbstractCamera
 from ..numerics import AbstractModule, as_float_leaf
-from ..transforms import AbstractTransform
+from ..transforms import AbstractTransform, Affine, as_transform
 from ._node import AbstractNode, check_node
 from ._paths import path_of
 
@@ -27,8 +29,8 @@ class Instances(AbstractNode):
 
     - `child`: the node to be copied: a surface, a volume, a light, or a group of these.
     - `transforms`: transforms of one kind, from the child's frame to the frame around it: a
-      sequence of them, or one whose arrays have a leading axis, as from
-      `jax.vmap(sg.Affine)(matrices, offsets)`.
+      sequence of them or of 4x4 matrices, an array `copies 4 4`, or one transform whose arrays
+      have a leading axis, as from `jax.vmap(sg.Affine)(matrices, offsets)`.
     - `values`: arrays by the path of a leaf of the child; with a leading axis over the copies, of
       which each gets its own.
 
@@ -55,7 +57,7 @@ class Instances(AbstractNode):
     def __init__(
         self,
         child: Any,
-        transforms: AbstractTransform | Sequence[AbstractTransform],
+        transforms: AbstractTransform | Sequence[Any] | ArrayLike,
         values: Mapping[str, Any] | None = None,
     ):
         self.child = child
@@ -98,9 +100,12 @@ def unfold(node: Instances, level: int) -> tuple[Any, AbstractTransform]:
     return child, jax.tree.map(lambda x: PerCopy(x, level), node.transforms)
 
 
-def _stacked(transforms: AbstractTransform | Sequence[AbstractTransform]) -> AbstractTransform:
+def _stacked(transforms: AbstractTransform | Sequence[Any] | ArrayLike) -> AbstractTransform:
     if isinstance(transforms, AbstractTransform):
         return transforms
+    if not isinstance(transforms, Sequence):
+        return _affine_maps(as_float_leaf(transforms))
+    transforms = [as_transform(x) for x in transforms]
     alike = {(jax.tree.structure(x), tuple(map(jnp.shape, jax.tree.leaves(x)))) for x in transforms}
     if len(alike) != 1:
         raise ValueError(
@@ -108,6 +113,20 @@ def _stacked(transforms: AbstractTransform | Sequence[AbstractTransform]) -> Abs
             f"kinds. Use `Affine` for all of them."
         )
     return jax.tree.map(lambda *xs: jnp.stack(xs), *transforms)
+
+
+def _affine_maps(matrices: Array) -> AbstractTransform:
+    """Makes one `Affine` with a leading axis of matrices in a row."""
+    if matrices.shape[1:] != (4, 4) or not len(matrices):
+        raise ValueError(
+            f"`Instances.transforms` as an array needs the shape (copies, 4, 4); got "
+            f"{matrices.shape}."
+        )
+    if not isinstance(matrices, Tracer) and not np.allclose(matrices[:, 3], [0, 0, 0, 1]):
+        raise ValueError(
+            "the last row of each matrix in `Instances.transforms` must be 0, 0, 0, 1."
+        )
+    return jax.vmap(Affine)(matrices[:, :3, :3], matrices[:, :3, 3])
 
 
 def _count(transforms: PyTree) -> int:

@@ -31,13 +31,13 @@ class Pose(AbstractTransform):
     is_similarity: ClassVar[bool] = True
 
     def __init__(self, base: Any, delta: VectorLike | None = None):
-        matrix = base.value if isinstance(base, Frozen) else as_float_leaf(base)
+        matrix = base.value if isinstance(base, Frozen) else _as_leaf(base, "Pose.base")
         if matrix.shape != (4, 4):
             raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {matrix.shape}.")
         if not isinstance(base, Frozen):
             _refuse_scaling(matrix)
         self.base = base if isinstance(base, Frozen) else Frozen(matrix)
-        self.delta = _tangent_of(matrix) if delta is None else as_float_leaf(delta)
+        self.delta = _tangent_of(matrix) if delta is None else _as_leaf(delta, "Pose.delta")
 
     @staticmethod
     def look_at(eye: VectorLike, target: VectorLike, up: VectorLike) -> "Pose":
@@ -106,8 +106,16 @@ def _refuse_no_direction(eye: Vector, target: Vector, up: Vector) -> None:
         )
 
 
+def _as_leaf(value: Any, name: str) -> Array:
+    try:
+        return as_float_leaf(value)
+    except TypeError as error:
+        message = f"`{name}`: {error}"
+    raise TypeError(message) from None
+
+
 def _as_vector(value: VectorLike, name: str) -> Vector:
-    vector = as_float_leaf(value)
+    vector = _as_leaf(value, name)
     if vector.shape != (3,):
         raise TypeError(f"`{name}` must be three numbers; got {vector.dtype}{list(vector.shape)}.")
     return vector

@@ -99,6 +99,10 @@ WRONG = {
     ),
     "`Sphere.center`: a physical quantity must be numbers in rows of one length; "
     "got [0, [0], 0]": lambda: sg.Sphere([0, [0], 0]),
+    "`Pose.base`: a physical quantity must be a number or an array; got 'a'": lambda: sg.Pose("a"),
+    "`Instances.transforms` as an array needs the shape (copies, 4, 4); got (4, 4).": (
+        lambda: sg.Instances(BALL, np.eye(4))
+    ),
     "`Scene.background`: a colour is red, green and blue, a name such as 'red', or a hexadecimal "
     "number such as '#cc3311'; got 'redd'": lambda: sg.Scene(BALL, background="redd"),
 }
@@ -160,6 +164,44 @@ def test_words_for_values(words):
     assert describe(VALUES[words]) == words
 
 
+def wrong_shader():
+    class Plain(sg.shaders.AbstractShader):
+        def __call__(self, hit):
+            return jnp.ones(3)
+
+    return Plain()
+
+
+def wrong_field():
+    class Mist(sg.fields.AbstractField):
+        def __call__(self, gaussian, view):
+            return sg.rays.Medium(0.1, jnp.ones(3))
+
+        def density(self, gaussian):
+            return 0.1
+
+    return Mist()
+
+
+class Pale(sg.shaders.AbstractShader):
+    """A shader of a user's whose colours are too short."""
+
+    def __call__(self, hit, view, lights):
+        return jnp.ones(2)
+
+
+class Half(sg.shapes.AbstractShape):
+    """A shape of a user's that does not return hits; another number serves as an array."""
+
+    is_convex, has_uv = True, False
+
+    def parts(self, ray):
+        return 1.0
+
+    def coverage(self, ray):
+        return 0.5
+
+
 class Undressed(sg.filters.AbstractFilter):
     """A filter of a user's that returns something else."""
 
@@ -167,10 +209,32 @@ class Undressed(sg.filters.AbstractFilter):
         return image.rgb
 
 
-def test_a_wrong_result_takes_one_line():
+WRITTEN = {
+    "`Plain.__call__` takes `hit`; as the method of `AbstractShader`, it must take `hit`, `view`, "
+    "`lights`.": wrong_shader,
+    "`Mist.__call__` takes `gaussian`, `view`; as the method of `AbstractField`, it must take "
+    "`gaussian`, `view`, and by name `key`.": wrong_field,
+    "`Pale.__call__` returned float32[2]; it must return a float array of shape (3).": render(
+        sg.Scene(sg.Surface(sg.Sphere(), Pale())), CAMERA
+    ),
+    "`Half.parts` returned 1.0; it must return a Hit.": render(
+        sg.Scene(sg.Surface(Half(), [0.5] * 3)), CAMERA
+    ),
+    "`Undressed.__call__` returned float32[4, 4, 3]; it must return an Image.": render(
+        SCENE, CAMERA, filters=[Undressed()]
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRITTEN)
+def test_one_line_says_what_is_wrong_with_a_method_of_a_user(message):
     with pytest.raises(TypeError) as caught:
-        sg.render(SCENE, CAMERA, filters=[Undressed()])
-    assert str(caught.value) == "`render` returned f32[4,4,3]; it must be an Image."
+        WRITTEN[message]()
+    assert str(caught.value) == message
+
+
+def test_a_number_serves_as_an_array():
+    assert Half().coverage(None) == 0.5
 
 
 def test_errors_in_a_function_stay_as_they_are():

@@ -98,6 +98,17 @@ def test_transforms_of_one_vmap_equal_a_sequence():
     np.testing.assert_allclose(picture(stacked), picture(row()), atol=1e-6)
 
 
+def test_matrices_stand_for_affine_transforms():
+    affine = [sg.Affine(place.linear(), place.translation) for place in PLACES]
+    matrices = np.stack([np.eye(4)] * len(affine))
+    matrices[:, :3, :3] = [x.matrix for x in affine]
+    matrices[:, :3, 3] = [x.translation for x in affine]
+    for given in (matrices, jnp.asarray(matrices), list(matrices), matrices.tolist()):
+        made = sg.Instances(ball([0.5] * 3), given).transforms
+        wanted = sg.Instances(ball([0.5] * 3), affine).transforms
+        jax.tree.map(np.testing.assert_allclose, made, wanted)
+
+
 def test_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="2 kinds"):
         sg.Instances(ball([0.5] * 3), [PLACES[0], sg.Affine(np.eye(3), np.zeros(3))])
