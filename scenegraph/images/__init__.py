@@ -18,6 +18,7 @@ from ._resize import shrink as shrink
 # Internal: for other packages of the library, and for none of its users.
 from ._color_maps import color_map
 from ._error_panels import ERROR_MAP, error_panels, ERROR_SCALE
+from ._color import was_decoded
 from ._image import as_light, srgb_numbers
 from ._published import published_suite
 from ._visualise import depth_limits, Quantity, visualise

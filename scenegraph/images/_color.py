@@ -1,5 +1,7 @@
+import weakref
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from PIL import ImageColor
 
@@ -27,7 +29,24 @@ def as_color(value: Any) -> Any:
 
     `ValueError` for an unknown name, and for a colour with an opacity.
     """
-    return srgb_to_linear(_numbers_of(value)) if isinstance(value, str) else as_float_leaf(value)
+    return decoded(_numbers_of(value)) if isinstance(value, str) else as_float_leaf(value)
+
+
+# The arrays that were decoded from sRGB; they are not kept alive by this.
+_decoded: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
+
+
+def decoded(srgb: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Decodes sRGB numbers to linear light, and remembers that the result is that."""
+    linear = srgb_to_linear(srgb)
+    if not isinstance(linear, jax.core.Tracer) and bool(jnp.any(jnp.abs(linear - srgb) > 0.02)):
+        _decoded[id(linear)] = linear
+    return linear
+
+
+def was_decoded(leaf: Any) -> bool:
+    """Returns true for an array that was decoded from other sRGB numbers."""
+    return _decoded.get(id(leaf)) is leaf
 
 
 def _numbers_of(name: str) -> Float[Array, "3"]:

@@ -11,7 +11,7 @@ from jax.core import Tracer
 from .._typing import Array, Float, Int, VectorLike
 from ..io import encode_png
 from ..numerics import AbstractModule, as_float_leaf
-from ._color import linear_to_srgb, srgb_to_linear
+from ._color import decoded, linear_to_srgb, srgb_to_linear
 from ._files import read_pixels, write_pixels
 
 
@@ -185,7 +185,9 @@ def as_light(value: Any) -> Any:
     """Converts an `Image` or bytes to linear light, and anything else to an array."""
     if not _is_floating(value):
         value = Image(value)
-    return value.space.to_linear(value.rgb) if isinstance(value, Image) else as_float_leaf(value)
+    if not isinstance(value, Image):
+        return as_float_leaf(value)
+    return decoded(value.rgb) if isinstance(value.space, SRGB) else value.space.to_linear(value.rgb)
 
 
 def side_by_side(images: Sequence[Image]) -> np.ndarray:

@@ -11,12 +11,18 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, PyTree
+from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
 from ..scene import Contents, find_contents, named_leaves, Scene, SceneStacks
 from ..shaders import AbstractShader
 from ..shapes import AbstractBounded, Plane
 
 
+DECODED = (
+    "the scene has no light, so its colours are the sRGB numbers of the picture, but colours by "
+    "name and the texels of pictures are linear light, which looks darker there: add a light, or "
+    "give numbers, as from `linear_to_srgb(as_color('gray'))` or the `rgb` of an `Image`."
+)
 _INSIDE = ("scenegraph", "jaxtyping", "beartype", "equinox")
 
 
@@ -39,6 +45,13 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
         raise ValueError(_not_finite(scene))
     contents = stacks if isinstance(stacks, SceneStacks) else find_contents(scene)
     _say_unbounded(contents)
+    if (
+        not contents.lights
+        and DECODED not in _said
+        and any(map(was_decoded, jax.tree.leaves(scene)))
+    ):
+        _said.add(DECODED)
+        warnings.warn(DECODED, stacklevel=_depth())
     if not contents.lights and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
@@ -49,7 +62,7 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
 
 # Surfaces from which on one that is asked by every ray is worth a word.
 _MANY = 32
-_said: set[type] = set()
+_said: set[type | str] = set()
 
 
 def _say_unbounded(contents: Contents | SceneStacks) -> None:
