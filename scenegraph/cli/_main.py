@@ -12,6 +12,7 @@ from ..runs import field_name, METHODS, open_run, preset, Run, Stopped
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert
+from ._data import Data
 from ._eval import Eval
 from ._fit import Fit
 from ._flags import as_flags, refuse_others
@@ -75,7 +76,7 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-_Other = Eval | Table | Render | Convert | Presets | Inspect | Check
+_Other = Eval | Table | Render | Convert | Data | Presets | Inspect | Check
 
 
 def _parse(arguments: list[str]) -> Fit | _Other:

@@ -1,4 +1,4 @@
-"""Gradient checks, sample scenes, and a small data set made from one of them."""
+"""Gradient checks, sample scenes, and data sets made from them."""
 
 from ._dataset import make_dataset as make_dataset
 from ._gradients import (
@@ -7,6 +7,7 @@ from ._gradients import (
     GradientCheck as GradientCheck,
 )
 from ._scenes import gallery_scene as gallery_scene, toy_scene as toy_scene
+from ._table_top import table_top as table_top
 
 # Internal: for other packages of the library, and for none of its users.
 from ._dataset import straight_rgba

@@ -1,63 +1,106 @@
+import concurrent.futures
 import math
 import os
 import pathlib
+from collections.abc import Callable, Iterator, Sequence
 
-import jax.numpy as jnp
 import numpy as np
 
-from ..cameras import AbstractCamera, PerspectiveCamera
-from ..images import Image
+from ..cameras import PerspectiveCamera
+from ..images import Image, srgb_numbers
 from ..integrators import Hierarchical
-from ..io import write_json, write_picture
+from ..io import FileError, write_json, write_picture
 from ..rendering import render
-from ..scene import Scene
-from ._scenes import toy_scene
+from ..scene import find_contents, Scene
+from ._table_top import table_top
 
 
 _FOV_X = 0.7
+# Fields of pictures that can be written beside the colours.
+_OUTPUTS = ("depth", "normal")
 
 
 def make_dataset(
     folder: str | os.PathLike,
     *,
     scene: Scene | None = None,
-    size: int = 64,
-    train: int = 40,
-    val: int = 4,
-    test: int = 10,
+    size: int = 128,
+    train: int = 100,
+    val: int = 10,
+    test: int = 20,
     distance: float = 4.0,
     seed: int = 0,
+    outputs: Sequence[str] = (),
+    progress: Callable[[int, int], object] = lambda done, count: None,
 ) -> pathlib.Path:
     """Makes a data set in Blender's format by rendering a scene from all sides above it.
 
+    The pictures are RGBA with the true coverage of every pixel, without the scene's background.
+    Colours are straight, not multiplied by the opacity, and sRGB-encoded.
+
     **Arguments:**
 
-    - `folder`: the folder to make.
-    - `scene`: the scene; by default `toy_scene()`. This and the following are keyword only
+    - `folder`: the folder to make; new, or empty.
+    - `scene`: the scene; by default `table_top()`. This and the following are keyword only
       arguments.
     - `size`: height and width of the pictures, in pixels.
     - `train`, `val`, `test`: number of views of each split.
     - `distance`: the distance of the cameras from the origin, in world units.
     - `seed`: the seed of the cameras' positions.
+    - `outputs`: what is written beside the colours, as numpy arrays of float32: `"depth"` makes
+      `r_0_depth.npy` and so on, of shape `height width`, the mean distance along the camera's axis;
+      `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the world.
+    - `progress`: a function that is called with the number of views done and of all views; for the
+      first time before anything is compiled.
 
     **Returns:**
 
-    The folder, with `transforms_{split}.json` and RGBA pictures.
+    The folder, with `transforms_{split}.json` and pictures.
+
+    **Errors:**
+
+    `ValueError` for a size or distance that is not positive, negative numbers of views, or an
+    unknown output. `FileError` for a folder that is not empty.
     """
-    folder = pathlib.Path(folder)
-    scene = toy_scene() if scene is None else scene
-    generator = np.random.default_rng(seed)
-    for split, count in {"train": train, "val": val, "test": test}.items():
+    folder, counts = pathlib.Path(folder), {"train": train, "val": val, "test": test}
+    _check(size, counts, distance, outputs)
+    if folder.exists() and any(folder.iterdir()):
+        raise FileError(f"{folder} is not empty; name a new folder for the data set.")
+    scene = table_top() if scene is None else scene
+    cameras = _random_cameras(np.random.default_rng(seed), counts, size, distance)
+    views = {f"./{split}/r_{i}": x for split, own in cameras.items() for i, x in enumerate(own)}
+    for split in counts:
         (folder / split).mkdir(parents=True, exist_ok=True)
-        cameras = [_random_camera(generator, size, distance) for _ in range(count)]
-        frames = [
-            _write_view(folder, f"./{split}/r_{index}", scene, camera)
-            for index, camera in enumerate(cameras)
-        ]
-        write_json(
-            folder / f"transforms_{split}.json", {"camera_angle_x": _FOV_X, "frames": frames}
-        )
+    with concurrent.futures.ThreadPoolExecutor(1) as writer:
+        images = _rendered(scene, list(views.values()), outputs, progress)
+        pairs = zip(views, images, strict=True)
+        jobs = [writer.submit(_write_view, folder / name, image, outputs) for name, image in pairs]
+        for job in jobs:
+            job.result()
+    for split, own in cameras.items():
+        frames = [_frame(f"./{split}/r_{i}", camera) for i, camera in enumerate(own)]
+        about = {"camera_angle_x": _FOV_X, "frames": frames}
+        write_json(folder / f"transforms_{split}.json", about)
     return folder
+
+
+def _check(size: int, counts: dict[str, int], distance: float, outputs: Sequence[str]) -> None:
+    if size < 1:
+        raise ValueError(f"`size` must be at least 1 pixel; got {size}.")
+    if not 0 < distance < math.inf:
+        raise ValueError(f"`distance` must be positive; got {distance}.")
+    for split, count in counts.items():
+        if count < 0:
+            raise ValueError(f"`{split}`, a number of views, must not be negative; got {count}.")
+    if unknown := [name for name in outputs if name not in _OUTPUTS]:
+        raise ValueError(f"there is no output {unknown[0]!r}; there are {', '.join(_OUTPUTS)}.")
+
+
+def _random_cameras(
+    generator: np.random.Generator, counts: dict[str, int], size: int, distance: float
+) -> dict[str, list[PerspectiveCamera]]:
+    one = lambda: _random_camera(generator, size, distance)
+    return {split: [one() for _ in range(count)] for split, count in counts.items()}
 
 
 def _random_camera(generator: np.random.Generator, size: int, distance: float) -> PerspectiveCamera:
@@ -75,21 +118,39 @@ def _random_camera(generator: np.random.Generator, size: int, distance: float) -
     return PerspectiveCamera.look_at(eye, target, up, _FOV_X, size, size, near=near, far=far)
 
 
-def _write_view(folder: pathlib.Path, name: str, scene: Scene, camera: PerspectiveCamera) -> dict:
-    image = render(scene, camera, Hierarchical(samples=(64, 128)))
-    write_picture((folder / name).with_suffix(".png"), straight_rgba(image, scene, camera))
+def _rendered(
+    scene: Scene,
+    cameras: list[PerspectiveCamera],
+    outputs: Sequence[str],
+    progress: Callable[[int, int], object],
+) -> Iterator[Image]:
+    """Renders the views one by one, over black: colours are then those of the scene alone."""
+    integrator = Hierarchical(samples=(64, 128)) if find_contents(scene).volumes else None
+    bare = Scene(scene.root, background=[0.0, 0.0, 0.0], integrator=scene.integrator)
+    progress(0, len(cameras))
+    for done, camera in enumerate(cameras, start=1):
+        yield render(bare, camera, integrator, outputs=tuple(set(outputs) & {"normal"}))
+        progress(done, len(cameras))
+
+
+def _write_view(path: pathlib.Path, image: Image, outputs: Sequence[str]) -> None:
+    write_picture(path.with_suffix(".png"), straight_rgba(image))
+    for name in outputs:
+        values = np.asarray(getattr(image, name), np.float32)
+        np.save(path.with_name(f"{path.name}_{name}.npy"), values)
+
+
+def _frame(name: str, camera: PerspectiveCamera) -> dict:
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = camera.pose.linear(), camera.pose.offset()
     return {"file_path": name, "transform_matrix": matrix.tolist()}
 
 
-def straight_rgba(image: Image, scene: Scene, camera: AbstractCamera) -> np.ndarray:
-    """Converts a picture in front of an even background to bytes `height width 4`."""
-    middle = jnp.asarray([camera.width / 2, camera.height / 2])
-    behind = np.asarray(scene.background(camera.ray(middle)))
+def straight_rgba(image: Image) -> np.ndarray:
+    """Converts a picture over black to sRGB bytes `height width 4` with straight colours."""
     alpha = np.ones(image.rgb.shape[:2]) if image.alpha is None else np.asarray(image.alpha)
-    # rgb = alpha * straight + (1 - alpha) * background
-    front = np.asarray(image.rgb) - (1 - alpha[..., None]) * behind
-    rgb = front / np.maximum(alpha[..., None], 1e-6)
-    rgba = np.concatenate([rgb, alpha[..., None]], axis=-1)
+    # Over black, rgb = alpha * straight, in the scene's own numbers; only then it is encoded.
+    straight = np.asarray(image.rgb) / np.maximum(alpha, 1e-6)[..., None]
+    encoded = np.asarray(srgb_numbers(Image(straight, space=image.space)))
+    rgba = np.concatenate([encoded, alpha[..., None]], axis=-1)
     return np.round(255 * np.clip(rgba, 0, 1)).astype(np.uint8)

@@ -93,10 +93,32 @@ def test_toy_scene_stays_inside_its_cube():
 
 def test_straight_colours_are_those_of_the_cloud_alone():
     fog = sg.Volume(sg.fields.ConstantFog(0.5, [0.2, 0.4, 0.6]), sg.Box([-9.0] * 3, [9.0] * 3))
-    scene = sg.Scene(sg.Group(fog=fog), background=[1.0, 0.0, 0.0])
+    scene = sg.Scene(sg.Group(fog=fog), background=[0.0, 0.0, 0.0])
     camera = sg.PerspectiveCamera.look_at([0, -3, 0], [0, 0, 0], [0, 0, 1], 0.7, 4, 4, 1.0, 2.0)
     image = sg.render(scene, camera)
-    rgba = straight_rgba(image, scene, camera)
+    rgba = straight_rgba(image)
     assert_close(rgba[..., 3], np.round(255 * np.asarray(image.alpha)), 0, 1)
     assert 80 < rgba[..., 3].min() < rgba[..., 3].max() < 180
     assert_close(rgba[..., :3], np.broadcast_to([51, 102, 153], (4, 4, 3)), 0, 1)
+
+
+def test_linear_colours_are_encoded_after_they_are_divided_by_the_opacity():
+    light, alpha = np.full((1, 1, 3), 0.25 * 0.2), np.full((1, 1), 0.25)
+    image = sg.images.Image(light, alpha, space=sg.images.Linear())
+    encoded = 255 * np.asarray(sg.images.linear_to_srgb(jnp.float32(0.2)))
+    assert_close(straight_rgba(image)[0, 0], [*[np.round(encoded)] * 3, 64], 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 0}, "`size` must be at least 1 pixel; got 0"),
+        ({"distance": -1.0}, "`distance` must be positive; got -1.0"),
+        ({"val": -1}, "`val`, a number of views"),
+        ({"outputs": ("albedo",)}, "no output 'albedo'"),
+    ],
+)
+def test_wrong_numbers_are_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        make_dataset(tmp_path / "set", **options)
+    assert not (tmp_path / "set").exists()

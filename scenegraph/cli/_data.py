@@ -1,0 +1,80 @@
+import dataclasses
+import pathlib
+import time
+from typing import Annotated, Literal
+
+import tyro
+
+from ..diagnostics import make_dataset, table_top
+from ..io import FileError
+from ._console import say
+from ._progress import frames_bar
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Make a data set to fit: a table-top of balls, blocks, rods and rings, from all sides.
+
+    It is in Blender's format: RGBA pictures with the true coverage of every pixel, straight
+    colours, sRGB-encoded.
+    """
+
+    # Renders the data set.
+    action: Annotated[Literal["make"], tyro.conf.Positional]
+
+    # The folder for transforms_train.json, ... and pictures; it must be new or empty.
+    out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
+
+    # Height and width of the pictures, in pixels.
+    size: int = 128
+
+    # The number of views to fit.
+    views: int = 100
+
+    # The number of held-out views for scores on the way.
+    val: int = 10
+
+    # The number of held-out views for the scores at the end.
+    test: int = 20
+
+    # The number of things on the table; with 300, most of them are small and many thin.
+    count: int = 30
+
+    # The seed of things and cameras.
+    seed: int = 0
+
+    # Write the true depths, along the camera's axis, as r_0_depth.npy and so on.
+    depth: bool = False
+
+    # Write the true normals, in the world, as r_0_normal.npy and so on.
+    normals: bool = False
+
+    def main(self) -> None:
+        """Makes the data set, and shows the progress."""
+        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
+        if self.views < 1 or self.test < 1:
+            raise ValueError("--views and --test must be at least 1: without them there is no fit.")
+        scene = table_top(self.count, seed=self.seed)
+        asked = {"depth": self.depth, "normal": self.normals}
+        began, total = time.monotonic(), self.views + self.val + self.test
+        say(f"rendering {total} views of {self.count} things, {self.size} x {self.size} pixels")
+        with frames_bar() as bar:
+            task = bar.add_task("compiling", total=total)
+            make_dataset(
+                self.out,
+                scene=scene,
+                size=self.size,
+                train=self.views,
+                val=self.val,
+                test=self.test,
+                seed=self.seed,
+                outputs=[name for name, wanted in asked.items() if wanted],
+                progress=lambda done, _: bar.update(
+                    task, completed=done, description="rendering" if done else "compiling"
+                ),
+            )
+        say(
+            f"wrote {self.out} in {time.monotonic() - began:.0f} s; fit it with "
+            f"`scenegraph fit {self.out}`"
+        )
