@@ -21,7 +21,7 @@ from ..runs import (
 )
 from ._cluster import Cluster
 from ._console import say
-from ._progress import track_frames
+from ._progress import show_phase, track_frames
 from ._time import process_age, seconds_of
 
 
@@ -100,6 +100,7 @@ class Fit:
             profile=self.profile,
             processes=Processes(is_first(), from_first, largest),
             say=say,
+            phase=show_phase,
             track=track_frames(),
         )
 

@@ -8,7 +8,7 @@ from jax.errors import JaxRuntimeError
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
-from ..runs import field_name, METHODS, open_run, preset, Run, Stopped
+from ..runs import field_name, METHODS, open_run, preset, Run, Stopped, TooFewSteps
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert
@@ -37,8 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     **Returns:**
 
     The exit code: 0; 1 for wrong gradients; 2, with a message, for an error that the user can
-    correct; 75 if another process of the same fit was lost; 130 or 143 if Ctrl-C or SIGTERM
-    stopped the process, after saving.
+    correct; 3 for a fit that its --max-time has ended before step 20; 75 if another process of the
+    same fit was lost; 130 or 143 if Ctrl-C or SIGTERM stopped the process, after saving.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
@@ -53,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Stopped as stop:
         sys.stderr.write(f"scenegraph: {stop.message}\n")
         return 128 + stop.received
+    except TooFewSteps as error:
+        sys.stderr.write(f"scenegraph: {error}\n")
+        return 3
     except KeyboardInterrupt:
         sys.stderr.write("scenegraph: interrupted\n")
         return 130

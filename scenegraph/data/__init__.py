@@ -1,10 +1,10 @@
 """Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step.
 
 To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
-`_annealing`, `_views` (pictures with cameras), `_reader`, `_batches` and `_pixel_list`; `_loading`
-and `_listing`, which loaders share; the formats `_blender`, `_multiscale`, `_llff`, `_lenses` with
-`_transforms`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last
-`_bounds`, which finds the scene from pictures and cameras.
+`_annealing`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
+`_loading` and `_listing`, which loaders share; the formats `_blender`, `_multiscale`, `_llff`,
+`_lenses` with `_transforms`, and `_formats`; the converters `_convert_multiscale` and
+`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras.
 """
 
 from ._annealing import Annealing as Annealing
@@ -37,6 +37,7 @@ from ._backdrops import over_background
 from ._batches import DrawnPixels
 from ._bounds import find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, Format
+from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
 from ._llff import llff_path
 from ._pixel_list import PixelList, pixels_through
 from ._pixel_store import cache_folder, gather_pixels

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, Int
+from .._typing import Array, Float
 from ..cameras import AbstractCamera, NDCCamera
-from ._scene_cameras import SceneCameras
+from ..io import MappedArray
+from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
 from ._views import Views
 
 
@@ -113,12 +114,13 @@ def _projected_size(views: Views, frame: int, places: np.ndarray, half: np.ndarr
 
 def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
     """Returns the box about all that the cameras see: lines in NDC are straight and end."""
-    sizes = jnp.stack([views.widths, views.heights], axis=-1)
+    sizes, frames = np.stack([views.widths, views.heights], axis=-1), np.arange(views.frames)
+    near, far = (np.asarray(x)[:, None] for x in (cameras.near, cameras.far))
     ends = []
     for corner in ([0, 0], [1, 0], [0, 1], [1, 1]):
-        origins, directions = _all_lines(views, sizes * jnp.asarray(corner, jnp.float32))
-        ends += [origins + t[:, None] * directions for t in (cameras.near, cameras.far)]
-    points = np.concatenate([np.asarray(end, np.float64) for end in ends])
+        origins, directions = pixel_lines(cameras, frames, sizes * np.asarray(corner))
+        ends += [origins + t * directions for t in (near, far)]
+    points = np.concatenate(ends)
     # A little wider, so that rounding cuts nothing off.
     spare = 1e-4 * (points.max(axis=0) - points.min(axis=0))
     return points.min(axis=0) - spare, points.max(axis=0) + spare
@@ -126,9 +128,10 @@ def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarr
 
 def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """Returns a cube about the point that all cameras look at, as large as their pictures there."""
-    middles = jnp.stack([views.widths, views.heights], axis=-1) / 2
-    positions, axes = _unit_lines(views, middles)
-    _, edges = _unit_lines(views, jnp.zeros_like(middles))
+    cameras = known_cameras(views)
+    middles = np.stack([views.widths, views.heights], axis=-1) / 2
+    positions, axes = frame_lines(cameras, middles)
+    _, edges = frame_lines(cameras, np.zeros_like(middles))
     centre = focus_point(positions, axes)
     distance = np.linalg.norm(positions - centre, axis=1)
     # half = max distance tan(angle of a corner), within 0.95 of the nearest camera's distance.
@@ -163,21 +166,19 @@ class Probe(NamedTuple):
 
 def probe_views(views: Views) -> Probe:
     """Makes the lines by which it is found what a box leaves out of the pictures."""
-    if isinstance(views.cameras, SceneCameras):
-        raise TypeError("cameras in a scene may be anywhere: their rays are not known.")
+    cameras = known_cameras(views)
     chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
     sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
     steps = (np.arange(_RAYS) + 0.5) / _RAYS
     raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     pixels = np.floor(raster * sizes[:, None])  # column and row
-    origins, directions = _raster_lines(
-        views.cameras, jnp.asarray(chosen), jnp.asarray(pixels + 0.5, jnp.float32)
-    )
-    ends = [np.asarray(x)[chosen] for x in (views.cameras.near, views.cameras.far)]
+    lines = pixel_lines(cameras, np.repeat(chosen, len(raster)), pixels.reshape(-1, 2) + 0.5)
+    origins, directions = (part.reshape(len(chosen), -1, 3) for part in lines)
+    ends = [np.asarray(x)[chosen] for x in (cameras.near, cameras.far)]
     return Probe(
         chosen,
-        np.asarray(origins, np.float64),
-        np.asarray(directions, np.float64),
+        origins,
+        directions,
         np.stack(ends, axis=-1),
         _visible_at(views, chosen, pixels.astype(int)),
     )
@@ -193,37 +194,14 @@ def _visible_at(views: Views, frames: np.ndarray, places: np.ndarray) -> np.ndar
     return np.stack([mask[place[:, 1], place[:, 0]] for mask, place in pairs])
 
 
-@eqx.filter_jit
-def _raster_lines(
-    cameras: AbstractCamera, frames: Int[Array, " n"], pixels: Float[Array, "n rays 2"]
-) -> tuple[Array, Array]:
-    def one(frame: Array, places: Array) -> tuple[Array, Array]:
-        camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, cameras)
-        return jax.vmap(camera.line)(places)
-
-    return jax.vmap(one)(frames, pixels)
-
-
-def _unit_lines(views: Views, pixels: Array) -> tuple[np.ndarray, np.ndarray]:
-    lines = _all_lines(views, pixels)
-    origins, directions = (np.asarray(array, np.float64) for array in lines)
-    return origins, directions / np.linalg.norm(directions, axis=1, keepdims=True)
-
-
-@eqx.filter_jit
-def _all_lines(views: Views, pixels: Float[Array, "frames 2"]) -> tuple[Array, Array]:
-    one = lambda frame, pixel: views.camera(frame).line(pixel)
-    return jax.vmap(one)(jnp.arange(views.frames), pixels)
-
-
 def _has_empty_pixels(views: Views) -> bool:
     return not all(np.all(visible) for visible in _visible(views))
 
 
 def _visible(views: Views) -> Iterator[np.ndarray]:
     """Yields masks of the visible pixels, picture by picture: all opacities may be too many."""
-    alpha = views.pixels[:, 3]
-    alpha = alpha if isinstance(alpha, np.ndarray) else np.asarray(alpha)
+    pixels = views.pixels if isinstance(views.pixels, MappedArray) else np.asarray(views.pixels)
+    alpha = np.asarray(pixels[:, 3])
     limit = 255 * _VISIBLE if alpha.dtype == np.uint8 else _VISIBLE
     sizes = np.stack([views.heights, views.widths], axis=-1)
     for frame, size in enumerate(sizes):
@@ -281,20 +259,18 @@ def _look_up(
 
 def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
     """Projects points to a picture, in pixels."""
-    if isinstance(views.cameras, SceneCameras):
-        raise TypeError("cameras in a scene may be anywhere: bounds cannot be found from them.")
+    cameras = known_cameras(views)
     # Padded to whole blocks: one compiled program serves any number of points.
     blocks = max(1, -(-len(points) // _POINTS))
     padded = np.zeros((blocks * _POINTS, 3), np.float32)
     padded[: len(points)] = points
-    number, parts = jnp.asarray(frame), map(jnp.asarray, np.split(padded, blocks))
-    seen = [_project_block(views.cameras, number, part) for part in parts]
+    camera = take_camera(on_host(cameras), frame)
+    seen = [
+        np.asarray(_project_block(camera, jnp.asarray(part))) for part in np.split(padded, blocks)
+    ]
     return np.concatenate(seen)[: len(points)]
 
 
 @eqx.filter_jit
-def _project_block(
-    cameras: AbstractCamera, frame: Int[Array, ""], points: Float[Array, "n 3"]
-) -> Float[Array, "n 2"]:
-    camera = jax.tree.map(lambda x: x[frame] if eqx.is_array(x) else x, cameras)
+def _project_block(camera: AbstractCamera, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
     return jax.vmap(camera.project)(points)

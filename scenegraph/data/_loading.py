@@ -60,8 +60,10 @@ def gather_pictures(
     def shrunk(picture: np.ndarray) -> np.ndarray:
         if factor == 1:
             return picture
-        scaled = picture.astype(np.float32) / np.float32(255)
-        return shrink(scaled, factor, straight_alpha=loading.straight_alpha)
+        if not loading.straight_alpha:
+            return shrink(picture, factor)
+        # As the published code rounds.
+        return shrink(picture.astype(np.float32) / np.float32(255), factor, straight_alpha=True)
 
     pixels, shapes = gather_pixels(
         files,

@@ -6,6 +6,7 @@ import numpy as np
 from .._typing import Array, Bool, Int, RandomKey, Vector
 from ..cameras import AbstractCamera, pixel_centres
 from ._batches import AbstractPixelChoice
+from ._lines import known_cameras, on_host, take_camera
 from ._views import Views
 
 
@@ -21,14 +22,14 @@ class PixelList(AbstractPixelChoice):
 def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelList:
     """Lists the pixels whose rays pass through a box; all pixels if no ray does."""
     corners = jnp.asarray(lower, jnp.float32), jnp.asarray(upper, jnp.float32)
-    found, start = [], 0
-    for frame in range(views.frames):
-        width, height = int(views.widths[frame]), int(views.heights[frame])
-        hits = _hits_box(views.camera(frame), width, height, *corners)
+    sizes = np.stack([views.widths, views.heights], axis=-1).tolist()
+    found, start, cameras = [], 0, on_host(known_cameras(views))
+    for frame, (width, height) in enumerate(sizes):
+        hits = _hits_box(take_camera(cameras, frame), width, height, *corners)
         found.append(start + np.flatnonzero(np.asarray(hits)))
         start += width * height
     indices = np.concatenate(found)
-    return PixelList(jnp.asarray(indices if indices.size else np.arange(start), jnp.int32))
+    return PixelList(jnp.asarray((indices if indices.size else np.arange(start)).astype(np.int32)))
 
 
 @eqx.filter_jit

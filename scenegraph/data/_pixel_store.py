@@ -14,6 +14,7 @@ import numpy as np
 
 from .._typing import Array, Float, UInt8
 from ..io import FileError, MappedArray, open_mapped, require_space, write_mapped
+from ._decoded_cache import recall_pixels
 
 
 # Pictures take up to this share of the free memory, of the host's and of each device's; larger
@@ -22,7 +23,7 @@ _MEMORY_SHARE = 0.25
 # The number of pictures that are read at a time while a file is made.
 _AT_A_TIME = 32
 # Another number makes the files of earlier versions, which read some pictures otherwise, unused.
-_VERSION = 2
+_VERSION = 3
 
 Shape = tuple[int, int, int]
 PixelArray = UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
@@ -66,10 +67,17 @@ def gather_pixels(
         memory_map = size > _MEMORY_SHARE * free_memory()
     if memory_map:
         return _from_cache(files, read_alike, settings, size)
-    with ThreadPoolExecutor() as pool:
-        pictures = [begin, *pool.map(read_alike, range(1, len(files)))]
-    flat = np.concatenate([_flatten(picture.pixels) for picture in pictures])
-    return jnp.asarray(flat), [picture.shape for picture in pictures]
+
+    def decode() -> tuple[np.ndarray, list[Shape]]:
+        with ThreadPoolExecutor() as pool:
+            pictures = [begin, *pool.map(read_alike, range(1, len(files)))]
+        flat = np.concatenate([_flatten(picture.pixels) for picture in pictures])
+        return flat, [picture.shape for picture in pictures]
+
+    # What is alike and what is refused depends on whether sizes may differ.
+    about = f"{_VERSION} {settings} {one_size}"
+    flat, shapes = recall_pixels(files, about, size, cache_folder() / "decoded", decode)
+    return jnp.asarray(flat), shapes
 
 
 def free_memory() -> float:

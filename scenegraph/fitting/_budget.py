@@ -1,6 +1,7 @@
 """Sample budgets that the rays of a batch share, and occupancies that a fit refreshes."""
 
 import dataclasses
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -12,13 +13,13 @@ from ..data import Batch, ScenePixels
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
+    count_requested,
     is_of_surfaces,
     with_more_surfaces,
 )
 from ..losses import LossTerms
-from ..rendering import render_rays
-from ..scene import has_occupancy, refresh_occupancy, Scene
-from ._feed import traceable
+from ..rendering import fold_keys
+from ..scene import flatten as flatten_scene, has_occupancy, refresh_occupancy, Scene
 from ._flat import Flat, flatten
 from ._keys import Keys
 from ._loss import pixel_cones, RenderLoss, scene_cameras
@@ -54,8 +55,8 @@ def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:
         return _with_integrator(loss, state.model)
     samples = int(state.budget)
     if not samples:
-        batches = traceable(batches, state.keys.seed())
-        samples = _MARGIN * float(_requested(loss, state.model, batches, state.keys))
+        batch = batches.batch(state.keys.seed(), 0)
+        samples = _MARGIN * float(_requested(loss, state.model, batch, state.keys))
     return _with_budget(loss, _integrator(loss, state.model), samples)
 
 
@@ -105,9 +106,25 @@ def needs_refresh(model: PyTree) -> bool:
     return any(map(has_occupancy, jax.tree.leaves(model, is_leaf=has_occupancy)))
 
 
-def refresh_due_occupancy(state: Flat, number: int) -> Flat:
-    """Returns the state after `number` steps, with occupancies refreshed if that is due."""
-    return state if number % _REFRESH_EVERY else _refresh(state)
+class OccupancyRefresh:
+    """Refreshes occupancies every so many steps.
+
+    On one device it is compiled in a thread, while the first steps are taken.
+    """
+
+    def __init__(self, *, one_device: bool = True):
+        self._compiling: Future[Any] | None = None
+        self._one_device = one_device
+
+    def __call__(self, state: Flat, number: int) -> Flat:
+        """Returns the state after `number` steps, refreshed if that is due."""
+        if self._compiling is None and self._one_device:
+            pool = ThreadPoolExecutor(1, "scenegraph-compiler")
+            self._compiling = pool.submit(_refresh.lower(state).compile)
+            pool.shutdown(wait=False)
+        if number % _REFRESH_EVERY:
+            return state
+        return _refresh(state) if self._compiling is None else self._compiling.result()(state)
 
 
 @jax.jit
@@ -126,11 +143,11 @@ def _with_budget(loss: RenderLoss, integrator: AbstractIntegrator, samples: floa
 
 
 @eqx.filter_jit
-def _requested(loss: RenderLoss, scene: Scene, batches: Any, keys: Keys) -> Float[Array, ""]:
-    """Returns how many samples a ray of the first batch requests on average."""
-    batch: Batch = batches.batch(keys.seed(), 0)
+def _requested(loss: RenderLoss, scene: Scene, batch: Batch, keys: Keys) -> Float[Array, ""]:
+    """Returns how many samples a ray of a batch requests on average."""
     rays = batch.rays
     if isinstance(rays, ScenePixels):
         rays = pixel_cones(rays, scene_cameras(rays, scene))
-    requested = render_rays(scene, rays, _integrator(loss, scene), key=keys.budget)[-1].requested
+    own = fold_keys(keys.budget, jnp.arange(rays.near.shape[0]))
+    requested = count_requested(_integrator(loss, scene), flatten_scene(scene), rays, own)
     return jnp.zeros(()) if requested is None else jnp.mean(requested, dtype=jnp.float32)

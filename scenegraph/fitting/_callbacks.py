@@ -2,6 +2,7 @@ import abc
 import dataclasses
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..io import append_json
@@ -123,10 +124,11 @@ class Deadline:
 
     **Arguments:**
 
-    - `at`: the end, as a time of `time.monotonic()`.
+    - `at`: the end, as a time of `time.monotonic()`; or a function that returns it, where it may
+      still move.
     """
 
-    at: float
+    at: float | Callable[[], float]
 
     def horizon(self, step: int, steps: int, rate: float) -> float:
         """Estimates how many steps the fit will have taken in the end.
@@ -142,5 +144,6 @@ class Deadline:
         A number of steps, at most `steps`.
         """
         # min(steps, step + rate * time left)
-        left = max(0.0, self.at - time.monotonic())
+        at = self.at() if callable(self.at) else self.at
+        left = max(0.0, at - time.monotonic())
         return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))

@@ -1,15 +1,18 @@
 """The batches of a fit: made on the devices, or read by a thread of the host."""
 
+import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from .._typing import Array, Integer, PyTree
-from ..data import DrawnPixels, PixelReader, Prefetcher, RayBatches
+from ..data import Batch, DrawnPixels, PixelReader, Prefetcher, RayBatches
 from ..io import MappedArray
 from ..numerics import AbstractModule
 from ..parallel import Layout
 from ._flat import Flat, flatten
+from ._state import FitState
 
 
 class Feed:
@@ -27,6 +30,10 @@ class Feed:
         if self._loader is None:
             return _batch(self._parts, state)
         return _assemble(self._parts, state, flatten(self._loader(number)))
+
+    def first(self, state: FitState) -> "First":
+        """Returns the first batch of all, which is made when it is asked for."""
+        return First(self, flatten(dataclasses.replace(state, step=jnp.zeros_like(state.step))))
 
     def shapes(self, state: Flat, number: int) -> Flat:
         """Returns the shapes of a batch; where several devices have parts of it, also those."""
@@ -74,6 +81,19 @@ def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> DrawnP
 def reads_file(batches: Any) -> bool:
     """Returns true if the pixels are in a file, which only the host can read."""
     return isinstance(batches, RayBatches) and isinstance(batches.views.pixels, MappedArray)
+
+
+@dataclasses.dataclass(frozen=True)
+class First:
+    """The first batch of a feed, whatever the step."""
+
+    feed: Feed
+    state: Flat
+
+    def batch(self, seed: Any, step: Any) -> Batch:
+        """Returns the batch."""
+        del seed, step
+        return self.feed(self.state, 0).tree
 
 
 class Always(AbstractModule):

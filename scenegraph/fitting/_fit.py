@@ -6,6 +6,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -26,7 +27,7 @@ from ..scene import color_space, named_leaves, Scene
 from ._budget import (
     loss_budget,
     needs_refresh,
-    refresh_due_occupancy,
+    OccupancyRefresh,
     shares_budget,
     with_first_budget,
     with_next_budget,
@@ -137,10 +138,10 @@ def fit(
         check_scene(scene)
     check_alike(layout, state, batches)
     batches, begin = layout.copy(batches), layout.place(state)
-    objective = with_first_budget(objective, begin, batches)
-    begin = layout.place(dataclasses.replace(begin, budget=loss_budget(objective)))
     agree = Agreement(layout)
     with contextlib.closing(Feed(batches, layout, state.keys.seed())) as feed:
+        objective = with_first_budget(objective, begin, feed.first(begin))
+        begin = layout.place(dataclasses.replace(begin, budget=loss_budget(objective)))
         advance = _Advance(feed, objective, optimizer, chosen)
         if int(begin.step) < steps:
             advance = fit_into_memory(advance, flatten(begin), least=agree.least)
@@ -210,14 +211,23 @@ class _Advance:
         self.layout, self.budget = feed.layout, loss_budget(loss)
         others = self.layout.copy((loss, optimizer, trainable))
         self._feed, self._others = feed, flatten((*others, self.layout))
+        self._compiled: Any = _step
 
     def __call__(self, state: Flat, number: int, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
-        return _step(self._others, state, self._feed(state, number), np.float32(horizon))
+        return self._compiled(self._others, state, self._feed(state, number), np.float32(horizon))
 
     def needs(self, state: Flat) -> Needs | None:
-        batch = self._feed.shapes(state, int(state.tree.step))
-        step = _step.lower(self._others, state, batch, np.float32(0)).compile()
-        return needs_of(step, batch, self.layout.sharers())
+        """Compiles the step, and beside it all else that the first ones call."""
+        number = int(state.tree.step)
+        batch = self._feed.shapes(state, number)
+        lowered = _step.lower(self._others, state, batch, np.float32(0))
+        with ThreadPoolExecutor(1, "scenegraph-compiler") as pool:
+            compiling = pool.submit(lowered.compile)
+            self._feed(state, number)
+        compiled = compiling.result()
+        # Of several devices, each refresh of an occupancy may lay out arrays otherwise.
+        self._compiled = compiled if self.layout.mesh is None else _step
+        return needs_of(compiled, batch, self.layout.sharers())
 
     def in_smaller_blocks(self, times: int) -> "_Advance | None":
         feed, loss, *others = self.parts
@@ -253,7 +263,9 @@ def _run(
     deadline: Deadline | None,
 ) -> FitResult:
     clock, records, number = _Clock(), Records(), int(begin.step)
-    state, extra, refreshes = flatten(begin), begin.extra, needs_refresh(begin.model)
+    state, extra = flatten(begin), begin.extra
+    one_device = advance.layout.mesh is None
+    refresh = OccupancyRefresh(one_device=one_device) if needs_refresh(begin.model) else None
     horizon, start = float(steps), number
     stop = number >= steps
     while not stop:
@@ -261,7 +273,7 @@ def _run(
         terms = extra
         state, extra, info = advance(state, number, horizon)
         number += 1
-        state = refresh_due_occupancy(state, number) if refreshes else state
+        state = state if refresh is None else refresh(state, number)
         done = clock.tick(info)
         other = advance.with_next_budget(terms, number - 1)
         if other is not advance:

@@ -11,4 +11,10 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._irradiance import irradiance_at, visibility
-from ._integrator import is_of_surfaces, uses_lists, with_all_occluders, with_more_surfaces
+from ._integrator import (
+    count_requested,
+    is_of_surfaces,
+    uses_lists,
+    with_all_occluders,
+    with_more_surfaces,
+)

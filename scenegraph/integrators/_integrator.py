@@ -11,6 +11,7 @@ from ..scene import Contents, find_contents, FlatScene, Scene, SceneStacks
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._hierarchical import Hierarchical
 from ._media import has_many_volumes
+from ._occupancy_march import OccupancyMarch
 from ._surfaces import Surfaces
 
 
@@ -85,6 +86,19 @@ def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:
         return integrator
     surfaces = dataclasses.replace(integrator.surfaces, occluders=_ALL)
     return dataclasses.replace(integrator, surfaces=surfaces)
+
+
+def count_requested(
+    integrator: AbstractIntegrator,
+    scene: FlatScene,
+    rays: Ray,
+    keys: Key[Array, " rays"] | None = None,
+) -> Array | None:
+    """Counts the samples that each ray asks for, `rays`; `None` where rays share no budget."""
+    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    if isinstance(media, OccupancyMarch):  # No more is compiled than is needed.
+        return media.count(scene, rays, keys)
+    return integrator(scene, rays, keys=keys)[-1].requested
 
 
 _ALL = 2**30

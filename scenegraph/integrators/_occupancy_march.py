@@ -89,8 +89,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        spans = jax.vmap(scene.span)(rays)
-        march = jax.vmap(self._march)(rays, spans, fold(keys, 0))
+        spans, march = self._steps(scene, rays, keys)
         packed = pack_steps(self._occupied(scene, rays, march), self.budget * rays.near.shape[0])
         medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
@@ -99,6 +98,29 @@ class OccupancyMarch(AbstractMediaIntegrator):
             radiance = self._composite_with_layers(medium, packed, march, rays, layers)
         overflow = packed.missing if layers is None else packed.missing + layers.overflow
         return (dataclasses.replace(radiance, overflow=overflow, requested=packed.requested),)
+
+    def count(
+        self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None = None
+    ) -> Int[Array, " rays"]:
+        """Counts the samples that rays ask for, without taking them.
+
+        **Arguments:**
+
+        - `scene`, `rays`, `keys`: the arguments of `__call__`.
+
+        **Returns:**
+
+        The numbers, `rays`, which `Radiance.requested` would hold.
+        """
+        _, march = self._steps(scene, rays, keys)
+        return jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
+
+    def _steps(
+        self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None
+    ) -> tuple[Span, March]:
+        """Returns the parts of the rays that hold media, and their division into steps."""
+        spans = jax.vmap(scene.span)(rays)
+        return spans, jax.vmap(self._march)(rays, spans, fold(keys, 0))
 
     def _march(self, ray: Ray, span: Span, key: RandomKey | None) -> March:
         """Divides a span into steps, moved back by a random part of one."""

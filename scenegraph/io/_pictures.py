@@ -85,7 +85,8 @@ def _as_color(picture: PillowImage.Image) -> np.ndarray:
         picture.info["transparency"] = scale * level
     if picture.mode == "La":  # From here, Pillow has only the way over straight grey.
         picture = picture.convert("LA")
-    return np.asarray(picture.convert("RGBA" if picture.has_transparency_data else "RGB"))
+    mode = "RGBA" if picture.has_transparency_data else "RGB"
+    return np.asarray(picture if picture.mode == mode else picture.convert(mode))
 
 
 def _deep_grey_color(grey: np.ndarray, transparent: Any) -> np.ndarray:

@@ -3,8 +3,8 @@
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
 `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
 disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`),
-their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit (`_callbacks`,
-`_final_report`, `_fit_run`).
+their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit (`_time_plan`,
+`_callbacks`, `_latest_picture`, `_final_report`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
@@ -29,6 +29,7 @@ from ._presets import preset as preset, PRESETS as PRESETS
 from ._recipe import FitParts as FitParts, make_scene as make_scene, prepare as prepare
 from ._run import open_run as open_run, Run as Run
 from ._scores import Scores as Scores
+from ._time_plan import TimePlan as TimePlan
 from ._training import TrainingSettings as TrainingSettings
 
 # Internal: for other packages of the library, and for none of its users.
@@ -36,8 +37,8 @@ from ._checkpoint import Snapshot, take_snapshot
 from ._config import field_name, MethodName, METHODS, PARTS, setting_names
 from ._data_settings import held_out_split
 from ._evaluate import Pace
-from ._final_report import plan_final_report, plot_log
-from ._fit_run import Processes, Stopped
+from ._final_report import plot_log
+from ._fit_run import Processes, Stopped, TooFewSteps
 from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
 from ._presets import differences, NOTES
 from ._recipe import describe_cut

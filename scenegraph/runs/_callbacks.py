@@ -5,6 +5,7 @@ import os
 import pathlib
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -18,8 +19,9 @@ from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
 from ._checkpoints import Checkpoints
-from ._evaluate import compare, evaluate
+from ._evaluate import compare, evaluate, HeldOut
 from ._run import Run
+from ._time_plan import TimePlan
 
 
 @dataclasses.dataclass
@@ -194,17 +196,21 @@ class HeldOutScore(AbstractCallback):
 
     every: int
     run: Run
-    views: Views
+    held_out: Future[HeldOut]
     target: float | None
     checkpoints: Checkpoints
     say: Callable[[str], Any]
-    held_out: bool = True
+    plan: TimePlan
 
     def __call__(self, progress: Progress) -> bool:
-        frames = np.unique(np.linspace(0, self.views.frames - 1, 4).astype(int))
-        scores = evaluate(progress.state.model, self.views, frames=frames.tolist())
+        if self.plan.limited and progress.step % self.every:  # The report scores the last state.
+            return False
+        pictures = self.held_out.result()
+        views = pictures.views
+        frames = np.unique(np.linspace(0, views.frames - 1, 4).astype(int))
+        scores = evaluate(progress.state.model, views, frames=frames.tolist())
         mean = float(np.mean([score.psnr for score in scores]))
-        if not self.held_out:
+        if not pictures.is_held_out:
             self.say(f"training psnr {mean:.2f} dB on {len(scores)} pictures (none are held out)")
             append_json(self.run.log, {"step": progress.step, "training_pictures_psnr": mean})
             return False

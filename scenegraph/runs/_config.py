@@ -29,12 +29,14 @@ class OutputSettings:
     - `eval_every`: the number of steps between PSNRs of a few held-out pictures; 0 for none.
     - `save_every`: the number of steps between checkpoints; 0 for one at the end only.
     - `keep`: the number of newest checkpoints that stay, beside the best on held-out pictures.
+    - `film`: the film at the end: a turntable, or none.
     """
 
     log_every: int = 50
     eval_every: int = 500
     save_every: int = 1000
     keep: int = 3
+    film: Literal["turntable", "none"] = "turntable"
 
 
 @dataclasses.dataclass(frozen=True)

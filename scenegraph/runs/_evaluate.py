@@ -4,8 +4,8 @@ import dataclasses
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,11 +18,12 @@ from ..io import FileError, import_extra, MissingExtra
 from ..losses import flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
-from ._data_settings import held_out_split
+from ._data_settings import DataSettings, held_out_split
 from ._fingerprint import find_difference
 from ._report import report
 from ._run import Run, silent
 from ._scores import describe_protocol, Scores, summary
+from ._time_plan import TimePlan
 
 
 # The sides of the smallest pictures that SSIM and LPIPS can compare.
@@ -144,13 +145,40 @@ def evaluate(
 
     The scores of every picture.
     """
-    scores = []
-    for frame in range(views.frames) if frames is None else frames:
+    chosen = range(views.frames) if frames is None else list(frames)
+    scored = dict(_evaluate_in_time(scene, views, chosen, seen, measures, TimePlan()))
+    return [scored[frame] for frame in chosen]
+
+
+def _evaluate_in_time(
+    scene: Scene,
+    views: Views,
+    frames: Sequence[int],
+    seen: Callable[[int, Image, Image], Any] | None,
+    measures: Measures,
+    plan: TimePlan,
+) -> Iterator[tuple[int, Scores]]:
+    """Scores pictures for as long as there is time, and at least one."""
+    for count, frame in enumerate(spread(frames) if plan.limited else frames):
+        rays = int(views.widths[frame]) * int(views.heights[frame])
+        if count and not plan.allows(rays):
+            return
+        begin = time.monotonic()
         image, truth = render(scene, views.camera(frame)), views.image(frame)
-        scores.append(compare(views.names[frame], image, truth, measures))
+        scores = compare(views.names[frame], image, truth, measures)
         if seen is not None:
             seen(frame, image, truth)
-    return scores
+        if count:  # The first may have been compiled.
+            plan.measure(rays, time.monotonic() - begin)
+        yield frame, scores
+
+
+def spread(items: Sequence[int]) -> list[int]:
+    """Orders items so that those in front are spread over all, however few are taken."""
+    # Multiples of the golden ratio, modulo one, divide the circle evenly at every length.
+    places = (np.arange(len(items)) * (np.sqrt(5) - 1) / 2) % 1
+    taken = np.argsort(np.argsort(places))
+    return [items[i] for i in taken]
 
 
 def evaluate_run(
@@ -191,25 +219,67 @@ def evaluate_run(
     split = split or held_out_split(folder)
     views = config.data.load(folder, split)
     out = _choose_folder(run, folder, split, views, other_data)
-    out.drop_pictures(split)
-    pace = Pace(views.frames if frames is None else len(frames), say)
+    if out != run:
+        say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
+    scene = load(run.folder) if scene is None else scene
+    return score_views(
+        out, scene, HeldOut(folder, split, views, config.data), frames, measures, say=say
+    )
+
+
+class HeldOut(NamedTuple):
+    """The pictures of one split of a data folder, and how they were read."""
+
+    folder: pathlib.Path
+    split: str
+    views: Views
+    settings: DataSettings
+
+    @property
+    def is_held_out(self) -> bool:
+        """False where there are only training pictures to look at."""
+        return self.split != "train"
+
+    def rays(self) -> int:
+        """Counts the rays of all pictures."""
+        return int(np.sum(np.asarray(self.views.widths) * np.asarray(self.views.heights)))
+
+
+def score_views(
+    run: Run,
+    scene: Scene,
+    held_out: HeldOut,
+    frames: Sequence[int] | None = None,
+    measures: Measures | None = None,
+    *,
+    say: Callable[[str], Any] = silent,
+    plan: TimePlan = TimePlan(),
+) -> dict[str, Any]:
+    """Scores pictures for as long as a plan has time, and writes all into a run folder."""
+    folder, split, views, settings = held_out
+    run.drop_pictures(split)
+    chosen = range(views.frames) if frames is None else frames
+    pace = Pace(len(chosen), say)
 
     def seen(frame: int, image: Image, truth: Image) -> None:
-        out.save_picture(f"{split}_{frame:03d}", side_by_side([image, truth]))
+        run.save_picture(f"{split}_{frame:03d}", side_by_side([image, truth]))
         if measures is not None:
-            out.save_picture(f"{split}_{frame:03d}_error", error_panels(image, truth))
+            run.save_picture(f"{split}_{frame:03d}_error", error_panels(image, truth))
         pace.tick()
 
     used = _PLAIN if measures is None else measures
-    scene = load(run.folder) if scene is None else scene
-    scores = evaluate(scene, views, frames=frames, seen=seen, measures=used)
+    scored = dict(_evaluate_in_time(scene, views, chosen, seen, used, plan))
+    if len(scored) < len(chosen):
+        say(
+            f"there was time to score {len(scored)} of {len(chosen)} pictures; "
+            f"`scenegraph eval {run.folder}` scores all"
+        )
     kinds = {"flip": used.flip is not None, "lpips": used.lpips is not None}
-    protocol = describe_protocol(config.data, views, split, len(scores), **kinds)
+    protocol = describe_protocol(settings, views, split, len(scored), **kinds)
+    scores = [scored[frame] for frame in sorted(scored)]
     metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
-    out.save_metrics(metrics, report(metrics))
-    if out != run:
-        say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
-    say(f"wrote {out.metrics}, {out.report} and {out.pictures}")
+    run.save_metrics(metrics, report(metrics))
+    say(f"wrote {run.metrics}, {run.report} and {run.pictures}")
     return metrics
 
 

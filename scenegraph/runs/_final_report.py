@@ -2,26 +2,22 @@
 
 import dataclasses
 import os
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
-import numpy as np
-
-from ..data import Views
-from ..rendering import Track
-from ..scene import Scene
-from ._evaluate import evaluate, evaluate_run
-from ._paths import film_run, PathRequest
+from ..cameras import AbstractCamera, scale_resolution
+from ..rendering import Film, Track, write_film
+from ..scene import load, Scene
+from ._data_settings import held_out_split
+from ._evaluate import HeldOut, score_views
+from ._paths import FILM_SPEED, find_cameras, PathRequest
 from ._run import read_log, Run, silent
+from ._time_plan import TimePlan
 
 
-_TURNTABLE_FRAMES = 30
-_TURNTABLE_PIXELS = 160
-# The largest share of a time limit that goes into the report.
-_SHARE = 0.25
-# Seconds for the plot, the files, and loading the held-out pictures once more.
-_OVERHEAD = 8.0
+_FRAMES, _WIDTH = 30, 160
+# A film of fewer frames is none.
+_FEWEST = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +27,14 @@ class FinalReport:
     **Arguments:**
 
     - `frames`: the indices of the held-out pictures to score; `None` for all.
-    - `seconds`: the expected duration, in seconds.
+    - `film`: the film, `turntable` or `none`.
+    - `plan`: the time limit. What there is no time for is left out, and said: first frames of the
+      film, then pictures to score.
     """
 
     frames: list[int] | None = None
-    seconds: float = 0.0
+    film: Literal["turntable", "none"] = "turntable"
+    plan: TimePlan = dataclasses.field(default_factory=TimePlan)
 
     def write(
         self,
@@ -43,69 +42,71 @@ class FinalReport:
         scene: Scene | None = None,
         *,
         data: str | os.PathLike | None = None,
+        held_out: HeldOut | None = None,
         say: Callable[[str], Any] = silent,
         track: Track = iter,
     ) -> None:
-        """Writes `curve.png`, `metrics.json`, `pictures/` and `turntable.gif`.
+        """Writes `metrics.json`, `pictures/`, `turntable.gif` and `curve.png`.
 
         **Arguments:**
 
         - `run`: the run.
         - `scene`: the fitted scene; by default the saved one.
         - `data`: the data folder; by default that of the fit. Keyword only, as is what follows.
+        - `held_out`: the held-out pictures, if they have been read already.
         - `say`: a function that is called with messages about progress and result.
         - `track`: an iterator over the film's frame numbers, which may show progress.
         """
+        scene = load(run.folder) if scene is None else scene
+        held_out = _read(run, data) if held_out is None else held_out
+        metrics = score_views(run, scene, held_out, self.frames, say=say, plan=self.plan)
+        if self.film != "none":
+            self._write_film(run, scene, say, track)
         if run.log.exists():
             plot_log(read_log(run.log), run.folder / "curve.png")
-        metrics = evaluate_run(run, data=data, scene=scene, frames=self.frames, say=say)
-        request, out = PathRequest(frames=_TURNTABLE_FRAMES), run.folder / "turntable.gif"
-        film_run(run, out, request, scene=scene, max_width=_TURNTABLE_PIXELS, track=track)
         # There is no SSIM of very small pictures.
         ssim = "" if metrics["ssim"] is None else f", ssim {metrics['ssim']:.3f}"
-        split = metrics["protocol"]["split"]
-        name, others = ("training", " (none are held out)") if split == "train" else (split, "")
+        split, pictures = held_out.split, len(metrics["per_image"])
+        name, others = (split, "") if held_out.is_held_out else ("training", " (none are held out)")
         say(
-            f"{name} psnr {metrics['psnr']:.2f} dB{ssim} on "
-            f"{len(metrics['per_image'])} pictures{others}; see {run.folder}"
+            f"{name} psnr {metrics['psnr']:.2f} dB{ssim} on {pictures} "
+            f"picture{'s'[: pictures != 1]}{others}; see {run.folder}"
         )
 
+    def _write_film(self, run: Run, scene: Scene, say: Callable[[str], Any], track: Track) -> None:
+        """Films the turntable, with as many frames as there is time for."""
+        cameras = self._film_cameras(run, _FRAMES)
+        rays = cameras[0].width * cameras[0].height
+        frames = min(_FRAMES, self.plan.affordable(rays))
+        later = f"`scenegraph render {run.folder} --path orbit` makes one"
+        if frames < _FEWEST:
+            say(f"there is no time for a film; {later}")
+            return
+        if frames < _FRAMES:
+            say(f"there is time for {frames} of the film's {_FRAMES} frames; {later} of any length")
+            cameras = self._film_cameras(run, frames)
 
-def plan_final_report(
-    scene: Scene, held_out: Views, limit: float | None, say: Callable[[str], Any] = silent
-) -> FinalReport:
-    """Chooses the pictures of the report, so that it fits into its share of a limit in seconds.
+        def in_time(numbers: list[int]) -> Iterator[int]:
+            for number in track(numbers):
+                if number and not self.plan.allows(rays):
+                    say(f"the film ends after {number} frames, for want of time; {later}")
+                    return
+                yield number
 
-    A picture of each size is rendered twice, which also compiles what the report needs.
-    """
-    if limit is None:
-        return FinalReport()
-    seconds = _picture_seconds(scene, held_out)
-    smaller = min(1.0, _TURNTABLE_PIXELS / int(held_out.widths[0]))
-    film = _TURNTABLE_FRAMES * float(seconds[0]) * smaller**2
-    left = _SHARE * limit - _OVERHEAD - film
-    total = held_out.frames
-    choices = (np.linspace(0, total - 1, n).round().astype(int) for n in range(total, 0, -1))
-    frames = next((x.tolist() for x in choices if seconds[x].sum() <= left), [0])
-    if len(frames) < total:
-        say(
-            f"the fit will end with {len(frames)} of {total} pictures; "
-            "`scenegraph eval` scores them all"
-        )
-    return FinalReport(frames, _OVERHEAD + film + float(seconds[frames].sum()))
+        out = run.folder / "turntable.gif"
+        write_film(Film(scene, cameras), out, frames_per_second=FILM_SPEED, track=in_time)
+
+    def _film_cameras(self, run: Run, frames: int) -> list[AbstractCamera]:
+        cameras, _ = find_cameras(run, PathRequest(frames=frames))
+        scale = min(1.0, _WIDTH / cameras[0].width)
+        return cameras if scale == 1 else [scale_resolution(x, scale) for x in cameras]
 
 
-def _picture_seconds(scene: Scene, views: Views) -> np.ndarray:
-    """Estimates the time of each picture from the first of its size."""
-    sizes = np.stack([views.widths, views.heights], axis=-1)
-    _, firsts, kinds = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
-    measured = []
-    for first in firsts:
-        evaluate(scene, views, frames=[int(first)])
-        begin = time.monotonic()
-        evaluate(scene, views, frames=[int(first)])
-        measured.append(1.3 * (time.monotonic() - begin))
-    return np.asarray(measured)[kinds.reshape(-1)]
+def _read(run: Run, data: str | os.PathLike | None) -> HeldOut:
+    """Reads the held-out pictures of a run."""
+    (config, _), folder = run.load_config(), run.find_data(data)
+    split = held_out_split(folder)
+    return HeldOut(folder, split, config.data.load(folder, split), config.data)
 
 
 def plot_log(log: list[dict[str, Any]], path: str | os.PathLike) -> None:

@@ -4,11 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
-from ..data import Views
+from ..data import frame_lines, known_cameras, Views
 from ..io import MappedArray
 
 
@@ -48,23 +46,19 @@ def _some_pixels(views: Views) -> np.ndarray:
     """Returns pixels spread over all pictures, as numbers between 0 and 1."""
     count = len(views.pixels)
     rows = np.linspace(0, count - 1, min(count, _PIXELS)).astype(np.int64)
-    mapped = isinstance(views.pixels, MappedArray)
-    found = views.pixels.take(rows) if mapped else views.pixels[jnp.asarray(rows)]
-    return np.asarray(found) / (255.0 if found.dtype == np.uint8 else 1.0)
+    pixels = views.pixels
+    found = pixels.take(rows) if isinstance(pixels, MappedArray) else np.asarray(pixels)[rows]
+    return found / (255.0 if found.dtype == np.uint8 else 1.0)
 
 
 def _corner_lines(views: Views) -> np.ndarray:
     """Returns origins and unit directions of the rays through two corners of every picture."""
 
-    def lines(camera: Any) -> Any:
-        corners = ([0.0, 0.0], [float(camera.width), 0.0])
-        return [camera.line(jnp.asarray(corner)) for corner in corners]
-
-    found = []
-    for origins, directions in eqx.filter_vmap(lines)(views.cameras):
-        lengths = jnp.linalg.norm(directions, axis=-1, keepdims=True)
-        found += [origins, directions / lengths]
-    return np.concatenate(found, axis=-1)
+    cameras, frames = known_cameras(views), views.frames
+    width = float(cameras.width)
+    corners = [np.tile(corner, (frames, 1)) for corner in ([0.0, 0.0], [width, 0.0])]
+    lines = [frame_lines(cameras, corner) for corner in corners]
+    return np.concatenate([part for line in lines for part in line], axis=-1)
 
 
 def _condense(rows: np.ndarray) -> list[float]:

@@ -7,6 +7,8 @@ import pathlib
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -17,6 +19,7 @@ from ..fitting import (
     Console,
     Deadline,
     empty_extra,
+    Every,
     fit,
     FitError,
     FitState,
@@ -30,12 +33,19 @@ from ..scene import save
 from ._callbacks import HeldOutScore, Profile, TensorBoard
 from ._checkpoints import Checkpoints
 from ._config import config_record, FitConfig
-from ._data_settings import held_out_split
-from ._final_report import FinalReport, plan_final_report
+from ._data_settings import DataSettings, held_out_split
+from ._evaluate import HeldOut
+from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
+from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
-from ._recipe import describe_cut, FitParts, prepare
+from ._recipe import describe_cut, FitParts, prepare, warm_up
 from ._run import CAMERAS_FILE, Run, silent
+from ._time_plan import TimePlan
+
+
+# Called with what is being done; the context ends when it is done.
+Phase = Callable[[str], AbstractContextManager[Any]]
 
 
 class Stopped(Exception):
@@ -43,6 +53,14 @@ class Stopped(Exception):
 
     def __init__(self, received: int, message: str):
         self.received, self.message = received, message
+
+
+class TooFewSteps(Exception):
+    """A fit that the clock has ended before it could learn anything, after its report."""
+
+
+# A fit that the clock ends after fewer steps has not begun to learn.
+_FEW_STEPS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +89,7 @@ class FitOptions:
     - `profile`: if true, a few steps are recorded for a profiler.
     - `processes`: the processes that fit together.
     - `say`: a function that is called with messages about the progress.
+    - `phase`: a function of a message that returns a context, in which what it says is done.
     - `track`: an iterator over the frame numbers of the film, which may show progress.
     """
 
@@ -83,6 +102,7 @@ class FitOptions:
     profile: bool = False
     processes: Processes = Processes()
     say: Callable[[str], Any] = silent
+    phase: Phase = contextlib.nullcontext
     track: Track = iter
 
 
@@ -105,7 +125,9 @@ def fit_run(
     **Errors:**
 
     `FitError` for a fit that cannot go on, after its last finite state was saved; `FileError` and
-    `ValueError` for a run folder in use, bad data or bad settings, before anything is written.
+    `ValueError` for a run folder in use, bad data or bad settings, before anything is written;
+    `FileError` for bad held-out pictures during the first steps; `TooFewSteps`, after the report,
+    for a fit that its limit ends before step 20.
     """
     begin = time.monotonic() - options.elapsed
     run.check(resume=options.resume)
@@ -117,21 +139,36 @@ def fit_run(
 def _fit_and_report(
     run: Run, config: FitConfig, folder: pathlib.Path, options: FitOptions, begin: float
 ) -> FitState:
-    say = options.say
     split = held_out_split(folder)
     _check_target(config, options, folder, split)
-    views, held_out = config.data.load(folder), config.data.load(folder, split)
-    fingerprint = {"train": take_fingerprint(views), split: take_fingerprint(held_out)}
-    if options.resume:
-        _check_data(run, config, folder, views)
-    _describe(run, folder, views, say)
-    parts = prepare(config, views)
-    if parts.box is not None:
-        low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
-        say(f"the scene lies between {low} and {high}")
-        cut = describe_cut(views, parts.box, config.data.box_scale)
-        if cut is not None:
-            say(cut)
+    with ThreadPoolExecutor(1, "scenegraph-held-out") as pool:
+        with options.phase("reading pictures"), ThreadPoolExecutor(1) as beside:
+            beside.submit(warm_up, config)
+            views = config.data.load(folder)
+        held_out = pool.submit(_read_held_out, config.data, folder, split, views)
+        _describe(run, folder, views, options.say)
+        if options.resume:
+            _check_data(run, config, folder, views)
+        with options.phase("finding the box of the scene"):
+            parts = prepare(config, views)
+        _describe_box(parts, views, config, options.say)
+        job = _begin(run, config, options, parts, held_out, folder, views, begin)
+        last = job.fit()
+    job.report(last)
+    return last
+
+
+def _begin(
+    run: Run,
+    config: FitConfig,
+    options: FitOptions,
+    parts: FitParts,
+    held_out: Future[HeldOut],
+    folder: pathlib.Path,
+    views: Views,
+    begin: float,
+) -> "_Job":
+    """Writes what a run remembers of its fit, and finds where the fit goes on."""
     about = _about(run, folder, options.preset)
     checkpoints = run.checkpoints(
         config.output.save_every,
@@ -140,18 +177,51 @@ def _fit_and_report(
         writes=options.processes.is_first,
     )
     state = _restore(run, checkpoints, parts, options) if options.resume else None
-    run.save_config(config, **about, fingerprint=fingerprint)
+    about["fingerprint"] = {"train": take_fingerprint(views)}
+    run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
     own_path = config.data.own_path(folder)
     own = {} if own_path is None else {OWN_PATH: own_path}
     save(summarise_cameras(views) | own, run.folder / CAMERAS_FILE)
-    plan = plan_final_report(parts.scene, held_out, options.limit, say)
-    plan = FinalReport(**options.processes.from_first(dataclasses.asdict(plan)))
-    until = None if options.limit is None else Deadline(begin + options.limit - plan.seconds)
-    job = _Job(run, config, options, parts, held_out, checkpoints, split != "train")
-    last = job.fit(state, until)
-    plan.write(run, last.model, data=folder, say=say, track=options.track)
-    return last
+    plan = _plan(options, begin)
+    held_out.add_done_callback(lambda pictures: _count_rays(plan, pictures))
+    return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
+
+
+def _read_held_out(
+    settings: DataSettings, folder: pathlib.Path, split: str, views: Views
+) -> HeldOut:
+    """Reads the pictures of the report, which are the training pictures if there are no others."""
+    return HeldOut(
+        folder, split, views if split == "train" else settings.load(folder, split), settings
+    )
+
+
+def _plan(options: FitOptions, begin: float) -> TimePlan:
+    """Plans the time; how much the report takes is known once there are pictures."""
+    agree = options.processes.from_first
+    if options.limit is None:
+        return TimePlan(agree=agree)
+    return TimePlan(begin + options.limit, options.limit, agree=agree)
+
+
+def _count_rays(plan: TimePlan, held_out: Future[HeldOut]) -> None:
+    """Tells a plan how many pictures the report will have, if they could be read."""
+    if held_out.exception() is None:
+        plan.rays = held_out.result().rays()
+
+
+def _describe_box(
+    parts: FitParts, views: Views, config: FitConfig, say: Callable[[str], Any]
+) -> None:
+    """Says where the scene is, and what the pictures show beside it."""
+    if parts.box is None:
+        return
+    low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
+    say(f"the scene lies between {low} and {high}")
+    cut = describe_cut(views, parts.box, config.data.box_scale)
+    if cut is not None:
+        say(cut)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,15 +232,34 @@ class _Job:
     config: FitConfig
     options: FitOptions
     parts: FitParts
-    held_out: Views
+    held_out: Future[HeldOut]
     checkpoints: Checkpoints
-    is_held_out: bool  # false where there are only training pictures to look at
+    plan: TimePlan
+    begin: float
+    about: dict[str, Any]  # what the run remembers beside its settings
+    state: FitState | None  # where an earlier fit has ended
 
-    def fit(self, state: FitState | None, deadline: Deadline | None) -> FitState:
+    def report(self, last: FitState) -> None:
+        """Writes scores, film and plot; raises `TooFewSteps` if there were too few."""
+        pictures, options = self.held_out.result(), self.options
+        if pictures.is_held_out:
+            self.about["fingerprint"][pictures.split] = take_fingerprint(pictures.views)
+            self.run.save_config(self.config, **self.about)
+        report = FinalReport(film=self.config.output.film, plan=self.plan)
+        report.write(self.run, last.model, held_out=pictures, say=options.say, track=options.track)
+        taken = int(last.step) - (0 if self.state is None else int(self.state.step))
+        if self.plan.limited and taken < _FEW_STEPS and int(last.step) < self.config.steps:
+            raise TooFewSteps(
+                f"{taken} steps are too few to learn anything: the limit of {self.plan.limit:g} s "
+                "passed while pictures were read and programs compiled, which are remembered. Fit "
+                "again, with a longer --max-time."
+            )
+
+    def fit(self) -> FitState:
         """Fits, and saves the state with which the fit ends, however it ends."""
         with self.checkpoints as checkpoints, StopOnSignal() as stop:
             try:
-                last = self._steps(state, deadline, stop)
+                last = self._steps(stop)
             except FitError as error:
                 checkpoints.save(error.state)
                 where = f"The last finite scene is saved in {self.run.folder}."
@@ -187,10 +276,12 @@ class _Job:
             )
         return last
 
-    def _steps(
-        self, state: FitState | None, deadline: Deadline | None, stop: StopOnSignal
-    ) -> FitState:
+    def _steps(self, stop: StopOnSignal) -> FitState:
         with contextlib.ExitStack() as stack:
+            compiling = contextlib.ExitStack()
+            stack.enter_context(compiling)
+            compiling.enter_context(self.options.phase("compiling a step"))
+            first = Every(1, lambda progress: compiling.close())
             result = fit(
                 self.parts.scene,
                 self.parts.batches,
@@ -198,9 +289,9 @@ class _Job:
                 loss=self.parts.loss,
                 steps=self.config.steps,
                 key=self.parts.key,
-                callbacks=[*self._callbacks(stack), stop],
-                state=state,
-                deadline=deadline,
+                callbacks=[first, *self._callbacks(stack), stop],
+                state=self.state,
+                deadline=Deadline(self.plan.steps_end) if self.plan.limited else None,
             )
         return result.state
 
@@ -215,7 +306,7 @@ class _Job:
                 output.log_every,
                 rays,
                 self.config.training.make_schedule(),
-                self.held_out if evaluates and self.is_held_out else None,
+                self._shown_views() if evaluates else None,
                 max(1, output.eval_every),
             )
             callbacks.append(stack.enter_context(contextlib.closing(board)))
@@ -231,11 +322,19 @@ class _Job:
                 self.options.target_psnr,
                 self.checkpoints,
                 self.options.say,
-                self.is_held_out,
+                self.plan,
             )
             callbacks.append(score)
+        if jax.process_count() == 1:  # Its times differ from process to process.
+            latest = LatestPicture(self.run, self.held_out, self.plan, self.begin, self.options.say)
+            callbacks.append(stack.enter_context(latest))
         # The last, because a checkpoint stands for all that was logged before it.
         return [*callbacks, self.checkpoints]
+
+    def _shown_views(self) -> Views | None:
+        """Returns the pictures to show on the way; `None` if none are held out."""
+        pictures = self.held_out.result()
+        return pictures.views if pictures.is_held_out else None
 
 
 def _check_target(config: FitConfig, options: FitOptions, folder: pathlib.Path, split: str) -> None:

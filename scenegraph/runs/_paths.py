@@ -7,9 +7,12 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Literal
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._typing import Array
 from ..cameras import (
     AbstractCamera,
     ellipse,
@@ -21,7 +24,7 @@ from ..cameras import (
     scale_resolution,
     spiral,
 )
-from ..data import focus_point, Views
+from ..data import focus_point, known_cameras, on_host, pixel_lines, take_camera, Views
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
 from ._data_settings import held_out_split
@@ -30,7 +33,9 @@ from ._run import CAMERAS_FILE, Run
 
 # The path that LLFF data bring along: its name, and its place in a run's memory.
 OWN_PATH = "data"
-_FRAMES, _SPEED = 60, 20.0
+_FRAMES = 60
+# Frames a second.
+FILM_SPEED = 20.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +149,7 @@ def film_run(
     if max_width is not None and cameras[0].width > max_width:
         cameras = [scale_resolution(camera, max_width / camera.width) for camera in cameras]
     film, out = Film(scene, cameras), pathlib.Path(out)
-    return write_film(film, out, frames_per_second=speed or _SPEED, track=track)
+    return write_film(film, out, frames_per_second=speed or FILM_SPEED, track=track)
 
 
 def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], float | None]:
@@ -194,18 +199,32 @@ def path_context(run: Run) -> PathContext:
 def summarise_cameras(views: Views) -> dict[str, Any]:
     """Finds a typical camera, the point that all look at, the direction upwards, and all poses."""
     # Smaller pictures may be the same ones, seen from the same places.
-    cameras = [views.camera(frame) for frame in _largest(views)[:50]]
-    plain = [c.camera if isinstance(c, NDCCamera) else c for c in cameras]
-    lines = [c.line(jnp.asarray([c.width, c.height]) / 2) for c in plain]
-    positions, directions = (np.stack(part).astype(np.float64) for part in zip(*lines, strict=True))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    frames = _largest(views)[:50]
+    ndc, stacked = isinstance(views.cameras, NDCCamera), _plain_cameras(views)
+    middle = np.asarray([int(views.widths[frames[0]]), int(views.heights[frames[0]])]) / 2
+    lines = pixel_lines(stacked, np.asarray(frames), np.tile(middle, (len(frames), 1)))
+    positions, directions = lines[0], lines[1] / np.linalg.norm(lines[1], axis=1, keepdims=True)
     target = focus_point(positions, directions)
     # The camera of middle height above that point is the typical one.
     order = np.argsort(positions[:, 2] - target[2])
-    camera = cameras[order[len(order) // 2]]
-    up = [0.0, 1.0, 0.0] if isinstance(camera, NDCCamera) else [0.0, 0.0, 1.0]
-    place = {"target": jnp.asarray(target), "up": jnp.asarray(up)}
+    camera = _known_camera(views, frames[order[len(order) // 2]])
+    place = {"target": target, "up": np.asarray([0.0, 1.0, 0.0] if ndc else [0.0, 0.0, 1.0])}
+    place = {name: jnp.asarray(x.astype(np.float32)) for name, x in place.items()}
     return {"camera": camera, **place, "poses": _poses(views)}
+
+
+def _plain_cameras(views: Views) -> AbstractCamera:
+    """Returns the cameras in the world, which those in NDC contain."""
+    cameras = known_cameras(views)
+    return cameras.camera if isinstance(cameras, NDCCamera) else cameras
+
+
+def _known_camera(views: Views, frame: int) -> AbstractCamera:
+    """Returns the camera of one picture, of its size."""
+    camera = take_camera(on_host(known_cameras(views)), frame)
+    size = int(views.widths[frame]), int(views.heights[frame])
+    camera = camera if size == (camera.width, camera.height) else camera.resized(*size)
+    return jax.tree.map(lambda x: jnp.asarray(x) if eqx.is_array(x) else x, camera)
 
 
 def _largest(views: Views) -> list[int]:
@@ -215,4 +234,9 @@ def _largest(views: Views) -> list[int]:
 
 def _poses(views: Views) -> np.ndarray:
     """Returns world from camera, `cameras 4 4`, of the largest pictures."""
-    return np.stack([np.asarray(pose_matrix(views.camera(i))) for i in _largest(views)])
+    return np.asarray(_stacked_poses(known_cameras(views)))[_largest(views)]
+
+
+@eqx.filter_jit
+def _stacked_poses(cameras: AbstractCamera) -> Array:
+    return eqx.filter_vmap(pose_matrix)(cameras)

@@ -1,5 +1,6 @@
 """The recipe of a fit: from settings and pictures to all that `fit` takes."""
 
+import contextlib
 import dataclasses
 
 import jax
@@ -70,6 +71,13 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
         key,
         box,
     )
+
+
+def warm_up(config: FitConfig) -> None:
+    """Compiles what draws the weights, which needs no pictures, while these are read."""
+    box = None if config.data.bounds == "none" else (-np.ones(3), np.ones(3))
+    with contextlib.suppress(ValueError):  # `prepare` refuses settings, with all that is known.
+        config.method.make_volume(box, None, key=jax.random.key(config.seed))
 
 
 def describe_cut(views: Views, box: Corners, scale: float) -> str | None:

@@ -17,7 +17,6 @@ from scenegraph.runs import (
     PathContext,
     PathRequest,
     PATHS,
-    plan_final_report,
     summarise_cameras,
 )
 from support.blender_folder import ball_picture, eyes, FOV_X, look_at
@@ -98,9 +97,6 @@ def test_evaluation_renders_each_size(views):
     scores = evaluate(scene, views, seen=lambda _, image, truth: shapes.append(image.rgb.shape))
     assert shapes == [(height, width, 3) for width, height in SIZES]
     assert np.isfinite([score.psnr for score in scores]).all()
-    plan = plan_final_report(scene, views, 1e4)
-    assert plan.frames == [0, 1, 2, 3, 4] and plan.seconds > 0
-    assert plan_final_report(scene, views, 1.0).frames == [0]
 
 
 def test_films_are_seen_by_the_largest(views):

@@ -16,7 +16,7 @@ from scenegraph.fields import GridField
 from scenegraph.fitting import RenderLoss, split_by_purpose, start_state
 from scenegraph.fitting._budget import (
     needs_refresh,
-    refresh_due_occupancy,
+    OccupancyRefresh,
     shares_budget,
     with_first_budget,
     with_next_budget,
@@ -283,8 +283,9 @@ def test_occupancy_is_looked_at_every_sixteen_steps():
 def test_looking_again_is_the_public_refresh():
     state = after(0, 1.0, 32)
     flat = flatten(state)
-    assert refresh_due_occupancy(flat, 33) is flat and needs_refresh(state.model)
-    seen = refresh_due_occupancy(flat, 32).tree
+    refresh = OccupancyRefresh()
+    assert refresh(flat, 33) is flat and needs_refresh(state.model)
+    seen = refresh(flat, 32).tree
     key = jax.random.fold_in(state.keys.occupancy, 32)
     expected = refresh_occupancy(state.model, key=key)
     assert bits(seen.model) == bits(expected) != bits(state.model)

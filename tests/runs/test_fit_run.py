@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.data import load_blender
 from scenegraph.io import FileError, read_json, read_picture, write_json, write_picture
 from scenegraph.runs import (
+    _latest_picture,
     cautions,
     evaluate_run,
     film_run,
@@ -21,8 +23,10 @@ from scenegraph.runs import (
     PathRequest,
     read_log,
     read_result,
+    TooFewSteps,
 )
 from support.blender_folder import write_ball
+from support.helpers import assert_close
 
 
 CONFIG = sg.preset(
@@ -159,7 +163,7 @@ def test_resuming_with_other_data_is_refused(run, elsewhere):
 def test_pictures_of_an_earlier_evaluation_do_not_linger(run):
     evaluate_run(run, measures=sg.runs.Measures())
     stale = {"test_001_error.png", "test_007.png"}
-    kept = {"val_003.png", "test_mine.png", "tests_000.png"}
+    kept = {"val_003.png", "test_mine.png", "tests_000.png", "latest.png"}
     for name in stale | kept:
         (run.pictures / name).touch()
     evaluate_run(run, frames=[0])
@@ -210,3 +214,43 @@ def test_nothing_is_written_for_a_bad_folder(tmp_path):
 def test_run_folder_in_use_is_refused(run, data):
     with pytest.raises(FileError, match="is not empty"):
         fit_run(run, CONFIG, data)
+
+
+def test_a_fit_of_too_few_steps_says_so(data, tmp_path):
+    """After its report: there are pictures, a score and a state to go on from."""
+    run, said = open_run(tmp_path / "run"), []
+    options = FitOptions(limit=0.5, say=said.append)
+    with pytest.raises(TooFewSteps, match=r"too few .* limit of 0.5 s .* --max-time"):
+        fit_run(run, CONFIG.replace(steps=10_000), data, options)
+    assert len(read_json(run.metrics)["per_image"]) == 1
+    assert any("no time for a film" in line for line in said)
+    assert run.checkpoints().paths() and not (run.folder / "turntable.gif").exists()
+
+
+def test_a_film_can_be_left_out(data, tmp_path):
+    run = open_run(tmp_path / "run")
+    fit_run(run, CONFIG.replace(film="none"), data)
+    assert run.metrics.exists() and not (run.folder / "turntable.gif").exists()
+
+
+def test_latest_picture_is_beside_the_truth(data, tmp_path, monkeypatch):
+    """Also where it is smaller than the truth by a whole factor."""
+    monkeypatch.setattr(_latest_picture, "_FIRST", 0.0)
+    monkeypatch.setattr(_latest_picture, "_WIDTH", 8)
+    run, said = open_run(tmp_path / "run"), []
+    fit_run(run, CONFIG, data, FitOptions(say=said.append))
+    shown = iio.imread(run.pictures / "latest.png")
+    held_out = load_blender(data, "test")
+    truth = np.asarray(held_out.image(held_out.frames // 2).rgb)
+    assert shown.shape == (8, 18, 3) and truth.shape == (16, 16, 3)
+    small = truth.reshape(8, 2, 8, 2, 3).mean(axis=(1, 3))
+    assert_close(shown[:, 10:] / 255, small, 0, 0.51 / 255)
+    assert sum("latest.png shows" in line for line in said) == 1
+
+
+def test_a_held_out_picture_that_is_damaged_ends_the_fit(data, tmp_path):
+    folder = shutil.copytree(data, tmp_path / "data")
+    picture = folder / "test" / "r_1.png"
+    picture.write_bytes(picture.read_bytes()[:60])
+    with pytest.raises(FileError, match=picture.name):
+        fit_run(open_run(tmp_path / "run"), CONFIG, folder)

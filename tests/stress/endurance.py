@@ -16,6 +16,7 @@ from scenegraph.data import RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
 from scenegraph.fitting import _fit, AbstractCallback, RenderLoss
+from scenegraph.fitting._budget import OccupancyRefresh
 from scenegraph.fitting._flat import Flat
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.losses import MultiLevelLoss
@@ -164,12 +165,12 @@ def outside(steps: int, rays: int, turns: int) -> dict[str, Any]:
 
 def _bare(advance: Any, state: Flat, steps: int) -> float:
     """Seconds a step: what is compiled, and no more; the next begun while one is under way."""
-    horizon = np.float32(steps)
+    horizon, refresh = np.float32(steps), OccupancyRefresh()
 
     def once(state: Flat, number: int) -> Flat:
         batch = advance._feed(state, number)
         state = _fit._step(advance._others, state, batch, horizon)[0]
-        return _fit.refresh_due_occupancy(state, number)
+        return refresh(state, number)
 
     for number in range(20):
         state = once(state, number)

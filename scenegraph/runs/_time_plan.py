@@ -1,0 +1,100 @@
+"""The share of a time limit that a fit leaves to its report."""
+
+import dataclasses
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+# The largest share of a limit that goes into the report, and what it takes beside all pictures:
+# files, and a plot.
+_SHARE, _OVERHEAD = 0.2, 3.0
+# How much longer than those before a picture may take, so that it can still be begun.
+_MARGIN = 1.3
+_MANY = 2**31
+
+
+@dataclasses.dataclass
+class TimePlan:
+    """The end of a time limit, and the part of it that a report needs, as far as is known.
+
+    A fifth of the limit is left to the report at most. How long pictures take is measured on the
+    way.
+
+    **Arguments:**
+
+    - `end`: the end of the limit, as a time of `time.monotonic()`; infinite for no limit.
+    - `limit`: the length of the limit, in seconds.
+    - `rays`: the number of rays of all pictures of the report.
+    - `agree`: a function that returns the first process's value of what it is given.
+    """
+
+    end: float = math.inf
+    limit: float = math.inf
+    rays: int = 0
+    agree: Callable[[Any], Any] = lambda value: value
+
+    def __post_init__(self):
+        self._lock = threading.Lock()
+        self._ray_seconds: float | None = None
+
+    @property
+    def limited(self) -> bool:
+        """True if there is a limit."""
+        return math.isfinite(self.end)
+
+    def measure(self, rays: int, seconds: float) -> None:
+        """Takes note of how long a picture took; those before it count half.
+
+        **Arguments:**
+
+        - `rays`: the number of the picture's rays.
+        - `seconds`: its duration.
+        """
+        with self._lock:
+            known, new = self._ray_seconds, seconds / max(1, rays)
+            self._ray_seconds = new if known is None else (known + new) / 2
+
+    def steps_end(self) -> float:
+        """Returns the time at which the last step has to be done.
+
+        **Returns:**
+
+        A time of `time.monotonic()`.
+        """
+        # end - min(share of the limit, overhead + rays * seconds a ray)
+        known = self._ray_seconds
+        wanted = math.inf if known is None else _OVERHEAD + self.rays * known
+        return self.end - min(_SHARE * self.limit, wanted)
+
+    def allows(self, rays: int) -> bool:
+        """Returns true if there is time for one more picture, as far as is known.
+
+        **Arguments:**
+
+        - `rays`: the number of the picture's rays.
+
+        **Returns:**
+
+        A boolean.
+        """
+        return self.affordable(rays) > 0
+
+    def affordable(self, rays: int) -> int:
+        """Returns how many pictures there is time for, as far as is known.
+
+        **Arguments:**
+
+        - `rays`: the number of rays of each picture.
+
+        **Returns:**
+
+        A number of pictures.
+        """
+        if not self.limited:
+            return _MANY
+        left, known = self.end - time.monotonic() - _OVERHEAD, self._ray_seconds
+        pictures = _MANY if known is None else int(left / (_MARGIN * known * rays))
+        return self.agree(pictures if left > 0 else 0)
