@@ -2,6 +2,7 @@ import concurrent.futures
 import math
 import os
 import pathlib
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -9,13 +10,16 @@ import numpy as np
 from ..cameras import PerspectiveCamera
 from ..images import Image, srgb_numbers
 from ..integrators import Hierarchical
-from ..io import FileError, write_json, write_picture
+from ..io import write_json, write_picture
 from ..rendering import render
 from ..scene import find_contents, Scene
 from ._table_top import table_top
 
 
 _FOV_X = 0.7
+# The data set of `table_top()`, as tests/support/pack_table_top.py renders it, and its views.
+_PACKED = pathlib.Path(__file__).with_name("table_top.zip")
+_COUNTS = {"train": 100, "val": 10, "test": 20}
 # Fields of pictures that can be written beside the colours.
 _OUTPUTS = ("depth", "normal")
 
@@ -36,11 +40,12 @@ def make_dataset(
     """Makes a data set in Blender's format by rendering a scene from all sides above it.
 
     The pictures are RGBA with the true coverage of every pixel, without the scene's background.
-    Colours are straight, not multiplied by the opacity, and sRGB-encoded.
+    Colours are straight, not multiplied by the opacity, and sRGB-encoded. Those of the defaults
+    are not rendered anew: the library brings them along, rendered by this function.
 
     **Arguments:**
 
-    - `folder`: the folder to make; new, or empty.
+    - `folder`: the folder to make. Files that are there are overwritten.
     - `scene`: the scene; by default `table_top()`. This and the following are keyword only
       arguments.
     - `size`: height and width of the pictures, in pixels.
@@ -60,27 +65,36 @@ def make_dataset(
     **Errors:**
 
     `ValueError` for a size or distance that is not positive, negative numbers of views, or an
-    unknown output. `FileError` for a folder that is not empty.
+    unknown output.
     """
     folder, counts = pathlib.Path(folder), {"train": train, "val": val, "test": test}
     _check(size, counts, distance, outputs)
-    if folder.exists() and any(folder.iterdir()):
-        raise FileError(f"{folder} is not empty; name a new folder for the data set.")
-    scene = table_top() if scene is None else scene
+    settings = size, counts, distance, seed, *outputs
+    if scene is None and settings == (128, _COUNTS, 4.0, 0):
+        return _unpack(folder, sum(counts.values()), progress)
     cameras = _random_cameras(np.random.default_rng(seed), counts, size, distance)
     views = {f"./{split}/r_{i}": x for split, own in cameras.items() for i, x in enumerate(own)}
     for split in counts:
         (folder / split).mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(1) as writer:
-        images = _rendered(scene, list(views.values()), outputs, progress)
+        made = table_top() if scene is None else scene
+        images = _rendered(made, list(views.values()), outputs, progress)
         pairs = zip(views, images, strict=True)
         jobs = [writer.submit(_write_view, folder / name, image, outputs) for name, image in pairs]
         for job in jobs:
             job.result()
     for split, own in cameras.items():
-        frames = [_frame(f"./{split}/r_{i}", camera) for i, camera in enumerate(own)]
-        about = {"camera_angle_x": _FOV_X, "frames": frames}
-        write_json(folder / f"transforms_{split}.json", about)
+        _write_listing(folder, split, own)
+    return folder
+
+
+def _unpack(
+    folder: pathlib.Path, count: int, progress: Callable[[int, int], object]
+) -> pathlib.Path:
+    """Copies the data set that the library brings along."""
+    with zipfile.ZipFile(_PACKED) as packed:
+        packed.extractall(folder)
+    progress(count, count)
     return folder
 
 
@@ -138,6 +152,13 @@ def _write_view(path: pathlib.Path, image: Image, outputs: Sequence[str]) -> Non
     for name in outputs:
         values = np.asarray(getattr(image, name), np.float32)
         np.save(path.with_name(f"{path.name}_{name}.npy"), values)
+
+
+def _write_listing(folder: pathlib.Path, split: str, cameras: list[PerspectiveCamera]) -> None:
+    frames = [_frame(f"./{split}/r_{i}", camera) for i, camera in enumerate(cameras)]
+    if frames:
+        about = {"camera_angle_x": _FOV_X, "frames": frames}
+        write_json(folder / f"transforms_{split}.json", about)
 
 
 def _frame(name: str, camera: PerspectiveCamera) -> dict:

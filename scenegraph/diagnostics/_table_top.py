@@ -8,7 +8,7 @@ import numpy as np
 
 from ..integrators import Surfaces
 from ..lights import AmbientLight, PointLight
-from ..scene import Group, Instances, Scene, Surface
+from ..scene import freeze, Group, Instances, Scene, Surface
 from ..shaders import Checker, ImageTexture, InSpace, Phong
 from ..shapes import Box, Capsule, Sphere
 from ..transforms import Affine
@@ -34,7 +34,7 @@ _PALETTE = np.array(
 )
 _TEXELS = 64
 # Capsules in a ring, and the layers of a ray that grazes one.
-_SEGMENTS, _LAYERS = 16, 16
+_SEGMENTS, _LAYERS = 16, 12
 
 
 def table_top(count: int = 30, *, seed: int = 0) -> Scene:
@@ -53,8 +53,8 @@ def table_top(count: int = 30, *, seed: int = 0) -> Scene:
 
     **Returns:**
 
-    The scene, in linear light, with the children `balls`, `boxes` (the table is the first), `tubes`
-    (rods, then the pieces of rings), `lamp` and `sky`.
+    The scene, in linear light and with frozen opacities. Its children are `balls`, `boxes` (the
+    table is the first), `tubes` (rods, then the pieces of rings), `lamp` and `sky`.
 
     **Errors:**
 
@@ -65,7 +65,7 @@ def table_top(count: int = 30, *, seed: int = 0) -> Scene:
     generator = np.random.default_rng(seed)
     counts = _counts(count)
     footprints = _place(generator, counts)
-    return Scene(
+    scene = Scene(
         Group(
             balls=_balls(generator, footprints["balls"]),
             boxes=_boxes(generator, footprints["blocks"]),
@@ -75,6 +75,8 @@ def table_top(count: int = 30, *, seed: int = 0) -> Scene:
         ),
         integrator=Surfaces(layers=_LAYERS),
     )
+    # What is known to be opaque hides what is behind it, which then needs no shading.
+    return freeze(scene, "*.opacity")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,10 +156,10 @@ def _boxes(generator: np.random.Generator, where: _Footprints) -> Instances:
     heights = sides * generator.choice([0.5, 1.0, 1.0, 2.2], where.count)
     sizes = np.stack([sides, sides, heights], axis=-1)
     turns = [_about_z(angle) for angle in generator.uniform(0, np.pi / 2, where.count)]
-    pictures = [_block_picture(*_two_colors(generator), i % 4) for i in range(where.count)]
-    table = np.diag([_HALF, _HALF, _THICK / 2]), np.array([0.0, 0.0, _TOP - _THICK / 2])
-    matrices = np.concatenate([table[0][None], np.stack(turns) * sizes[:, None, :]])
-    offsets = np.concatenate([table[1][None], where.standing(heights)])
+    pictures = [_block_picture(_two_colors(generator), i % 4) for i in range(where.count)]
+    table, middle = np.diag([_HALF, _HALF, _THICK / 2]), [0.0, 0.0, _TOP - _THICK / 2]
+    matrices = np.concatenate([table[None], np.stack(turns) * sizes[:, None, :]])
+    offsets = np.concatenate([np.array([middle]), where.standing(heights)])
     size = np.array([0.7] + [2.0] * where.count)
     values = {
         "shader.diffuse.texels": np.stack([_planks(), *pictures]),
@@ -250,7 +252,7 @@ def _random_rotation(generator: np.random.Generator) -> np.ndarray:
     return q * np.sign(np.linalg.det(q))
 
 
-def _block_picture(color: np.ndarray, other: np.ndarray, kind: int) -> np.ndarray:
+def _block_picture(colors: np.ndarray, kind: int) -> np.ndarray:
     """Draws the face of a toy block: a frame around a disk, a cross, a diamond or stripes."""
     x, y = np.meshgrid(*[(np.arange(_TEXELS) + 0.5) / _TEXELS * 2 - 1] * 2)
     inside = [
@@ -260,7 +262,7 @@ def _block_picture(color: np.ndarray, other: np.ndarray, kind: int) -> np.ndarra
         np.sin(7 * (x + y)) > 0,
     ][kind]
     frame = np.maximum(abs(x), abs(y)) > 0.8
-    return np.where((inside | frame)[..., None], color, other)
+    return np.where((inside | frame)[..., None], colors[0], colors[1])
 
 
 def _planks() -> np.ndarray:

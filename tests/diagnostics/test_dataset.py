@@ -103,7 +103,7 @@ def test_straight_colours_are_those_of_the_cloud_alone():
 
 
 def test_linear_colours_are_encoded_after_they_are_divided_by_the_opacity():
-    light, alpha = np.full((1, 1, 3), 0.25 * 0.2), np.full((1, 1), 0.25)
+    light, alpha = jnp.full((1, 1, 3), 0.25 * 0.2), jnp.full((1, 1), 0.25)
     image = sg.images.Image(light, alpha, space=sg.images.Linear())
     encoded = 255 * np.asarray(sg.images.linear_to_srgb(jnp.float32(0.2)))
     assert_close(straight_rgba(image)[0, 0], [*[np.round(encoded)] * 3, 64], 0, 0)

@@ -213,3 +213,30 @@ def test_nothing_is_missed(made):
     scene, path = made
     image = sg.render(scene, sg.load_blender(path, "test").camera(0))
     assert image.overflow is None or int(np.sum(np.asarray(image.overflow) > 0)) == 0
+
+
+# --- The data set that the library brings along
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    return make_dataset(tmp_path_factory.mktemp("packed") / "set")
+
+
+def test_default_data_set_has_130_views(packed):
+    counts = {split: sg.load_blender(packed, split).frames for split in ("train", "val", "test")}
+    assert counts == {"train": 100, "val": 10, "test": 20}
+    views = sg.load_blender(packed, "val")
+    assert (views.camera(0).width, views.camera(0).height) == (128, 128)
+    opaque = np.asarray(views.pixels)[:, 3] == 255
+    assert 0.15 < np.mean(opaque) < 0.5
+
+
+@pytest.mark.slow
+def test_packed_pictures_are_those_that_are_rendered(packed, tmp_path):
+    """If not, after a change of the scene: `python tests/support/pack_table_top.py`."""
+    made = make_dataset(tmp_path / "set", scene=table_top(), train=1, val=0, test=0)
+    one, other = (read_picture(x / "train/r_0.png").astype(int) for x in (packed, made))
+    # Colours of pixels that are hardly covered are rounded coarsely.
+    off = np.abs(one - other) * one[..., 3:] / 255
+    assert np.mean(off > 2) < 0.002
