@@ -1,8 +1,8 @@
 import weakref
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from PIL import ImageColor
 
 from .._typing import Array, Float
@@ -39,7 +39,7 @@ _decoded: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary(
 def decoded(srgb: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """Decodes sRGB numbers to linear light, and remembers that the result is that."""
     linear = srgb_to_linear(srgb)
-    if not isinstance(linear, jax.core.Tracer) and bool(jnp.any(jnp.abs(linear - srgb) > 0.02)):
+    if not isinstance(linear, Tracer) and bool(jnp.any(jnp.abs(linear - srgb) > 0.02)):
         _decoded[id(linear)] = linear
     return linear
 
