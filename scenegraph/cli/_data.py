@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import pathlib
 import time
@@ -8,7 +9,11 @@ import tyro
 from ..diagnostics import make_dataset, table_top
 from ..io import FileError
 from ._console import say
-from ._progress import frames_bar
+from ._progress import show_phase
+
+
+# Seconds between two lines about the views that are done.
+_OFTEN = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,12 +60,9 @@ class Data:
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
         if self.views < 1 or self.test < 1:
             raise ValueError("--views and --test must be at least 1: without them there is no fit.")
-        scene = table_top(self.count, seed=self.seed)
+        scene, began = table_top(self.count, seed=self.seed), time.monotonic()
         asked = {"depth": self.depth, "normal": self.normals}
-        began, total = time.monotonic(), self.views + self.val + self.test
-        say(f"rendering {total} views of {self.count} things, {self.size} x {self.size} pixels")
-        with frames_bar() as bar:
-            task = bar.add_task("compiling", total=total)
+        with contextlib.ExitStack() as stack:
             make_dataset(
                 self.out,
                 scene=scene,
@@ -70,11 +72,26 @@ class Data:
                 test=self.test,
                 seed=self.seed,
                 outputs=[name for name, wanted in asked.items() if wanted],
-                progress=lambda done, _: bar.update(
-                    task, completed=done, description="rendering" if done else "compiling"
-                ),
+                progress=_Teller(stack).tell,
             )
-        say(
-            f"wrote {self.out} in {time.monotonic() - began:.0f} s; fit it with "
-            f"`scenegraph fit {self.out}`"
-        )
+        seconds = time.monotonic() - began
+        say(f"wrote {self.out} in {seconds:.0f} s; fit it with `scenegraph fit {self.out}`")
+
+
+class _Teller:
+    """Shows the progress: one phase until the first view is there, and one for the others."""
+
+    def __init__(self, stack: contextlib.ExitStack):
+        self._stack, self._told, self._began = stack, 0.0, 0.0
+
+    def tell(self, done: int, total: int) -> None:
+        if done == 0:
+            self._stack.enter_context(show_phase("compiling the renderer, and the first view"))
+        if done == 1:
+            self._stack.close()
+            self._began = self._told = time.monotonic()
+        now = time.monotonic()
+        if done > 1 and (now > self._told + _OFTEN or done == total):
+            left = (now - self._began) / (done - 1) * (total - done)
+            say(f"rendered {done} of {total} views, {left:.0f} s left")
+            self._told = now

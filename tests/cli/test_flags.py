@@ -12,7 +12,16 @@ from support.command_line import refused
 
 
 ROOT = pathlib.Path(__file__).parents[2]
-COMMANDS = ("fit", "eval", "table", "render", "convert colmap", "convert multiscale", "check")
+COMMANDS = (
+    "fit",
+    "eval",
+    "table",
+    "render",
+    "convert colmap",
+    "convert multiscale",
+    "check",
+    "data",
+)
 # Flags of other programs.
 FOREIGN = """--xla --torch --requeue --ntasks-per-node --nodes --logdir --kill-on-bad-exit
     --gpus-per-node --cpus-per-task --time --help --index-url""".split()
