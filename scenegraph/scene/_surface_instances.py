@@ -5,10 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int, Scalar
+from .._typing import Array, Bool, Float, Int, Scalar
 from ..numerics import AbstractModule, dot, safe_normalise
 from ..rays import Hit, Ray, transform_ray
-from ..shapes import bounding_ball
+from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
 
@@ -28,11 +28,22 @@ def into(instance: Instance, ray: Ray) -> Ray:
 
 def intersect(instance: Instance, ray: Ray) -> Hit:
     """Returns the hits on the parts of a surface, in the world, with normals turned to the eye."""
-    hits = instance.node.shape.parts(into(instance, ray))
-    return jax.vmap(lambda hit: _in_world(instance, ray, hit))(hits)
+    hits, near = instance.node.shape.parts(into(instance, ray)), _is_near(instance, ray)
+    return jax.vmap(lambda hit: _in_world(instance, ray, hit, near))(hits)
 
 
-def _in_world(instance: Instance, ray: Ray, hit: Hit) -> Hit:
+def _is_near(instance: Instance, ray: Ray) -> Bool[Array, ""]:
+    """Returns false where a ray's cone does not touch the bounds of a surface, in the world.
+
+    Coverage is that of an edge continued straight: a pixel that sees a large part of the directions
+    would see it also where there is no surface. Candidate lists have the same bounds.
+    """
+    if not isinstance(instance.node.shape, AbstractBounded):
+        return jnp.ones((), bool)
+    return cone_touches(ray, world_ball(instance))
+
+
+def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> Hit:
     point, normal, d_point = hit.point, hit.normal, hit.d_point
     forward, inverse = instance.world_from_node, instance.node_from_world
     if forward is not None and inverse is not None:
@@ -46,7 +57,7 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit) -> Hit:
         jnp.where(dot(normal, ray.direction) > 0, -normal, normal),
         hit.uv,
         hit.duv,
-        instance.node.opacity * hit.coverage,
+        instance.node.opacity * jnp.where(near, hit.coverage, 0),
         d_point=d_point,
         place=hit.place,
         d_place=hit.d_place,
@@ -61,7 +72,10 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
     """
     occluder = instance.node
     stopped = occluder.opacity * occluder.shape.coverage(into(instance, ray))
-    return jnp.where(instance.number == own, 0, stopped) if occluder.shape.is_convex else stopped
+    counts = _is_near(instance, ray)
+    if occluder.shape.is_convex:
+        counts &= instance.number != own
+    return jnp.where(counts, stopped, 0)
 
 
 def part_alphas(hits: Hit) -> Float[Array, " parts"]:

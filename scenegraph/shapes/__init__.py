@@ -21,4 +21,4 @@ from ._sphere import Sphere as Sphere
 
 # Internal: for other packages of the library, and for none of its users.
 from ._angles import azimuth, elevation
-from ._bounds import bounding_ball
+from ._bounds import bounding_ball, cone_touches

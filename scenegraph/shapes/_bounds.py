@@ -4,8 +4,8 @@ import abc
 
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Scalar
-from ..numerics import AbstractModule, dot, safe_divide, safe_norm
+from .._typing import Array, Bool, Scalar, Vector
+from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_normalise
 from ..rays import Ray
 from ..transforms import Ball, everywhere
 from ._base import AbstractShape
@@ -63,16 +63,48 @@ def ball_of_corners(lower: jnp.ndarray, upper: jnp.ndarray) -> Ball:
 
 
 def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
-    """Tests whether the cone of a pixel may touch a ball; never false if it does."""
-    speed = safe_norm(ray.direction)
-    middle = safe_divide(dot(ball.center - ray.origin, ray.direction), speed**2)
-    clip = lambda t: jnp.clip(t, ray.near, ray.far)
+    """Tests whether the cone of a pixel may touch a ball; never false if it does.
 
-    def width(t: Scalar) -> Scalar:
-        sides = ray.d_origin + t * ray.d_direction
-        return safe_norm(sides[0]) + safe_norm(sides[1])
+    Candidate lists hold every ball that it is true of: each bundle with the ray touches these, too.
+    """
+    speed, unit = safe_norm(ray.direction), safe_normalise(ray.direction)
+    away = ball.center - ray.origin
+    along = dot(away, unit)
+    across = safe_norm(away - along * unit)
+    begin, width_0 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.near, 0), -1)
+    end, width_1 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.far, _LONG), 1)
+    length = end - begin
+    slope = safe_divide(width_1 - width_0, length)
+    # Bundles are cones from the end that spreads less, whichever that is: it has to be in both.
+    outside = _is_outside(along - begin, across, ball.radius, length, width_0, slope)
+    return ~(outside | _is_outside(end - along, across, ball.radius, length, width_1, -slope))
 
-    # A footprint is widest at one end of the part of the ray that passes the ball.
-    reach = safe_divide(ball.radius, speed)
-    widest = jnp.maximum(width(clip(middle - reach)), width(clip(middle + reach)))
-    return safe_norm(ray.at(clip(middle)) - ball.center) <= ball.radius + widest
+
+# Ends of rays without an end, in `t`, and the rounding of the test, relative to distances.
+_LONG, _ROUNDING = 1e6, 1e-6
+
+
+def _end_of_footprint(
+    ray: Ray, unit: Vector, speed: Scalar, t: Scalar, sign: int
+) -> tuple[Scalar, Scalar]:
+    """Returns how far along the ray a footprint begins or ends, and its width there."""
+    sides = ray.d_origin + t * ray.d_direction
+    along = sides @ unit
+    across = safe_norm(sides - along[:, None] * unit)
+    return t * speed + sign * 2 * jnp.sum(jnp.abs(along)), jnp.sum(across)
+
+
+def _is_outside(
+    along: Scalar, across: Scalar, radius: Scalar, length: Scalar, width: Scalar, slope: Scalar
+) -> Bool[Array, ""]:
+    """Tests whether a ball is outside of all within a width of a cone; NaN is not."""
+    slope = jnp.maximum(slope, 0)
+    # Compared as squares: this is asked of every ray and surface.
+    distance_2 = along * along + across * across
+    reach = radius + width + _ROUNDING * (jnp.abs(along) + across)
+    whole = length + reach
+    # In the plane of the ball and the axis, the surface is the ray (1, slope) / sqrt(1 + slope^2).
+    beside = along + across * slope > 0
+    off_cone = across - along * slope > reach * jnp.sqrt(1 + slope * slope)
+    outside = jnp.where(beside, off_cone, distance_2 > reach * reach)
+    return outside | (distance_2 > whole * whole)

@@ -9,7 +9,7 @@ from ..numerics import as_float_leaf, polygon_coverage, require_finite, require_
 from ..rays import Hit, pixel_jvp, Ray, Span
 from ..transforms import Ball
 from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part, within_reach
-from ._bounds import AbstractBounded, ball_of_corners, cone_touches
+from ._bounds import AbstractBounded, ball_of_corners
 
 
 _LEAST = 1e-9
@@ -96,8 +96,6 @@ class Box(AbstractShape, AbstractBounded):
         (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
         seen = jnp.where(inside, jnp.argmin(t), jnp.argmax(t))
         reach = within_reach(ray, Crossing(t[seen], gradient[seen]))
-        # Margins are linear over a pixel unless it is so wide that a speed changes its sign within.
-        reach *= cone_touches(ray, self.bounding_ball())
         return Crossing(t, gradient), jax.vmap(polygon_coverage)(margins, d_margins) * reach
 
     def _slabs(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:

@@ -100,6 +100,20 @@ def test_gradients_equal_those_of_asking_everything(name, x64):
             np.testing.assert_allclose(a, b, atol=1e-7 * max(1, float(jnp.max(jnp.abs(b)))))
 
 
+WIDE = {"orthographic": 42, "fisheye": 7, "panorama": 37}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_pixels_see_no_surface_beyond_its_bounds(name, x64):
+    """Edges continued straight were seen by pixels that did not touch the shape."""
+    as_double = lambda x: x.astype(float) if eqx.is_inexact_array(x) else x
+    camera, scene = jax.tree.map(as_double, CAMERAS[name]), random_scene(WIDE[name])
+    listed, dense = (picture(scene, camera, lists) for lists in (True, False))
+    for field in ("rgb", "alpha"):
+        np.testing.assert_allclose(listed[field], dense[field], atol=1e-12)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (8, 8), (20, 13), (7, 30)])
 def test_the_order_of_pixels_is_a_permutation(size):
     order = PixelOrder(*size, 8)

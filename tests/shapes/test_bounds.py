@@ -1,0 +1,79 @@
+"""Cones of single pixels against balls: what surfaces and candidate lists have in common."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.lights._base import rays_to
+from scenegraph.shapes import cone_touches
+
+
+POSE = sg.Pose.look_at([0.0, -3.0, 1.5], [0.0, 0.0, 0.4], [0.0, 0.0, 1.0])
+CAMERAS = {
+    "perspective": sg.PerspectiveCamera(POSE, 30.0, width=16, height=16),
+    "orthographic": sg.OrthographicCamera(POSE, 3.0, 16, 16),
+    "fisheye": sg.FisheyeCamera(POSE, [8.0, 8.0], 16, 16, k1=0.1),
+    "panorama": sg.PanoramaCamera(POSE, 16, 16),
+}
+
+
+def camera_rays(camera):
+    corner = jnp.stack(jnp.meshgrid(*[jnp.arange(2)] * 2), axis=-1).reshape(-1, 1, 2) * 8
+    inside = jnp.stack(jnp.meshgrid(*[jnp.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
+    return jax.vmap(jax.vmap(camera.ray))((corner + inside).astype(float))
+
+
+def shadow_rays():
+    """Rays from grazed and from nearby points, which narrow to a lamp."""
+    draw = np.random.default_rng(1)
+    points = draw.uniform(-2, 2, (16, 1, 3)) + draw.uniform(-0.2, 0.2, (16, 64, 3))
+    sides = draw.uniform(-0.2, 0.2, (16, 64, 2, 3)) * [1.0, 1.0, 0.02]
+    lamp = jnp.array([1.0, 1.0, 5.0])
+    one = lambda point, sides: jax.tree.map(lambda x: x[0], rays_to(lamp, point, sides))
+    return jax.vmap(jax.vmap(one))(jnp.asarray(points), jnp.asarray(sides))
+
+
+@jax.jit
+def answers(rays, balls):
+    """Whether rays may touch balls, and whether their bundles may."""
+    each = lambda ray: jax.vmap(lambda ball: cone_touches(ray, ball))(balls)
+    bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
+    listed = jax.vmap(lambda one: jax.vmap(lambda x: sg.visibility.may_touch(one, x))(balls))
+    return jax.vmap(jax.vmap(each))(rays), listed(bundles)[:, None]
+
+
+@jax.jit
+def is_hit(rays, balls):
+    """Whether one of 25 lines from all over a pixel meets a ball between near and far."""
+
+    def by_line(ray, ball, shift):
+        origin, way = ray.origin + shift @ ray.d_origin, ray.direction + shift @ ray.d_direction
+        t = jnp.clip(jnp.dot(ball.center - origin, way) / jnp.dot(way, way), ray.near, ray.far)
+        return jnp.linalg.norm(origin + t * way - ball.center) < ball.radius
+
+    shifts = jnp.stack(jnp.meshgrid(*[jnp.linspace(-0.5, 0.5, 5)] * 2), -1).reshape(-1, 2)
+    any_line = lambda ray, ball: jnp.any(jax.vmap(lambda x: by_line(ray, ball, x))(shifts))
+    each = lambda ray: jax.vmap(lambda ball: any_line(ray, ball))(balls)
+    return jax.vmap(jax.vmap(each))(rays)
+
+
+@pytest.mark.parametrize("name", [*CAMERAS, "shadow"])
+def test_what_a_pixel_touches_is_on_the_list_of_every_bundle(name):
+    draw = np.random.default_rng(0)
+    centers, radii = draw.uniform(-3, 3, (200, 3)), 10 ** draw.uniform(-3, 0.5, 200)
+    rays = shadow_rays() if name == "shadow" else camera_rays(CAMERAS[name])
+    centers[0] = np.asarray(rays.origin[0, 0])
+    balls = sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii))
+    touched, listed = map(np.asarray, answers(rays, balls))
+    hit = np.asarray(is_hit(rays, balls))
+    assert not np.any(touched & ~listed)
+    assert not np.any(hit & ~touched)
+    assert 0.01 < hit.mean() and touched.mean() < 2 * hit.mean() + 0.05
+
+
+def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
+    ray = CAMERAS["perspective"].ray(jnp.array([8.0, 8.0]))
+    for radius in (jnp.inf, jnp.nan):
+        assert cone_touches(ray, sg.transforms.Ball(jnp.zeros(3), jnp.asarray(radius)))
