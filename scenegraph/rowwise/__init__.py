@@ -42,10 +42,14 @@ takes a sixth of the time of `jax.vmap`, and its gradient a ninth. It does not p
 networks, whose matrix products have kernels of their own, for large arrays in a row, or for small
 batches that run only once.
 
+**Loops** whose rows differ in length, `loop_rows`, are vectorised whole: rows that are done leave,
+and the others close ranks.
+
 **Order of reading**: `_map_rows` (tracing, the primitive, derivatives), `_lower` (blocks, the list
 of passes), `_graph` and `_simplify` (nodes, folding, sharing, simplification), `_scalarise` with
 its tables `_rules` and `_movement`, `_emit` (code generation).
 """
 
+from ._loop_rows import loop_rows as loop_rows
 from ._map_blocks import map_blocks as map_blocks, sum_blocks as sum_blocks
 from ._map_rows import map_rows as map_rows

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, ArrayLike, Float, PyTree, Scalar, Vector, VectorLike
 from ..numerics import (
+    dot,
     filtered_sqrt,
     half_plane_coverage,
     safe_divide,
@@ -14,21 +16,21 @@ from ..numerics import (
     safe_normalise,
     safe_sqrt,
 )
-from ..rays import pixel_jvp, Ray, Span
+from ..rays import Ray
 from ..transforms import Ball
 from ._base import AbstractSmoothShape, choose, Crossing, within_reach
 from ._bounds import AbstractBounded
 from ._box import Box
+from ._distance_function import trace_distance
 from ._grid import SampledDistance
+from ._sphere_trace import search
 
 
 # A part of the box's diagonal: the distance that a ray must have had from the surface before it can
 # hit it, so that a shadow ray does not hit the point at which it starts.
 _CLEARANCE = 5e-3
-# A ray approaches the surface where its distance falls below this part of the largest one before.
-_FALL = 0.9
-_REFINEMENTS = 16
-_GOLDEN = 0.6180339887498949
+# A part of a step, by which a root may be off.
+_ROUNDING = 0.05
 
 
 class SignedDistance(AbstractSmoothShape, AbstractBounded):
@@ -95,27 +97,30 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         return self.bounds.bounding_ball()
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
-        span = self.bounds.span(ray)
-        hit, found, nearest, seen = _constant(_search(*_constant((self, ray, span))))
-        spacing = _constant(span.far - span.near) / self.steps
-
-        def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, ...]:
-            along = lambda t: self.distance(origin + t * direction)
-            middle = _minimum(along, nearest, spacing)
-            (least, _), (_, bend) = _with_derivative(_with_derivative(along))(middle)
-            return _root(along, hit, spacing), middle, least, bend
-
-        (first, middle, least, bend), derivatives = pixel_jvp(intersect_line, ray)
-        steep, outline = Crossing(first, derivatives[0]), Crossing(middle, derivatives[1])
-        grazing = _on_parabola(outline, least, derivatives[2], bend)
-        near_outline = (-least < jnp.sum(jnp.abs(derivatives[2]))) & (bend > 0)
+        function, constants = trace_distance(self.distance, ray.origin)
+        bounds, searched = _constant((self.bounds, ray))
+        span, size = bounds.span(searched), safe_norm(bounds.upper - bounds.lower)
+        found = search(
+            function, _constant(constants), searched, span, _CLEARANCE * size, self.steps
+        )
+        distance = partial(function, constants)
+        line = constants, ray.origin, ray.direction
+        reach = _ROUNDING * (span.far - span.near) / self.steps
+        along = lambda line, t: function(line[0], line[1] + t * line[2])
+        slope = lambda line, t: jax.jvp(partial(along, line), (t,), (jnp.ones_like(t),))[1]
+        first = _root(along, found.hit, line, reach)
+        middle = _root(slope, found.nearest, line, reach)
+        steep = _steep(distance, ray, first)
+        outline, least, gradient, bend = _outline(distance, ray, middle, reach)
+        grazing = _on_parabola(outline, least, gradient, bend)
+        near_outline = (-least < jnp.sum(jnp.abs(gradient))) & (bend > 0)
         # The parabola is used only where its own root (not the mean) is that of the function.
         chord = safe_sqrt(-2 * least * safe_divide(jnp.ones_like(bend), bend))
         agrees = jnp.abs(middle - chord - first) < 0.3 * (middle - grazing.t)
         away = choose(near_outline, grazing, outline)
-        crossing = choose(found & ~(near_outline & agrees), steep, away)
+        crossing = choose(found.is_hit & ~(near_outline & agrees), steep, away)
         # The outline is where the least value along the ray is zero.
-        covered = jnp.where(seen, half_plane_coverage(-least, -derivatives[2]), 0)
+        covered = jnp.where(found.seen, half_plane_coverage(-least, -gradient), 0)
         return crossing, covered * within_reach(ray, crossing)
 
     def normal_at(self, point: Vector) -> Vector:
@@ -125,29 +130,46 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         return jnp.zeros_like(point[:2])
 
 
-def _with_derivative(
-    along: Callable[[Scalar], PyTree],
-) -> Callable[[Scalar], tuple[PyTree, PyTree]]:
-    return lambda t: jax.jvp(along, (t,), (jnp.ones_like(t),))
-
-
-def _root(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
-    """Finds a function's root from a constant nearby, by Newton's method: `t - f(t) / f'(t)`.
-
-    Each step doubles the order to which the derivatives are those of the root: two make the first
-    and the second ones right.
-    """
-    for _ in range(2):
-        step = safe_divide(*_with_derivative(along)(t))
-        t = t - jnp.where(jnp.abs(step) < reach, step, 0)
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _root(
+    function: Callable[[PyTree, Scalar], Scalar], t: Scalar, line: PyTree, reach: Scalar
+) -> Scalar:
+    """Returns a root that was found before, with the derivatives that it has as a root."""
+    del function, line, reach
     return t
 
 
-def _minimum(along: Callable[[Scalar], Scalar], t: Scalar, reach: Scalar) -> Scalar:
-    """Finds a function's minimum from a constant nearby; the constant itself at a kink."""
-    rate = lambda t: _with_derivative(along)(t)[1]
-    bent = _constant(_with_derivative(rate)(t)[1]) > 0
-    return jnp.where(bent, _root(rate, t, reach), t)
+@_root.defjvp
+def _root_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Scalar, Scalar]:
+    # f(t(x), x) = 0, and so dt/dx = -f_x / f_t. Where t is no root, as at a kink, it is constant.
+    t, line, reach = primals
+    t = _root(function, t, line, reach)
+    value, rate = jax.jvp(partial(function, line), (t,), (jnp.ones_like(t),))
+    _, change = jax.jvp(lambda line: function(line, t), (line,), (tangents[1],))
+    is_root = jnp.abs(value) < reach * jnp.abs(rate)
+    return t, jnp.where(is_root, -safe_divide(change, rate), 0)
+
+
+def _steep(distance: Callable[[Vector], Scalar], ray: Ray, t: Scalar) -> Crossing:
+    """Returns the crossing at a root: `dt = -(g . dp) / (g . d)` with the function's gradient."""
+    gradient = jax.grad(distance)(ray.at(t))
+    change = (ray.d_origin + t * ray.d_direction) @ gradient
+    return Crossing(t, -change * safe_divide(jnp.ones_like(t), dot(gradient, ray.direction)))
+
+
+def _outline(
+    distance: Callable[[Vector], Scalar], ray: Ray, t: Scalar, reach: Scalar
+) -> tuple[Crossing, Scalar, Float[Array, "2"], Scalar]:
+    """Returns where the function is least along the ray, its value there with the derivatives by
+    the pixel, and its second derivative along the ray."""
+    # g . d = 0 at the least value, for every pixel: dt = -(dp . H d + g . dd) / (d . H d).
+    whole = jax.value_and_grad(distance)
+    (least, gradient), (rate, turn) = jax.jvp(whole, (ray.at(t),), (ray.direction,))
+    d_point, bend = ray.d_origin + t * ray.d_direction, dot(turn, ray.direction)
+    change = d_point @ turn + ray.d_direction @ gradient
+    is_least = jnp.abs(rate) < reach * bend
+    d_t = jnp.where(is_least, -change * safe_divide(jnp.ones_like(bend), bend), 0)
+    return Crossing(t, d_t), least, d_point @ gradient, bend
 
 
 def _on_parabola(
@@ -159,60 +181,6 @@ def _on_parabola(
     scale = 2 * safe_divide(jnp.ones_like(bend), bend)
     half, d_half = filtered_sqrt(-least * scale, -gradient * scale)
     return Crossing(middle.t - half, middle.gradient - d_half)
-
-
-def _search(shape: SignedDistance, ray: Ray, span: Span) -> tuple[Array, Array, Array, Array]:
-    """Returns the hit and whether there is one, the deepest (else the nearest) point of the ray,
-    and whether the ray approaches the surface at all."""
-    clearance = _CLEARANCE * safe_norm(shape.bounds.upper - shape.bounds.lower)
-
-    def value_at(t: Scalar) -> Scalar:
-        return shape.distance(ray.at(t))
-
-    hit = _sphere_trace(value_at, span, safe_norm(ray.direction), clearance, shape.steps)
-    at_hit = value_at(hit)
-    found = jnp.abs(at_hit) < 0.1 * clearance
-    samples = span.near + (span.far - span.near) * (jnp.arange(shape.steps) + 0.5) / shape.steps
-    values = jax.vmap(value_at)(samples)
-    # A ray that starts on the surface is near to it, or even inside, without approaching it.
-    peaks = jax.lax.cummax(jnp.where(values > clearance, values, 0))
-    approaches = ((peaks > 0) & (values < _FALL * peaks)) | (found & (samples >= hit))
-    values = jnp.where(approaches, values, jnp.inf)
-    start = samples[jnp.argmin(values)]
-    nearest = _golden_section(value_at, start, (span.far - span.near) / shape.steps)
-    nearest = jnp.where(found & (at_hit < value_at(nearest)), hit, nearest)
-    seen = (jnp.any(approaches) | found) & (span.far > span.near)
-    return hit, found, nearest, seen
-
-
-def _sphere_trace(
-    value_at: Callable[[Scalar], Scalar], span: Span, speed: Scalar, clearance: Scalar, steps: int
-) -> Scalar:
-    """Steps by the function's value; until the ray has been clear of the surface, by `clearance`
-    at least."""
-
-    def advance(carry: tuple, _: None) -> tuple[tuple, None]:
-        t, clear = carry
-        value = value_at(t)
-        clear = clear | (value > clearance)
-        step = jnp.where(clear, value, jnp.maximum(value, clearance))
-        return (jnp.clip(t + step / speed, span.near, span.far), clear), None
-
-    start = span.near, jnp.zeros((), bool)
-    return jax.lax.scan(advance, start, length=steps)[0][0]
-
-
-def _golden_section(value_at: Callable[[Scalar], Scalar], t: Scalar, spacing: Scalar) -> Scalar:
-    """Finds the minimum between `t - spacing` and `t + spacing` by golden-section search."""
-
-    def narrow(ends: tuple[Scalar, Scalar], _: None) -> tuple[tuple[Scalar, Scalar], None]:
-        low, high = ends
-        first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        left = value_at(first) < value_at(second)
-        return (jnp.where(left, low, first), jnp.where(left, second, high)), None
-
-    ends, _ = jax.lax.scan(narrow, (t - spacing, t + spacing), length=_REFINEMENTS)
-    return (ends[0] + ends[1]) / 2
 
 
 def _constant(tree: PyTree) -> PyTree:
