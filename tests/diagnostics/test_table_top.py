@@ -162,7 +162,7 @@ def solid(made):
 def test_alpha_is_the_covered_part_of_the_pixel(solid):
     scene, path = solid
     views = sg.load_blender(path, "test")
-    image = sg.render(scene, views.camera(0))
+    image = sg.render(scene, views.camera(0), outputs=("normal",))
     t, _ = nearest(scene, *lines(views, 0, 16))
     covered = np.isfinite(t).reshape(SIZE, 16, SIZE, 16).mean((1, 3))
     partly = (covered > 0) & (covered < 1)
@@ -192,12 +192,13 @@ def test_depths_and_normals_are_those_of_straight_lines(made):
     assert np.quantile(cosine, 0.05) > 0.98
 
 
+@pytest.mark.slow
 def test_data_set_has_its_views_in_straight_colours(made):
     scene, path = made
     counts = {split: sg.load_blender(path, split).frames for split in ("train", "val", "test")}
     assert counts == {"train": 2, "val": 1, "test": 1}
     rgba = read_picture(path / "test/r_0.png")
-    image = sg.render(scene, sg.load_blender(path, "test").camera(0))
+    image = sg.render(scene, sg.load_blender(path, "test").camera(0), outputs=("normal",))
     alpha = np.asarray(image.alpha)
     assert_close(rgba[..., 3], np.round(255 * alpha), 0, 1)
     partly = (alpha > 0.3) & (alpha < 0.9)
@@ -209,9 +210,10 @@ def test_data_set_has_its_views_in_straight_colours(made):
         assert edge[..., 3].max() == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_missed(made):
     scene, path = made
-    image = sg.render(scene, sg.load_blender(path, "test").camera(0))
+    image = sg.render(scene, sg.load_blender(path, "test").camera(0), outputs=("normal",))
     assert image.overflow is None or int(np.sum(np.asarray(image.overflow) > 0)) == 0
 
 
