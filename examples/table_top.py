@@ -54,7 +54,8 @@ def main(
     if run is not None:
         fitted = sg.render(sg.load(run), camera)
         panels.insert(1, sg.images.as_bytes(fitted))
-    sg.io.write_picture(out, np.concatenate(panels, axis=1))
+    # The upper quarter is empty.
+    sg.io.write_picture(out, np.concatenate(panels, axis=1)[size // 4 :])
 
 
 def depths_and_normals(image: sg.Image) -> list[np.ndarray]:
