@@ -60,9 +60,8 @@ class _March(NamedTuple):
     last: Scalar
     peak: Scalar  # the largest value that was clear of the surface
     steepest: Scalar
-    low_t: Scalar  # the lowest point, relative to the cone's width
+    low_t: Scalar  # the lowest point
     low: Scalar
-    low_by_width: Scalar
     low_from: Scalar  # its neighbours
     low_to: Scalar
     root_from: Scalar  # the neighbours of the first root
@@ -106,9 +105,9 @@ def _line(constants: PyTree, ray: Ray, span: Span, clearance: Scalar) -> Line:
 
 def _start(line: Line, entered: Bool[Array, ""], steps: int) -> _March:
     zero, near, infinite = jnp.zeros_like(line.near), line.near, jnp.full_like(line.near, jnp.inf)
-    # A ray that comes from outside of the bounds is clear of the surface.
+    # A ray that comes from outside of the bounds is clear of the surface, if only by a little.
     peak = jnp.where(entered, infinite, zero)
-    lowest = (near, infinite, infinite, near, near)
+    lowest = (near, infinite, near, near)
     left = jnp.asarray(2 * steps, jnp.int32)
     one = jnp.ones_like(near)
     return _March(near, left, near, zero, peak, one, *lowest, near, near, jnp.zeros((), bool))
@@ -143,7 +142,7 @@ def _advance(distance: Distance, steps: int, line: Line, old: _March) -> tuple[_
     t, value, width = old.t, _along(distance, line, old.t), line.width(old.t)
     begins = old.left == 2 * steps
     # A ray that starts on the surface is near to it, or even inside, without approaching it.
-    peak = jnp.where(begins & (value <= 0), 0, old.peak)
+    peak = jnp.where(begins, jnp.where(old.peak > 0, jnp.maximum(value, 0), 0), old.peak)
     peak = jnp.maximum(peak, jnp.where(value > line.clearance, value, 0))
     clear = peak > 0
     length = _step_length(line, old, value, clear, steps)
@@ -152,7 +151,7 @@ def _advance(distance: Distance, steps: int, line: Line, old: _March) -> tuple[_
     steepest = jnp.where(begins, 1, jnp.maximum(old.steepest, change))
     enters = clear & (value <= 0) & (old.last > 0) & ~old.is_hit
     is_hit = old.is_hit | enters
-    lower = (((value < _FALL * peak) & clear) | is_hit) & (value / width < old.low_by_width)
+    lower = (((value < _FALL * peak) & clear) | is_hit) & (value < old.low)
     new = _March(
         following,
         old.left - 1,
@@ -162,7 +161,6 @@ def _advance(distance: Distance, steps: int, line: Line, old: _March) -> tuple[_
         steepest,
         jnp.where(lower, t, old.low_t),
         jnp.where(lower, value, old.low),
-        jnp.where(lower, value / width, old.low_by_width),
         jnp.where(lower, old.last_t, old.low_from),
         jnp.where(lower, following, old.low_to),
         jnp.where(enters, old.last_t, old.root_from),
