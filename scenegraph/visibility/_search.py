@@ -1,6 +1,6 @@
 """Searches over candidate lists, without derivatives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -21,8 +21,8 @@ from ..scene import (
     world_ball,
 )
 from ..shapes import AbstractBounded
-from ._bundles import bound_rays
-from ._lists import AbstractCandidates, Everything, list_candidates
+from ._bundles import bound_rays, may_touch
+from ._lists import AbstractCandidates, list_candidates
 from ._order import invert_order, order_shadow_rays
 
 
@@ -85,21 +85,12 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) 
 
 
 def candidates_of(
-    stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE, few: int = _FEW
+    stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE
 ) -> AbstractCandidates:
-    """Lists the instances of a stack that bundles of consecutive rays may touch.
-
-    Kinds of few members are tested ray by ray: what is costly then costs nothing elsewhere.
-    """
-    if whole := stack.count <= few:
-        whole = not isinstance(stack.shared.node.shape, AbstractBounded)
-        size = size if whole else 1
+    """Lists the instances of a stack that bundles of consecutive rays may touch."""
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
-    any_used = jnp.any(used, axis=1)
-    if whole:
-        return Everything(any_used, stack.count)
-    balls = stack.map(world_ball)
+    balls, any_used = stack.map(world_ball), jnp.any(used, axis=1)
     return list_candidates(jax.vmap(bound_rays)(rays, used), balls, any_used)
 
 
@@ -120,20 +111,98 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
     for stack in scene.occluders:
-        lengths += candidates_of(stack, rays, used, few=0).lengths
+        lengths += candidates_of(stack, rays, used).lengths
     return _to_rows(lengths, rays)[:count]
 
 
 def search(
+    stacks: Sequence[InstanceStack],
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    visit: Visit,
+    rows: PyTree,
+    memory: PyTree,
+    size: int,
+) -> PyTree:
+    """Shows every row the instances of stacks that it may touch; the memory has its axis last.
+
+    Rows are those of rays. Kinds of many members are listed by bundles of `size` rays; those of few
+    are tested ray by ray, so that what is costly costs nothing elsewhere, in one loop for all: it
+    is compiled once.
+    """
+    few = [stack for stack in stacks if stack.count <= _FEW]
+    bounded = [x for x in few if isinstance(x.shared.node.shape, AbstractBounded)]
+    for stack in few:
+        if not isinstance(stack.shared.node.shape, AbstractBounded):
+            memory = _search_all(stack, jnp.tile(used[:, None], stack.count), visit, rows, memory)
+    if bounded:
+        memory = _search_few(bounded, rays, used, visit, rows, memory)
+    for stack in stacks:
+        if stack.count > _FEW:
+            candidates = candidates_of(stack, rays, used, size)
+            memory = _search_lists(stack, candidates, visit, rows, memory)
+    return memory
+
+
+def _search_few(
+    stacks: Sequence[InstanceStack],
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    visit: Visit,
+    rows: PyTree,
+    memory: PyTree,
+) -> PyTree:
+    """Searches kinds of few members: of each the rays that may touch any, some at a time."""
+    count = used.shape[0]
+    block = min(_BLOCK, count)
+    touched = _touched(stacks, rays, used)
+    lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
+    order = jnp.where(lists.valid, lists.indices, count)
+    order = jnp.pad(order, ((0, 0), (0, -count % block)), constant_values=count)
+    blocks = -(-jnp.sum(lists.valid, axis=1) // block)
+    branches = [lambda own, x=x: _search_all(x, own[0], visit, *own[1:]) for x in stacks]
+
+    def one_block(kind: Array, i: Array, memory: PyTree) -> PyTree:
+        chosen = jax.lax.dynamic_slice(order, (kind, i * block), (1, block))[0]
+        take = lambda x: x.at[chosen].get(mode="clip")
+        mine = take(touched[kind]) & (chosen < count)[:, None]
+        own = jax.tree.map(lambda x: x.at[..., chosen].get(mode="clip"), memory)
+        own = jax.lax.switch(kind, branches, (mine, jax.tree.map(take, rows), own))
+        put = lambda x, y: x.at[..., chosen].set(y, mode="drop", unique_indices=True)
+        return jax.tree.map(put, memory, own)
+
+    def one_kind(kind: Array, memory: PyTree) -> PyTree:
+        return jax.lax.fori_loop(0, blocks[kind], lambda i, x: one_block(kind, i, x), memory)
+
+    return jax.lax.fori_loop(0, len(stacks), one_kind, memory)
+
+
+def _touched(
+    stacks: Sequence[InstanceStack], rays: Ray, used: Bool[Array, " rays"]
+) -> Bool[Array, "stacks rays few"]:
+    """Tests which members of stacks every ray may touch."""
+    balls = [stack.map(world_ball) for stack in stacks]
+    joined = jax.tree.map(lambda *x: jnp.concatenate(x), *balls)
+
+    def one(ray: Ray, is_used: Bool[Array, ""]) -> Bool[Array, " members"]:
+        bundle = bound_rays(jax.tree.map(lambda x: x[None], ray), is_used[None])
+        return is_used & jax.vmap(lambda ball: may_touch(bundle, ball))(joined)
+
+    touched, parts, begin = jax.vmap(one)(rays, used), [], 0
+    for stack in stacks:
+        own = touched[:, begin : begin + stack.count]
+        parts.append(jnp.pad(own, ((0, 0), (0, _FEW - stack.count))))
+        begin += stack.count
+    return jnp.stack(parts)
+
+
+def _search_lists(
     stack: InstanceStack, candidates: AbstractCandidates, visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
     """Shows every row all candidates of its bundle.
 
     Bundles with lists of about the same length go together, so that little is done in vain.
-    The memory of rows has their axis last.
     """
-    if isinstance(candidates, Everything):
-        return _search_all(stack, _to_rows(candidates.used, rows), visit, rows, memory)
     lengths = candidates.lengths
     bundles, size = lengths.shape[0], jax.tree.leaves(rows)[0].shape[0] // lengths.shape[0]
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
@@ -141,7 +210,7 @@ def search(
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
     block = min(_BLOCK // size, bundles)
-    order = jnp.argsort(-lengths) if size > 1 else compact(lengths > 0, bundles).indices
+    order = jnp.argsort(-lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     rows = jax.tree.map(in_bundles, rows)
     memory = jax.tree.map(apart, memory)
@@ -180,13 +249,15 @@ def _search_block(
 
 
 def _search_all(
-    stack: InstanceStack, used: Bool[Array, " rows"], visit: Visit, rows: PyTree, memory: PyTree
+    stack: InstanceStack, used: Bool[Array, "rows few"], visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
-    """Shows all members of a stack to every row."""
+    """Shows all members of a stack to every row that may touch them."""
+    if stack.count == 1:
+        return visit.remember(memory, map_rows(visit.meet, stack.first(), rows), used[:, 0])
 
     def one(n: Array, memory: PyTree) -> PyTree:
         member = stack.join(jax.tree.map(lambda x: x[n], stack.members))
-        return visit.remember(memory, map_rows(visit.meet, member, rows), used)
+        return visit.remember(memory, map_rows(visit.meet, member, rows), used[:, n])
 
     return jax.lax.fori_loop(0, stack.count, one, memory)
 
@@ -212,11 +283,8 @@ def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: 
         alphas, code = part_alphas(hits), parts * instance.number
         return [(hits.t[i], code + i, alphas[i]) for i in range(hits.t.shape[0])]
 
-    ranking = no_items(count, rays.near)
-    for stack in scene.occluders:
-        candidates = candidates_of(stack, rays, used)
-        ranking = search(stack, candidates, Visit(meet, _rank), rays, ranking)
-    return ranking
+    visit, none = Visit(meet, _rank), no_items(count, rays.near)
+    return search(scene.occluders, rays, used, visit, rays, none, BUNDLE)
 
 
 def find_occluders(
@@ -260,9 +328,7 @@ def _ask_occluders(
     if any(stack.count > _MANY for stack in scene.occluders):
         order = order_shadow_rays(rays, used)
         rays, own, used = jax.tree.map(lambda x: x[order], (rays, own, used))
-    for stack in scene.occluders:
-        candidates = candidates_of(stack, rays, used, _SHADOW_BUNDLE)
-        memory = search(stack, candidates, visit, (rays, own), memory)
+    memory = search(scene.occluders, rays, used, visit, (rays, own), memory, _SHADOW_BUNDLE)
     if order is None:
         return memory
     back = invert_order(order)
