@@ -60,7 +60,10 @@ class Data:
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
         if self.views < 1 or self.test < 1:
             raise ValueError("--views and --test must be at least 1: without them there is no fit.")
-        scene, began = table_top(self.count, seed=self.seed), time.monotonic()
+        began = time.monotonic()
+        # The usual scene is not named: of it, the library brings pictures along.
+        usual = (self.count, self.seed) == (30, 0)
+        scene = None if usual else table_top(self.count, seed=self.seed)
         asked = {"depth": self.depth, "normal": self.normals}
         with contextlib.ExitStack() as stack:
             make_dataset(

@@ -27,11 +27,11 @@ from ._time import process_age, seconds_of
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """Fit a radiance field to a folder of pictures, or to a small data set made on the spot."""
+    """Fit a radiance field to a folder of pictures, or to those that come with the library."""
 
     # The data folder, with transforms_train.json (Blender), metadata.json (multiscale),
     # poses_bounds.npy (LLFF) or transforms.json (nerfstudio, instant-ngp; a COLMAP reconstruction
-    # after scenegraph convert colmap); without it, a small data set is made.
+    # after scenegraph convert colmap); without it, the table-top that comes with the library.
     data: Annotated[pathlib.Path | None, tyro.conf.Positional] = None
 
     # The run folder; by default the next free runs/NNN.
@@ -112,7 +112,10 @@ class Fit:
             return self.data.resolve()
         folder = run.folder.resolve() / "data"
         if not (folder / "transforms_test.json").exists():
-            say("no data folder given: rendering a small data set of analytic clouds")
+            say(
+                "no data folder given: fitting the table-top that comes with the library (100 "
+                "pictures of 128 x 128)"
+            )
             with run.locked():
                 make_dataset(folder)
         return folder

@@ -150,24 +150,26 @@ def _balls(generator: np.random.Generator, where: _Footprints) -> Instances:
 
 
 def _boxes(generator: np.random.Generator, where: _Footprints) -> Instances:
-    """Makes the table, the first box, and toy blocks on it."""
+    """Makes the table, the first box, and toy blocks on it, with pictures from one sheet."""
     # A square of half side a is in a circle of radius sqrt(2) a.
     sides = where.radii / np.sqrt(2)
     heights = sides * generator.choice([0.5, 1.0, 1.0, 2.2], where.count)
     sizes = np.stack([sides, sides, heights], axis=-1)
     turns = [_about_z(angle) for angle in generator.uniform(0, np.pi / 2, where.count)]
-    pictures = [_block_picture(_two_colors(generator), i % 4) for i in range(where.count)]
     table, middle = np.diag([_HALF, _HALF, _THICK / 2]), [0.0, 0.0, _TOP - _THICK / 2]
     matrices = np.concatenate([table[None], np.stack(turns) * sizes[:, None, :]])
     offsets = np.concatenate([np.array([middle]), where.standing(heights)])
-    size = np.array([0.7] + [2.0] * where.count)
-    values = {
-        "shader.diffuse.texels": np.stack([_planks(), *pictures]),
-        "shader.diffuse.size": np.stack([size, size], axis=-1),
-    }
-    shader = Phong(ImageTexture(_planks(), repeat=True), [0.03, 0.03, 0.03], 20.0)
-    box = Surface(Box([-1.0] * 3, [1.0] * 3), shader)
-    return Instances(box, _affine(matrices, offsets), values)
+    # One sheet for all: a texture of its own for each block would be copied ray by ray.
+    pictures = [_planks(), *(_block_picture(_two_colors(generator), i % 4) for i in range(15))]
+    sheet = np.concatenate([np.concatenate(pictures[i : i + 4], axis=1) for i in (0, 4, 8, 12)])
+    own = np.concatenate([[0], 1 + np.arange(where.count) % 15])
+    # The sheet has 4 x 4 pictures; a face, from -1 to 1, shows the one in row and column of `own`.
+    row, column = np.divmod(own, 4)
+    size = 8.0
+    corner = np.stack([-1.0 - 2.0 * column, -1.0 - 2.0 * (3 - row)], axis=-1)
+    texture = ImageTexture(sheet, size=[size, size], corner=corner[0])
+    box = Surface(Box([-1.0] * 3, [1.0] * 3), Phong(texture, [0.03, 0.03, 0.03], 20.0))
+    return Instances(box, _affine(matrices, offsets), {"shader.diffuse.corner": corner})
 
 
 def _tubes(generator: np.random.Generator, rods: _Footprints, rings: _Footprints) -> Instances:

@@ -10,7 +10,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
-from ..integrators import AbstractIntegrator, choose_integrator, is_of_surfaces
+from ..integrators import AbstractIntegrator, choose_integrator, count_levels, is_of_surfaces
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
@@ -179,6 +179,12 @@ def _only(
 
 def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
     """Returns zeros of the form of the loss's second result, for a first state."""
+    if isinstance(loss, RenderLoss) and isinstance(loss.loss, AbstractRayLoss):
+        # What is known need not be traced, which takes about as long as tracing a step.
+        levels = count_levels(choose_integrator(model, loss.integrator))
+        if levels is not None:
+            zeros, zero = jnp.zeros(levels), jnp.zeros(())
+            return LossTerms(zeros, zeros, zero, zero)
 
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:
         result = loss(model, None, batches.batch(0, 0), key)

@@ -88,6 +88,14 @@ def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:
     return dataclasses.replace(integrator, surfaces=surfaces)
 
 
+def count_levels(integrator: AbstractIntegrator) -> int | None:
+    """Returns the number of levels that an integrator computes, where that is known untraced."""
+    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    if isinstance(media, Hierarchical):
+        return len(media.samples)
+    return 1 if media is None or isinstance(media, OccupancyMarch) else None
+
+
 def count_requested(
     integrator: AbstractIntegrator,
     scene: FlatScene,
