@@ -28,7 +28,7 @@ from ._state import FitState as FitState, start_state as start_state, StepInfo a
 from ._step import Loss as Loss, step as step
 
 # Internal: for other packages of the library, and for none of its users.
-from ._console import progress_line
+from ._console import progress_line, SignsOfLife
 from ._keys import shared_keys
 from ._loss import empty_extra
 from ._memory import check_address_space, free_memory

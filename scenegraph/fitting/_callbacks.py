@@ -144,6 +144,15 @@ class Deadline:
         A number of steps, at most `steps`.
         """
         # min(steps, step + rate * time left)
-        at = self.at() if callable(self.at) else self.at
-        left = max(0.0, at - time.monotonic())
+        left = self.seconds_left()
         return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))
+
+    def seconds_left(self) -> float:
+        """Computes how long it is until the end.
+
+        **Returns:**
+
+        Seconds, at least zero.
+        """
+        at = self.at() if callable(self.at) else self.at
+        return max(0.0, at - time.monotonic())

@@ -1,5 +1,6 @@
 import dataclasses
 import sys
+import time
 
 from ._callbacks import AbstractCallback, Progress
 
@@ -21,6 +22,25 @@ class Console(AbstractCallback):
         if progress.first:
             sys.stderr.write(progress_line(progress, self.rays) + "\n")
             sys.stderr.flush()
+        return False
+
+
+class SignsOfLife(AbstractCallback):
+    """Prints lines between those of a `Console`, so that there is never a long silence."""
+
+    every = 1
+
+    def __init__(self, console: Console, seconds: float = 1.8):
+        self._console, self._seconds, self._said = console, seconds, time.monotonic()
+
+    def __call__(self, progress: Progress) -> bool:
+        # Long fits say less: a fiftieth of the time so far, if that is longer.
+        silence = max(self._seconds, progress.seconds / 50)
+        if progress.step % self._console.every == 0:
+            self._said = time.monotonic()
+        elif time.monotonic() - self._said > silence:
+            self._said = time.monotonic()
+            self._console(progress)
         return False
 
 

@@ -45,6 +45,8 @@ from ._trainable import choose_trainable
 
 # So many steps in a row may fail before a fit gives up.
 _PATIENCE = 10
+# The part of a step's time that goes with its samples, about.
+_BY_SAMPLES = 0.7
 # Seconds over which the rate is measured.
 _WINDOW = 20.0
 
@@ -212,19 +214,21 @@ class _Advance:
         others = self.layout.copy((loss, optimizer, trainable))
         self._feed, self._others = feed, flatten((*others, self.layout))
         self._compiled: Any = _step
+        self.compile_seconds = 0.0
 
     def __call__(self, state: Flat, number: int, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
         return self._compiled(self._others, state, self._feed(state, number), np.float32(horizon))
 
     def needs(self, state: Flat) -> Needs | None:
         """Compiles the step, and beside it all else that the first ones call."""
-        number = int(state.tree.step)
+        number, begin = int(state.tree.step), time.monotonic()
         batch = self._feed.shapes(state, number)
         lowered = _step.lower(self._others, state, batch, np.float32(0))
         with ThreadPoolExecutor(1, "scenegraph-compiler") as pool:
             compiling = pool.submit(lowered.compile)
             self._feed(state, number)
         compiled = compiling.result()
+        self.compile_seconds = time.monotonic() - begin
         # Of several devices, each refresh of an occupancy may lay out arrays otherwise.
         self._compiled = compiled if self.layout.mesh is None else _step
         return needs_of(compiled, batch, self.layout.sharers())
@@ -237,7 +241,22 @@ class _Advance:
     def with_next_budget(self, extra: PyTree, number: int) -> "_Advance":
         feed, loss, *others = self.parts
         other = with_next_budget(loss, extra, number)
-        return self if other is loss else _Advance(feed, other, *others)
+        if other is loss:
+            return self
+        advance = _Advance(feed, other, *others)
+        advance.compile_seconds = self.compile_seconds
+        return advance
+
+    def pays(self, before: "_Advance", deadline: Deadline | None) -> bool:
+        """Returns true if this step's other budget is worth its compilation in the time left.
+
+        Without a deadline it always is: what a fit does must not depend on how fast it goes.
+        """
+        if deadline is None or self.budget > before.budget:
+            return True
+        # The part of a step's time that goes with its samples, times how many fewer there are.
+        saved = _BY_SAMPLES * (1 - self.budget / before.budget)
+        return saved * deadline.seconds_left() > before.compile_seconds
 
     def remember_budget(self, state: Flat) -> Flat:
         """Returns the state with the budget, for a fit that goes on from it."""
@@ -276,7 +295,7 @@ def _run(
         state = state if refresh is None else refresh(state, number)
         done = clock.tick(info)
         other = advance.with_next_budget(terms, number - 1)
-        if other is not advance:
+        if other is not advance and other.pays(advance, deadline):
             state, advance = other.remember_budget(state), other
             clock.forget()
         if deadline is not None:

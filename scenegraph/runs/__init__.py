@@ -4,7 +4,7 @@ In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`
 `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
 disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`),
 their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit (`_time_plan`,
-`_callbacks`, `_latest_picture`, `_final_report`, `_fit_run`).
+`_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
@@ -20,7 +20,8 @@ from ._evaluate import (
     Measures as Measures,
 )
 from ._final_report import FinalReport as FinalReport
-from ._fit_run import fit_run as fit_run, FitOptions as FitOptions
+from ._fit_options import FitOptions as FitOptions
+from ._fit_run import fit_run as fit_run
 from ._grid import Grid as Grid
 from ._method import AbstractMethod as AbstractMethod
 from ._mipnerf import MipNerf as MipNerf
@@ -38,7 +39,7 @@ from ._config import field_name, MethodName, METHODS, PARTS, setting_names
 from ._data_settings import held_out_split
 from ._evaluate import Pace
 from ._final_report import plot_log
-from ._fit_run import Processes, Stopped, TooFewSteps
+from ._fit_options import Processes, Stopped, TooFewSteps
 from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
 from ._presets import differences, NOTES
 from ._recipe import describe_cut

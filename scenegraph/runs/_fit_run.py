@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -24,11 +23,11 @@ from ..fitting import (
     FitError,
     FitState,
     JsonLines,
+    SignsOfLife,
     start_state,
     StopOnSignal,
 )
 from ..io import FileError, MappedArray
-from ..rendering import Track
 from ..scene import save
 from ._callbacks import HeldOutScore, Profile, TensorBoard
 from ._checkpoints import Checkpoints
@@ -37,73 +36,16 @@ from ._data_settings import DataSettings, held_out_split
 from ._evaluate import HeldOut
 from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
+from ._fit_options import FitOptions, Stopped, TooFewSteps
 from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
 from ._recipe import describe_cut, FitParts, prepare, warm_up
-from ._run import CAMERAS_FILE, Run, silent
+from ._run import CAMERAS_FILE, Run
 from ._time_plan import TimePlan
-
-
-# Called with what is being done; the context ends when it is done.
-Phase = Callable[[str], AbstractContextManager[Any]]
-
-
-class Stopped(Exception):
-    """A fit that a signal has ended, after its state was saved."""
-
-    def __init__(self, received: int, message: str):
-        self.received, self.message = received, message
-
-
-class TooFewSteps(Exception):
-    """A fit that the clock has ended before it could learn anything, after its report."""
 
 
 # A fit that the clock ends after fewer steps has not begun to learn.
 _FEW_STEPS = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Processes:
-    """The processes that fit together; by default one alone."""
-
-    is_first: bool = True
-    from_first: Callable[[Any], Any] = lambda value: value  # the value of the first process
-    largest: Callable[[int], int] = lambda number: number  # the largest number of any process
-
-
-@dataclasses.dataclass(frozen=True)
-class FitOptions:
-    """The circumstances of a fit into a run folder, which its settings do not hold.
-
-    **Arguments:**
-
-    - `preset`: the name of the preset from which the settings come, to be remembered.
-    - `resume`: if true, the fit goes on from the newest whole checkpoint, or begins where none is
-      saved yet.
-    - `limit`: the time, in seconds, in which fit and report are to be finished; `None` for none.
-    - `elapsed`: the part of `limit` that has passed already, in seconds.
-    - `target_psnr`: the PSNR on held-out pictures, in decibels, that ends the fit; `None` for none.
-      Training pictures never end it.
-    - `tensorboard`: if true, curves and pictures are written for TensorBoard.
-    - `profile`: if true, a few steps are recorded for a profiler.
-    - `processes`: the processes that fit together.
-    - `say`: a function that is called with messages about the progress.
-    - `phase`: a function of a message that returns a context, in which what it says is done.
-    - `track`: an iterator over the frame numbers of the film, which may show progress.
-    """
-
-    preset: str = ""
-    resume: bool = False
-    limit: float | None = None
-    elapsed: float = 0.0
-    target_psnr: float | None = None
-    tensorboard: bool = False
-    profile: bool = False
-    processes: Processes = Processes()
-    say: Callable[[str], Any] = silent
-    phase: Phase = contextlib.nullcontext
-    track: Track = iter
 
 
 def fit_run(
@@ -153,7 +95,9 @@ def _fit_and_report(
             parts = prepare(config, views)
         _describe_box(parts, views, config, options.say)
         job = _begin(run, config, options, parts, held_out, folder, views, begin)
+        cameras = pool.submit(_remember_cameras, run, config, folder, views)
         last = job.fit()
+        cameras.result()
     job.report(last)
     return last
 
@@ -180,12 +124,16 @@ def _begin(
     about["fingerprint"] = {"train": take_fingerprint(views)}
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
-    own_path = config.data.own_path(folder)
-    own = {} if own_path is None else {OWN_PATH: own_path}
-    save(summarise_cameras(views) | own, run.folder / CAMERAS_FILE)
     plan = _plan(options, begin)
     held_out.add_done_callback(lambda pictures: _count_rays(plan, pictures))
     return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
+
+
+def _remember_cameras(run: Run, config: FitConfig, folder: pathlib.Path, views: Views) -> None:
+    """Writes what films need to know of the cameras."""
+    own_path = config.data.own_path(folder)
+    own = {} if own_path is None else {OWN_PATH: own_path}
+    save(summarise_cameras(views) | own, run.folder / CAMERAS_FILE)
 
 
 def _read_held_out(
@@ -312,7 +260,8 @@ class _Job:
             callbacks.append(stack.enter_context(contextlib.closing(board)))
         if self.options.profile:
             callbacks.append(stack.enter_context(Profile(self.run.folder / "profile")))
-        callbacks.append(Console(output.log_every, rays))
+        console = Console(output.log_every, rays)
+        callbacks += [console, SignsOfLife(console)]
         callbacks.append(JsonLines(self.run.log, output.log_every, rays))
         if evaluates:
             score = HeldOutScore(

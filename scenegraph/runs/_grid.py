@@ -1,6 +1,7 @@
 """The fast method: features on a grid, sampled where an occupancy says that something may be."""
 
 import dataclasses
+import math
 from typing import Literal
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 
 from .. import encodings
 from .._typing import RandomKey
-from ..data import find_empty_cells, Views
+from ..data import find_empty_cells, frame_lines, known_cameras, Views
 from ..fields import GridField
 from ..integrators import OccupancyMarch
 from ..scene import Occupancy, Transformed
@@ -19,6 +20,10 @@ from ._method import AbstractMethod, build_field, Corners, in_box
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
 _BUDGET = 8
+# The resolution of the first level, and the least and the largest number of levels after it.
+_COARSEST, _DOUBLINGS = 16, (3, 6)
+# The levels where there are no pictures to choose them by.
+_USUAL = (16, 32, 64, 128)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +32,8 @@ class Grid(AbstractMethod):
 
     **Arguments:**
 
-    - `resolutions`: the number of cells along an axis, level by level.
+    - `resolutions`: the number of cells along an axis, level by level; by default doubled from 16
+      on, until a cell is about as wide as a pixel in the middle of the box.
     - `features`: the number of features at each point of a level.
     - `capacity`: the largest number of points of a level with features of their own; a power of 2.
     - `occupancy`: the number of cells along an axis of the occupancy grid; 0 for none.
@@ -39,7 +45,7 @@ class Grid(AbstractMethod):
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
 
-    resolutions: tuple[int, ...] = (16, 32, 64, 128)
+    resolutions: tuple[int, ...] | None = None
     features: int = 4
     capacity: int = 2**17
     occupancy: int = 64
@@ -48,9 +54,21 @@ class Grid(AbstractMethod):
     width: int = 32
     view_degree: int = 4
 
+    def adapt(self, views: Views, box: Corners | None) -> "Grid":
+        if self.resolutions is not None or box is None:
+            return self
+        # The power of two that is the nearest to the number of pixels along the box, in ratio.
+        doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
+        least, most = _DOUBLINGS
+        finest = min(max(doublings, least), most)
+        return dataclasses.replace(
+            self, resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1))
+        )
+
     def make_field(self, *, key: RandomKey) -> GridField:
         grid_key, weights_key = jax.random.split(key)
-        grid = encodings.Grid(self.resolutions, self.features, self.capacity, key=grid_key)
+        resolutions = _USUAL if self.resolutions is None else self.resolutions
+        grid = encodings.Grid(resolutions, self.features, self.capacity, key=grid_key)
         return GridField(
             grid,
             self.width,
@@ -82,3 +100,16 @@ class Grid(AbstractMethod):
             if box is None or self.occupancy < 1
             else find_empty_cells(views, *box, self.occupancy)
         )
+
+
+def _pixels_along(views: Views, box: Corners) -> float:
+    """Returns how many pixels lie side by side along a box's longest side, seen at its middle."""
+    lower, upper = box
+    cameras = known_cameras(views)
+    middles = np.stack([views.widths, views.heights], axis=-1) / 2
+    origins, axes = frame_lines(cameras, middles)
+    _, beside = frame_lines(cameras, middles + np.array([1.0, 0.0]))
+    # The width of a pixel there: distance * angle between two pixels.
+    distance = np.linalg.norm(origins - (lower + upper) / 2, axis=1)
+    width = np.median(distance * np.linalg.norm(beside - axes, axis=1))
+    return float(np.max(upper - lower) / width)

@@ -74,6 +74,20 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
+    def adapt(self, views: Views, box: Corners | None) -> "AbstractMethod":
+        """Chooses the settings that are left to the pictures.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+
+        **Returns:**
+
+        The method with all its settings; the same one if it has them already.
+        """
+
+    @abc.abstractmethod
     def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
         """Finds the cells of the box that the pictures show to be empty.
 

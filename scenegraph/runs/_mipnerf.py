@@ -75,6 +75,10 @@ class MipNerf(AbstractMethod):
     stop_level_gradient: bool = True
     empty_depth_near: bool = False
 
+    def adapt(self, views: Views, box: Corners | None) -> "MipNerf":
+        del views, box
+        return self
+
     def make_field(self, *, key: RandomKey) -> MipNerfMLP:
         degrees = self.min_degree, self.max_degree
         cones = IntegratedPositional(*degrees)

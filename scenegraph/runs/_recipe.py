@@ -62,6 +62,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     """
     key = jax.random.key(config.seed)
     box = config.data.find_box(views)
+    config = dataclasses.replace(config, method=config.method.adapt(views, box))
     empty = config.method.find_empty(views, box)
     return FitParts(
         make_scene(config, box, empty, key=split_by_purpose(key).weights),

@@ -10,6 +10,7 @@ import ablation  # noqa: E402
 import basin  # noqa: E402
 import checkpoints  # noqa: E402
 import fast  # noqa: E402
+import first_minute  # noqa: E402
 import first_use  # noqa: E402
 import instances  # noqa: E402
 import many  # noqa: E402
@@ -25,6 +26,7 @@ COMMANDS = {
     "checkpoints": checkpoints.main,
     "fast": fast.main,
     "fast-again": fast.again,
+    "first-minute": first_minute.main,
     "first-use": first_use.main,
     "instances": instances.main,
     "many": many.main,

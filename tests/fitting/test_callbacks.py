@@ -19,6 +19,7 @@ from scenegraph.fitting import (
     JsonLines,
     Progress,
     progress_line,
+    SignsOfLife,
     split_by_purpose,
     StepInfo,
 )
@@ -157,3 +158,20 @@ def test_fit_ends_at_its_deadline_and_schedules_know_it(monkeypatch):
 
 def test_deadline_that_has_passed_still_takes_one_step():
     assert int(run(deadline=Deadline(time.monotonic() - 1)).state.step) == 1
+
+
+def test_long_silences_are_broken(monkeypatch, capsys):
+    """Lines come after two seconds without one, and seldom in a long fit."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    alive = SignsOfLife(Console(every=100), seconds=2.0)
+    def lines(steps, seconds, at=0.0):
+        for number in steps:
+            now[0] += seconds
+            alive(dataclasses.replace(progress(), step=number, seconds=at))
+        return len(capsys.readouterr().err.splitlines())
+
+    assert lines(range(1, 11), 0.1) == 0
+    assert lines(range(11, 20), 1.5) == 5  # Every second step.
+    assert lines([100], 1.5) == 0 and lines([101], 1.9) == 0  # The console has said something.
+    assert lines(range(102, 112), 2.0, at=1000.0) == 1  # Twenty seconds.

@@ -1,0 +1,67 @@
+"""The circumstances of a fit into a run folder, and the ways in which it ends early."""
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ..rendering import Track
+from ._run import silent
+
+
+# Called with what is being done; the context ends when it is done.
+Phase = Callable[[str], AbstractContextManager[Any]]
+
+
+class Stopped(Exception):
+    """A fit that a signal has ended, after its state was saved."""
+
+    def __init__(self, received: int, message: str):
+        self.received, self.message = received, message
+
+
+class TooFewSteps(Exception):
+    """A fit that the clock has ended before it could learn anything, after its report."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Processes:
+    """The processes that fit together; by default one alone."""
+
+    is_first: bool = True
+    from_first: Callable[[Any], Any] = lambda value: value  # the value of the first process
+    largest: Callable[[int], int] = lambda number: number  # the largest number of any process
+
+
+@dataclasses.dataclass(frozen=True)
+class FitOptions:
+    """The circumstances of a fit into a run folder, which its settings do not hold.
+
+    **Arguments:**
+
+    - `preset`: the name of the preset from which the settings come, to be remembered.
+    - `resume`: if true, the fit goes on from the newest whole checkpoint, or begins where none is
+      saved yet.
+    - `limit`: the time, in seconds, in which fit and report are to be finished; `None` for none.
+    - `elapsed`: the part of `limit` that has passed already, in seconds.
+    - `target_psnr`: the PSNR on held-out pictures, in decibels, that ends the fit; `None` for none.
+      Training pictures never end it.
+    - `tensorboard`: if true, curves and pictures are written for TensorBoard.
+    - `profile`: if true, a few steps are recorded for a profiler.
+    - `processes`: the processes that fit together.
+    - `say`: a function that is called with messages about the progress.
+    - `phase`: a function of a message that returns a context, in which what it says is done.
+    - `track`: an iterator over the frame numbers of the film, which may show progress.
+    """
+
+    preset: str = ""
+    resume: bool = False
+    limit: float | None = None
+    elapsed: float = 0.0
+    target_psnr: float | None = None
+    tensorboard: bool = False
+    profile: bool = False
+    processes: Processes = Processes()
+    say: Callable[[str], Any] = silent
+    phase: Phase = nullcontext
+    track: Track = iter
