@@ -23,6 +23,7 @@ from ._cluster import Cluster
 from ._console import say
 from ._progress import show_phase, track_frames
 from ._time import process_age, seconds_of
+from ._watchdog import Watchdog
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,8 +87,11 @@ class Fit:
         with self.cluster.joined():
             shared = next_free_run() if self.out is None else open_run(self.out)
             folder = first_then_others(lambda: self._check_folders(shared))
-            with own_folder(shared.folder, "*.sg") as own:
-                fit_run(open_run(own), self.config, folder, self._options(limit))
+            options = self._options(limit)
+            alone = None if self.cluster.distributed else limit
+            watchdog = Watchdog(alone, process_age(), options.milestones)
+            with own_folder(shared.folder, "*.sg") as own, watchdog.watching():
+                fit_run(open_run(own), self.config, folder, options)
 
     def _options(self, limit: float | None) -> FitOptions:
         return FitOptions(

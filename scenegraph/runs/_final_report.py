@@ -73,6 +73,22 @@ class FinalReport:
             f"picture{'s'[: pictures != 1]}{others}; see {run.folder}"
         )
 
+    def rays(self, held_out: HeldOut) -> int:
+        """Counts the rays of all pictures and frames.
+
+        **Arguments:**
+
+        - `held_out`: the held-out pictures.
+
+        **Returns:**
+
+        The number of rays.
+        """
+        width, height = int(held_out.views.widths[0]), int(held_out.views.heights[0])
+        scale = min(1.0, _WIDTH / width)
+        frames = 0 if self.film == "none" else _FRAMES
+        return held_out.rays() + frames * round(scale * width) * round(scale * height)
+
     def _write_film(self, run: Run, scene: Scene, say: Callable[[str], Any], track: Track) -> None:
         """Films the turntable, with as many frames as there is time for."""
         cameras = self._film_cameras(run, _FRAMES)

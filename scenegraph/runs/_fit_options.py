@@ -1,6 +1,7 @@
 """The circumstances of a fit into a run folder, and the ways in which it ends early."""
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -33,6 +34,15 @@ class Processes:
     largest: Callable[[int], int] = lambda number: number  # the largest number of any process
 
 
+@dataclasses.dataclass
+class Milestones:
+    """What a fit has come to, for those who watch it from another thread."""
+
+    stepped: threading.Event = dataclasses.field(default_factory=threading.Event)
+    saved: threading.Event = dataclasses.field(default_factory=threading.Event)
+    code: int = 0  # the exit code, once the last state is saved
+
+
 @dataclasses.dataclass(frozen=True)
 class FitOptions:
     """The circumstances of a fit into a run folder, which its settings do not hold.
@@ -51,6 +61,7 @@ class FitOptions:
     - `processes`: the processes that fit together.
     - `say`: a function that is called with messages about the progress.
     - `phase`: a function of a message that returns a context, in which what it says is done.
+    - `milestones`: what the fit has come to, which is noted there on the way.
     - `track`: an iterator over the frame numbers of the film, which may show progress.
     """
 
@@ -65,3 +76,4 @@ class FitOptions:
     say: Callable[[str], Any] = silent
     phase: Phase = nullcontext
     track: Track = iter
+    milestones: Milestones = dataclasses.field(default_factory=Milestones)

@@ -125,7 +125,8 @@ def _begin(
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
     plan = _plan(options, begin)
-    held_out.add_done_callback(lambda pictures: _count_rays(plan, pictures))
+    film = FinalReport(film=config.output.film)
+    held_out.add_done_callback(lambda pictures: _count_rays(plan, film, pictures))
     return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
 
 
@@ -153,10 +154,10 @@ def _plan(options: FitOptions, begin: float) -> TimePlan:
     return TimePlan(begin + options.limit, options.limit, agree=agree)
 
 
-def _count_rays(plan: TimePlan, held_out: Future[HeldOut]) -> None:
-    """Tells a plan how many pictures the report will have, if they could be read."""
+def _count_rays(plan: TimePlan, report: FinalReport, held_out: Future[HeldOut]) -> None:
+    """Tells a plan how many rays the report will have, if its pictures could be read."""
     if held_out.exception() is None:
-        plan.rays = held_out.result().rays()
+        plan.rays = report.rays(held_out.result())
 
 
 def _describe_box(
@@ -195,13 +196,20 @@ class _Job:
             self.run.save_config(self.config, **self.about)
         report = FinalReport(film=self.config.output.film, plan=self.plan)
         report.write(self.run, last.model, held_out=pictures, say=options.say, track=options.track)
-        taken = int(last.step) - (0 if self.state is None else int(self.state.step))
-        if self.plan.limited and taken < _FEW_STEPS and int(last.step) < self.config.steps:
+        if self._has_few_steps(last):
             raise TooFewSteps(
-                f"{taken} steps are too few to learn anything: the limit of {self.plan.limit:g} s "
-                "passed while pictures were read and programs compiled, which are remembered. Fit "
-                "again, with a longer --max-time."
+                f"{self._steps_taken(last)} steps are too few to learn anything: the limit of "
+                f"{self.plan.limit:g} s passed while pictures were read and programs compiled, "
+                "which are remembered. Fit again, with a longer --max-time."
             )
+
+    def _has_few_steps(self, last: FitState) -> bool:
+        """Returns true if the clock ended the fit before it could learn anything."""
+        ended = self.plan.limited and int(last.step) < self.config.steps
+        return ended and self._steps_taken(last) < _FEW_STEPS
+
+    def _steps_taken(self, last: FitState) -> int:
+        return int(last.step) - (0 if self.state is None else int(self.state.step))
 
     def fit(self) -> FitState:
         """Fits, and saves the state with which the fit ends, however it ends."""
@@ -213,6 +221,8 @@ class _Job:
                 where = f"The last finite scene is saved in {self.run.folder}."
                 raise FitError(f"{error} {where}", error.state) from error
             checkpoints.save(last)
+        self.options.milestones.code = 3 if self._has_few_steps(last) else 0
+        self.options.milestones.saved.set()
         # A signal for one process stops all.
         received = self.options.processes.largest(stop.received or 0)
         if received:
@@ -229,7 +239,7 @@ class _Job:
             compiling = contextlib.ExitStack()
             stack.enter_context(compiling)
             compiling.enter_context(self.options.phase("compiling a step"))
-            first = Every(1, lambda progress: compiling.close())
+            first = Every(1, lambda progress: self._note_step(compiling))
             result = fit(
                 self.parts.scene,
                 self.parts.batches,
@@ -242,6 +252,11 @@ class _Job:
                 deadline=Deadline(self.plan.steps_end) if self.plan.limited else None,
             )
         return result.state
+
+    def _note_step(self, compiling: contextlib.ExitStack) -> None:
+        """Ends the phase of compiling, at the first step."""
+        compiling.close()
+        self.options.milestones.stepped.set()
 
     def _callbacks(self, stack: contextlib.ExitStack) -> list[AbstractCallback]:
         """Makes the callbacks; the stack closes their files."""

@@ -19,7 +19,7 @@ from ._method import AbstractMethod, build_field, Corners, in_box
 
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
-_BUDGET = 8
+_BUDGET = 12
 # The resolution of the first level, and the least and the largest number of levels after it.
 _COARSEST, _DOUBLINGS = 16, (3, 6)
 # The levels where there are no pictures to choose them by.

@@ -10,7 +10,7 @@ from typing import Any
 
 # The largest share of a limit that goes into the report, and what it takes beside all pictures:
 # files, and a plot.
-_SHARE, _OVERHEAD = 0.2, 3.0
+_SHARE, _OVERHEAD = 0.2, 4.0
 # How much longer than those before a picture may take, so that it can still be begun.
 _MARGIN = 1.3
 _MANY = 2**31

@@ -28,8 +28,8 @@ def test_a_fifth_is_left_to_the_report_while_nothing_is_known(clock):
 def test_steps_go_on_for_as_long_as_the_report_lets_them(clock):
     plan = TimePlan(end=160.0, limit=60.0, rays=1000)
     plan.measure(500, 1.0)
-    # Three seconds for files, and 1000 rays of 2 ms.
-    assert plan.steps_end() == pytest.approx(160.0 - 3.0 - 2.0)
+    # Four seconds for files, and 1000 rays of 2 ms.
+    assert plan.steps_end() == pytest.approx(160.0 - 4.0 - 2.0)
     plan.measure(500, 100.0)  # The machine has become busy.
     assert plan.steps_end() == 160.0 - 12.0
 
@@ -38,9 +38,9 @@ def test_pictures_that_would_be_late_are_not_begun(clock):
     plan = TimePlan(end=120.0, limit=60.0, rays=1000)
     assert plan.allows(10**9)  # Nothing is known yet.
     plan.measure(1000, 1.0)
-    # Seventeen seconds, and 1.3 for each picture of a thousand rays.
-    assert plan.affordable(1000) == 13
-    clock[0] = 115.9
+    # Sixteen seconds, and 1.3 for each picture of a thousand rays.
+    assert plan.affordable(1000) == 12
+    clock[0] = 114.9
     assert plan.affordable(1000) == 0 and plan.affordable(500) == 1
     clock[0] = 121.0
     assert not plan.allows(1)
