@@ -36,7 +36,7 @@ class Processes:
 
 @dataclasses.dataclass
 class Milestones:
-    """What a fit has come to, for those who watch it from another thread."""
+    """The milestones of a fit, for those who watch it from another thread."""
 
     stepped: threading.Event = dataclasses.field(default_factory=threading.Event)
     saved: threading.Event = dataclasses.field(default_factory=threading.Event)

@@ -55,7 +55,8 @@ class LatestPicture(AbstractCallback):
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        # In a limited time, a picture that is still compiled is not worth waiting for.
+        self._pool.shutdown(wait=not self._plan.limited, cancel_futures=True)
 
     def __call__(self, progress: Progress) -> bool:
         if not self._held_out.done():
