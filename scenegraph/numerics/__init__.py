@@ -36,6 +36,7 @@ from ._tied import Tied as Tied
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
+from ._frozen import hold_constant
 from ._octaves import octaves
 from ._rules import (
     any_values,

@@ -54,3 +54,8 @@ def unfreeze(tree: PyTree) -> PyTree:
         return jax.tree.map(stop, unfreeze(node.value)) if is_frozen(node) else node
 
     return jax.tree.map(open_wrapper, tree, is_leaf=is_frozen)
+
+
+def hold_constant(tree: PyTree) -> PyTree:
+    """Stops the gradients of a tree that may hold functions and other static leaves, too."""
+    return jax.tree.map(lambda x: stop_gradient(x) if eqx.is_array(x) else x, tree)

@@ -1,16 +1,19 @@
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, ArrayLike, Float, PyTree, Scalar, Vector, VectorLike
+from .._words import describe
 from ..numerics import (
+    AbstractModule,
     dot,
     filtered_sqrt,
     half_plane_coverage,
+    hold_constant,
     safe_divide,
     safe_norm,
     safe_normalise,
@@ -31,6 +34,20 @@ from ._sphere_trace import search
 _CLEARANCE = 5e-3
 # A part of a step, by which a root may be off.
 _ROUNDING = 0.05
+
+
+class _PlainFunction(AbstractModule):
+    """A function without leaves, so that it is part of a scene's structure."""
+
+    function: Callable = eqx.field(static=True)
+
+    def __call__(self, place: Vector) -> Any:
+        return self.function(place)
+
+
+def _as_module(distance: Any) -> Any:
+    """Returns a Module as it is, and any other function as one."""
+    return distance if isinstance(distance, eqx.Module) else _PlainFunction(distance)
 
 
 class SignedDistance(AbstractSmoothShape, AbstractBounded):
@@ -62,7 +79,7 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
     ```
     """
 
-    distance: Callable
+    distance: Callable = eqx.field(converter=_as_module)
     bounds: Box = eqx.field(default_factory=Box)
     steps: int = eqx.field(static=True, default=64)
 
@@ -72,6 +89,12 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
     def __check_init__(self):
         if self.steps < 1:
             raise ValueError(f"`SignedDistance.steps` must be at least 1; got {self.steps}.")
+        found = eqx.filter_eval_shape(self.distance, jnp.zeros(3))
+        if not isinstance(found, float) and getattr(found, "shape", None) != ():
+            raise TypeError(
+                f"`SignedDistance.distance` must return one number for a place, the distance to "
+                f"the surface; got {describe(found)}."
+            )
 
     @staticmethod
     def from_grid(
@@ -98,10 +121,10 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         function, constants = trace_distance(self.distance, ray.origin)
-        bounds, searched = _constant((self.bounds, ray))
+        bounds, searched = hold_constant((self.bounds, ray))
         span, size = bounds.span(searched), safe_norm(bounds.upper - bounds.lower)
         found = search(
-            function, _constant(constants), searched, span, _CLEARANCE * size, self.steps
+            function, hold_constant(constants), searched, span, _CLEARANCE * size, self.steps
         )
         distance = partial(function, constants)
         line = constants, ray.origin, ray.direction
@@ -181,8 +204,3 @@ def _on_parabola(
     scale = 2 * safe_divide(jnp.ones_like(bend), bend)
     half, d_half = filtered_sqrt(-least * scale, -gradient * scale)
     return Crossing(middle.t - half, middle.gradient - d_half)
-
-
-def _constant(tree: PyTree) -> PyTree:
-    """Stops the gradients of a tree."""
-    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)

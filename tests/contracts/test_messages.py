@@ -14,6 +14,7 @@ import pytest
 import scenegraph as sg
 from scenegraph._typing import Array, Float, Int, PyTree, ScalarLike, UInt8, VectorLike
 from scenegraph._words import describe, wanted
+from scenegraph.fitting._trainable import choose_trainable
 
 
 BALL = sg.Surface(sg.Sphere(), [0.5] * 3)
@@ -251,3 +252,18 @@ def test_errors_of_traced_calls_are_as_short():
 
     with pytest.raises(TypeError, match=r"`scene` of `render` must be a Scene; got a Sphere\."):
         eqx.filter_jit(brightness)(1.0)
+
+
+@pytest.mark.parametrize("trainable", [{"a": True}, 5, [True, 5], {"ball": "yes"}])
+def test_what_is_trainable_is_said_in_one_line(trainable):
+    ball = sg.Surface(sg.Sphere([0.0, 0.0, 0.0], 1.0), sg.Constant([1.0, 0.0, 0.0]))
+    with pytest.raises(TypeError, match="`trainable` of `fit` must be paths") as error:
+        choose_trainable(sg.Scene(sg.Group(ball=ball)), trainable)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("distance", [lambda p: p, lambda p: (p[0], p[1])])
+def test_distances_are_numbers(distance):
+    with pytest.raises(TypeError, match="must return one number for a place.*; got") as error:
+        sg.SignedDistance(distance)
+    assert "\n" not in str(error.value)

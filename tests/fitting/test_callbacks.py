@@ -165,6 +165,7 @@ def test_long_silences_are_broken(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     alive = SignsOfLife(Console(every=100), seconds=2.0)
+
     def lines(steps, seconds, at=0.0):
         for number in steps:
             now[0] += seconds

@@ -84,3 +84,22 @@ def test_hits_are_those_of_the_sphere():
     right = hits(lambda r: sg.Sphere(CENTER, r))
     for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(right), strict=True):
         assert_close(one, other, 0.02)
+
+
+@pytest.mark.slow
+def test_a_plain_function_among_many_things():
+    """Its ball is seen among so many others that they are looked for in lists."""
+    plain = sg.SignedDistance(lambda p: jnp.linalg.norm(p) - 0.5, sg.Box([-1.0] * 3, [1.0] * 3))
+    camera = sg.PerspectiveCamera.look_at([0.0, -4.0, 0.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 16, 16)
+
+    def picture(shape):
+        balls = {
+            f"ball{i}": sg.Surface(sg.Sphere([i - 6.0, 3.0, 0.0], 0.4), [0.2, 0.3, 0.4])
+            for i in range(12)
+        }
+        return sg.render(
+            sg.Scene(sg.Group(middle=sg.Surface(shape, [0.8, 0.2, 0.1]), **balls)), camera
+        )
+
+    found, wanted = picture(plain), picture(sg.Sphere([0.0, 0.0, 0.0], 0.5))
+    assert_close(found.rgb, wanted.rgb, 0, 2e-3)
