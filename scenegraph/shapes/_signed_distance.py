@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from .._typing import Array, ArrayLike, Float, PyTree, Scalar, Vector, VectorLike
 from .._words import describe
 from ..numerics import (
-    AbstractModule,
     dot,
     filtered_sqrt,
     half_plane_coverage,
@@ -36,18 +35,9 @@ _CLEARANCE = 5e-3
 _ROUNDING = 0.05
 
 
-class _PlainFunction(AbstractModule):
-    """A function without leaves, so that it is part of a scene's structure."""
-
-    function: Callable = eqx.field(static=True)
-
-    def __call__(self, place: Vector) -> Any:
-        return self.function(place)
-
-
 def _as_module(distance: Any) -> Any:
-    """Returns a Module as it is, and any other function as one."""
-    return distance if isinstance(distance, eqx.Module) else _PlainFunction(distance)
+    """Returns a Module as it is, and any other function as a part of the scene's structure."""
+    return distance if isinstance(distance, eqx.Module) else jax.tree_util.Partial(distance)
 
 
 class SignedDistance(AbstractSmoothShape, AbstractBounded):

@@ -136,8 +136,18 @@ def watch_fit(monkeypatch, integrator, make_keys) -> Uses:
     monkeypatch.setattr(_budget, "_REFRESH_EVERY", 1)
     monkeypatch.setattr(_fit, "step", step_by_keys_alone)
     monkeypatch.setattr(_fit, "fit_into_memory", lambda advance, *others, **options: advance)
-    for name in ("render_rays", "refresh_occupancy"):
-        monkeypatch.setattr(_budget, name, by_keys_alone(getattr(_budget, name)))
+    refresh, count_requested = _budget.refresh_occupancy, _budget.count_requested
+    monkeypatch.setattr(_budget, "refresh_occupancy", by_keys_alone(refresh))
+    monkeypatch.setattr(
+        _budget,
+        "count_requested",
+        lambda integrator, scene, *others: by_keys_alone(
+            lambda scene: count_requested(integrator, scene, *others)
+        )(scene),
+    )
+    # Not compiled ahead: what is compiled uses no keys that can be watched.
+    eager = _budget.OccupancyRefresh(one_device=False)
+    monkeypatch.setattr(_fit, "OccupancyRefresh", lambda one_device: eager)
     with jax.disable_jit(), jax.ensure_compile_time_eval():
         keys = make_keys(KEY)
         scene, loss = network(keys.weights, integrator), RenderLoss()

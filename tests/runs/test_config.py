@@ -76,7 +76,7 @@ def test_flat_settings_of_the_version_before(tmp_path, field):
     (tmp_path / "config.json").write_text(json.dumps(record))
     config, others = open_run(tmp_path).load_config()
     assert others == {"data": "data", "preset": "fast"}
-    grid = Grid(occupancy=32, width=16)
+    grid = Grid((16, 32, 64, 128), occupancy=32, width=16)
     assert config.method == (grid if field == "grid" else MipNerf(width=16))
     assert config.data == DataSettings(downscale=2, near=1.5)
     assert config.training == preset("fast", batch_size=512, batching="single_image").training
