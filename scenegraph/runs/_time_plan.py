@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-# The largest share of a limit that goes into the report, and what it takes beside all pictures:
-# files, and a plot.
-_SHARE, _OVERHEAD = 0.2, 4.0
+# The largest share of a limit that goes into the report; the seconds that it takes beside all
+# pictures, for compiling, files and a plot; and the part of these that comes at the very end.
+_SHARE, _OVERHEAD, _CLOSING = 0.25, 6.0, 2.5
 # How much longer than those before a picture may take, so that it can still be begun.
 _MARGIN = 1.3
 _MANY = 2**31
@@ -20,7 +20,7 @@ _MANY = 2**31
 class TimePlan:
     """The end of a time limit, and the part of it that a report needs, as far as is known.
 
-    A fifth of the limit is left to the report at most. How long pictures take is measured on the
+    A quarter of the limit is left to the report at most. How long pictures take is measured on the
     way.
 
     **Arguments:**
@@ -95,6 +95,6 @@ class TimePlan:
         """
         if not self.limited:
             return _MANY
-        left, known = self.end - time.monotonic() - _OVERHEAD, self._ray_seconds
+        left, known = self.end - time.monotonic() - _CLOSING, self._ray_seconds
         pictures = _MANY if known is None else int(left / (_MARGIN * known * rays))
         return self.agree(pictures if left > 0 else 0)

@@ -21,26 +21,26 @@ def test_without_a_limit_there_is_time_for_all(clock):
     assert not plan.limited and plan.allows(10**9) and plan.steps_end() == float("inf")
 
 
-def test_a_fifth_is_left_to_the_report_while_nothing_is_known(clock):
-    assert TimePlan(end=160.0, limit=60.0, rays=10**6).steps_end() == 160.0 - 12.0
+def test_a_quarter_is_left_to_the_report_while_nothing_is_known(clock):
+    assert TimePlan(end=160.0, limit=60.0, rays=10**6).steps_end() == 160.0 - 15.0
 
 
 def test_steps_go_on_for_as_long_as_the_report_lets_them(clock):
     plan = TimePlan(end=160.0, limit=60.0, rays=1000)
     plan.measure(500, 1.0)
-    # Four seconds for files, and 1000 rays of 2 ms.
-    assert plan.steps_end() == pytest.approx(160.0 - 4.0 - 2.0)
+    # Six seconds beside the pictures, and 1000 rays of 2 ms.
+    assert plan.steps_end() == pytest.approx(160.0 - 6.0 - 2.0)
     plan.measure(500, 100.0)  # The machine has become busy.
-    assert plan.steps_end() == 160.0 - 12.0
+    assert plan.steps_end() == 160.0 - 15.0
 
 
 def test_pictures_that_would_be_late_are_not_begun(clock):
     plan = TimePlan(end=120.0, limit=60.0, rays=1000)
     assert plan.allows(10**9)  # Nothing is known yet.
     plan.measure(1000, 1.0)
-    # Sixteen seconds, and 1.3 for each picture of a thousand rays.
-    assert plan.affordable(1000) == 12
-    clock[0] = 114.9
+    # 17.5 seconds, and 1.3 for each picture of a thousand rays.
+    assert plan.affordable(1000) == 13
+    clock[0] = 116.4
     assert plan.affordable(1000) == 0 and plan.affordable(500) == 1
     clock[0] = 121.0
     assert not plan.allows(1)
