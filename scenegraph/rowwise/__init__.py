@@ -46,8 +46,8 @@ batches that run only once.
 and the others close ranks.
 
 **Order of reading**: `_map_rows` (tracing, the primitive, derivatives), `_lower` (blocks, the list
-of passes), `_graph` and `_simplify` (nodes, folding, sharing, simplification), `_scalarise` with
-its tables `_rules` and `_movement`, `_emit` (code generation).
+of passes), `_graph`, `_simplify` and `_constants` (nodes, sharing, simplification, folding),
+`_scalarise` with its tables `_rules` and `_movement`, `_emit` (code generation).
 """
 
 from ._loop_rows import loop_rows as loop_rows

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array
+from ._constants import evaluate
 from ._simplify import simplify
 
 
@@ -60,7 +60,9 @@ class Graph:
         if simple is not None:
             return simple
         if all(node.is_constant for node in inputs):
-            return self.constant(_fold(primitive, inputs, params), dtype)
+            result = jax.ShapeDtypeStruct((), dtype)
+            [number] = evaluate(primitive, [x.value for x in inputs], params, [result])
+            return self.constant(number, dtype)
         key = primitive, tuple(map(id, inputs)), _hashable(params)
         if key not in self._expressions:
             emit = lambda *values: primitive.bind(*values, **params)
@@ -94,11 +96,6 @@ def topological_order(outputs: Sequence[Node]) -> list[Node]:
             stack.append((node, True))
             stack.extend((x, False) for x in reversed(node.inputs) if x not in order)
     return list(order)
-
-
-def _fold(primitive: Any, inputs: Sequence[Node], params: dict) -> Any:
-    with jax.ensure_compile_time_eval():
-        return np.asarray(primitive.bind(*(jnp.asarray(x.value) for x in inputs), **params))
 
 
 def _hashable(params: dict) -> tuple:

@@ -12,6 +12,7 @@ from jax.core import Tracer
 from jax.extend.core import Literal
 
 from .._typing import Array
+from ._constants import evaluate
 from ._graph import Graph, Node
 from ._rules import array_of, reduce_nodes, RULES
 
@@ -187,9 +188,11 @@ def _bind(equation: Any, values: Sequence[Any]) -> Sequence[Array]:
     return results if equation.primitive.multiple_results else [results]
 
 
-def _evaluate(equation: Any, values: list[Any]) -> Sequence[Array]:
+def _evaluate(equation: Any, values: list[Any]) -> Sequence[Any]:
     """Computes an equation that is the same for all rows: at compile time, if all is known then."""
     if any(isinstance(value, Tracer) for value in values):
         return _bind(equation, values)
-    with jax.ensure_compile_time_eval():
-        return _bind(equation, values)
+    pairs = zip(values, equation.invars, strict=True)
+    known = [v if isinstance(v, jax.Array) else np.asarray(v, x.aval.dtype) for v, x in pairs]
+    avals = [x.aval for x in equation.outvars]
+    return evaluate(equation.primitive, known, equation.params, avals)
