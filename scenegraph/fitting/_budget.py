@@ -29,9 +29,9 @@ from ._state import FitState
 # Steps between two refreshes of the occupancy.
 _REFRESH_EVERY = 16
 # More than the last batch requested, because the next may request more.
-_MARGIN = 1.2
+_MARGIN = 1.15
 # A smaller budget is worth its compilation from this part of the present one on.
-_SHRINK = 0.7
+_SHRINK = 0.8
 # Steps between two checks whether a smaller budget would do.
 _SHRINK_EVERY = 256
 

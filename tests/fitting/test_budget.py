@@ -163,7 +163,7 @@ def test_fit_begins_with_room_for_its_first_batch():
     first = batches().batch(state.keys.seed(), 0)
     asked = np.mean(requested(MARCH, state.model, first.rays))
     budget = loss.integrator.budget
-    assert 4 < 1.2 * asked <= budget <= CANDIDATES
+    assert 4 < 1.15 * asked <= budget <= CANDIDATES
     assert not np.any(fit_grid(3, batches()).history.extra.left_out)
 
 
@@ -228,10 +228,10 @@ def next_budget(loss, state):
 @pytest.mark.parametrize("step", [1, 7, 256])
 @pytest.mark.parametrize(
     "now, asked, budget",
-    [(4, 4.1, 6), (4, 10.0, 12), (4, 70.0, 96), (4, 90.0, 100), (8, 7.9, 12), (8, 2.0, 12)],
+    [(4, 4.1, 5), (4, 10.0, 12), (4, 70.0, 96), (4, 90.0, 100), (8, 7.9, 10), (8, 2.0, 10)],
 )
 def test_more_room_at_once(step, now, asked, budget):
-    """A fifth more than was asked for; more than there was, even if the mean would fit."""
+    """A little more than was asked for; more than there was, even if the mean would fit."""
     assert next_budget(loss_with(now), after(1, asked, step)).integrator.budget == budget
 
 
@@ -241,15 +241,16 @@ def test_more_room_at_once(step, now, asked, budget):
         (48, 5.0, 255, 48),
         (48, 5.0, 256, 6),
         (48, 19.0, 512, 24),
-        (48, 21.0, 512, 32),
-        (32, 19.0, 512, 32),
-        (48, 45.0, 256, 64),
+        (48, 21.0, 512, 28),
+        (32, 19.0, 512, 24),
+        (28, 19.0, 512, 28),
+        (48, 45.0, 256, 56),
         (48, 39.0, 256, 48),
         (48, 5.0, 0, 48),
     ],
 )
 def test_less_room_seldom(now, asked, step, budget):
-    """At few steps, and only where seven tenths of it or less would do."""
+    """At few steps, and only where eight tenths of it or less would do."""
     loss = loss_with(now)
     other = next_budget(loss, after(0, asked, step))
     assert other.integrator.budget == budget
