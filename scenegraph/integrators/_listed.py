@@ -156,7 +156,8 @@ def _irradiance(
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     if not panoramas:
         return lit, missed
-    seen = hits.normal, views
+    # Rows that do not count have no normal, and mirrors have no second derivatives without one.
+    seen = jnp.where(used[:, None], hits.normal, views), views
     glossy = [jax.vmap(partial(_reflect, stack))(seen) for stack in panoramas]
     counts = [x[1].shape[0] for x in samples[-len(panoramas) :]]
     rows = lit, glossy, None if visible is None else swap(visible), seen
