@@ -18,7 +18,7 @@ from ..numerics import (
     safe_normalise,
     safe_sqrt,
 )
-from ..rays import Ray
+from ..rays import Ray, Span
 from ..transforms import Ball
 from ._base import AbstractSmoothShape, choose, Crossing, within_reach
 from ._bounds import AbstractBounded
@@ -111,8 +111,9 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         function, constants = trace_distance(self.distance, ray.origin)
-        bounds, searched = hold_constant((self.bounds, ray))
-        span, size = bounds.span(searched), safe_norm(bounds.upper - bounds.lower)
+        ends = _between_faces(ray, self.bounds.span(ray))
+        bounds, searched, span = hold_constant((self.bounds, ray, ends))
+        size = safe_norm(bounds.upper - bounds.lower)
         found = search(
             function, hold_constant(constants), searched, span, _CLEARANCE * size, self.steps
         )
@@ -123,6 +124,9 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         slope = lambda line, t: jax.jvp(partial(along, line), (t,), (jnp.ones_like(t),))[1]
         first = _root(along, found.hit, line, reach)
         middle = _root(slope, found.nearest, line, reach)
+        # Least where the search ends, it moves with the bounds.
+        middle = jnp.where(found.nearest >= span.far, ends.far, middle)
+        middle = jnp.where(found.nearest <= span.near, ends.near, middle)
         steep = _steep(distance, ray, first)
         outline, least, gradient, bend = _outline(distance, ray, middle, reach)
         grazing = _on_parabola(outline, least, gradient, bend)
@@ -141,6 +145,18 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
 
     def uv_at(self, point: Vector) -> Float[Array, "2"]:
         return jnp.zeros_like(point[:2])
+
+
+# The part of a span that is left out at both ends, and roundings of `t` beside it.
+_INSET, _ROUNDINGS = 1e-5, 8
+
+
+def _between_faces(ray: Ray, span: Span) -> Span:
+    """Returns a span without those ends that lie on faces, where distances may have kinks."""
+    rounding = _ROUNDINGS * jnp.finfo(span.far.dtype).eps
+    inset = lambda t: _INSET * (span.far - span.near) + rounding * jnp.abs(t)
+    near = jnp.where(span.near > ray.near, span.near + inset(span.near), span.near)
+    return Span(near, jnp.where(span.far < ray.far, span.far - inset(span.far), span.far))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
