@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
+from ..numerics import safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..scene import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
@@ -26,7 +27,7 @@ from ._irradiance import add_glossy, mirrors, visibility
 
 # Surfaces behind others that transmit less light than this are not missed.
 INVISIBLE = 1e-3
-# Bundles whose layers are shaded at once.
+# Bundles whose layers are shaded at once; fewer where there are not so many.
 _BLOCK = 256
 
 
@@ -51,11 +52,13 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
         find_layers(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
     )
     codes, needed, overflow = _needed(scene, found)
-    order, groups = _sorted_groups(scene, codes, needed)
     bundles = rays.near.shape[0] // BUNDLE
+    block = min(_BLOCK, how.layers * bundles)
+    order, groups = _sorted_groups(scene, codes, needed)
+    order = _pad_to_multiple(order, block)
     shared = scene.without_media(), _in_bundles(rays), _in_bundles((codes, needed), 2)
     shade = partial(_shade_block, how=how)
-    shaded = map_blocks(shade, shared, order.reshape(-1, _BLOCK), -(-groups // _BLOCK))
+    shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-groups // block))
     back = invert_order(order)[: how.layers * bundles]
 
     def unsorted(x: Array) -> Array:
@@ -107,9 +110,13 @@ def _sorted_groups(
     bits = jnp.where(needed, kinds[jnp.maximum(codes, 0) // parts], 0).reshape(-1, BUNDLE)
     keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
     used = keys > 0
-    order = jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max))
-    order = jnp.concatenate([order, jnp.arange(-order.shape[0] % _BLOCK) + order.shape[0]])
-    return order, jnp.sum(used)
+    return jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max)), jnp.sum(used)
+
+
+def _pad_to_multiple(order: Int[Array, " groups"], block: int) -> Int[Array, " more"]:
+    """Appends numbers beyond the last group until the last block is full."""
+    count = order.shape[0]
+    return jnp.concatenate([order, jnp.arange(count, count + -count % block)])
 
 
 def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> tuple:
@@ -130,10 +137,27 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
 
     rows = rays, jnp.maximum(codes, 0) % parts
     hits, alphas = map_by_kind(meet, scene.occluders, numbers, needed, rows)
+    hits = _where_needed(needed, hits, jax.vmap(_facing_hit)(rays))
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     shade = lambda instance, row: instance.node(*row)
     rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
     return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
+
+
+def _facing_hit(ray: Ray) -> Hit:
+    """Returns a hit at `t = 1` with a plane across the ray.
+
+    It stands for rows that do not count: lights and materials have no second derivatives at zeros.
+    """
+    sides, flat = ray.d_origin + ray.d_direction, jnp.zeros((2, 2), ray.near.dtype)
+    one, none = jnp.ones_like(ray.near), jnp.zeros_like(ray.near)
+    normal = -safe_normalise(ray.direction)
+    return Hit(one, ray.at(1), normal, flat[0], flat, none, d_point=sides)
+
+
+def _where_needed(needed: Bool[Array, " rows"], yes: PyTree, no: PyTree) -> PyTree:
+    pick = lambda x, y: jnp.where(needed.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
+    return jax.tree.map(pick, yes, no)
 
 
 def _irradiance(
@@ -156,8 +180,7 @@ def _irradiance(
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     if not panoramas:
         return lit, missed
-    # Rows that do not count have no normal, and mirrors have no second derivatives without one.
-    seen = jnp.where(used[:, None], hits.normal, views), views
+    seen = hits.normal, views
     glossy = [jax.vmap(partial(_reflect, stack))(seen) for stack in panoramas]
     counts = [x[1].shape[0] for x in samples[-len(panoramas) :]]
     rows = lit, glossy, None if visible is None else swap(visible), seen

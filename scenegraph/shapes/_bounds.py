@@ -48,13 +48,18 @@ class AbstractBounded(AbstractModule):
 
         **Returns:**
 
-        One ball, in the shape's frame.
+        One ball, in the shape's frame. With a radius below zero or NaN, the shape is searched for
+        everywhere.
         """
 
 
 def bounding_ball(shape: AbstractShape) -> Ball:
-    """Returns the ball of a shape; everywhere for one without bounds."""
-    return shape.bounding_ball() if isinstance(shape, AbstractBounded) else everywhere()
+    """Returns the ball of a shape; everywhere for one without bounds, or with impossible ones."""
+    if not isinstance(shape, AbstractBounded):
+        return everywhere()
+    ball = shape.bounding_ball()
+    # A negative radius, through which an optimiser may pass, holds nothing: look everywhere.
+    return Ball(ball.center, jnp.where(ball.radius >= 0, ball.radius, jnp.inf))
 
 
 def ball_of_corners(lower: jnp.ndarray, upper: jnp.ndarray) -> Ball:

@@ -1,4 +1,4 @@
-"""Cones of single pixels against balls: what surfaces and candidate lists have in common."""
+"""Bounds of shapes; cones of pixels against balls: what surfaces and lists have in common."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.lights._base import rays_to
-from scenegraph.shapes import cone_touches
+from scenegraph.shapes import bounding_ball, cone_touches
 
 
 POSE = sg.Pose.look_at([0.0, -3.0, 1.5], [0.0, 0.0, 0.4], [0.0, 0.0, 1.0])
@@ -77,3 +77,19 @@ def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
     ray = CAMERAS["perspective"].ray(jnp.array([8.0, 8.0]))
     for radius in (jnp.inf, jnp.nan):
         assert cone_touches(ray, sg.transforms.Ball(jnp.zeros(3), jnp.asarray(radius)))
+
+
+class Far(sg.shapes.AbstractBounded):
+    """Something beside the view, whose radius someone may have computed wrongly."""
+
+    radius: float
+
+    def bounding_ball(self):
+        return sg.transforms.Ball(jnp.array([40.0, 0.0, 0.0]), jnp.asarray(self.radius))
+
+
+def test_impossible_bounds_hide_nothing():
+    rays = CAMERAS["perspective"].ray(jnp.array([1.0, 1.0]))
+    bundle = sg.visibility.bound_rays(jax.tree.map(lambda x: x[None], rays), jnp.ones(1, bool))
+    for radius, touched in [(0.1, False), (-1.0, True), (-jnp.inf, True), (jnp.nan, True)]:
+        assert sg.visibility.may_touch(bundle, bounding_ball(Far(radius))) == touched
