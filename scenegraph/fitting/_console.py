@@ -50,8 +50,11 @@ def progress_line(progress: Progress, rays: int) -> str:
     parts = [f"step {progress.step:>7,}/{total:,}", f"loss {float(progress.info.loss):.5f}"]
     psnr = progress.psnr()
     parts += [] if psnr is None else [f"psnr {psnr:5.2f} dB"]
-    parts += [f"{progress.rate * rays:,.0f} rays/s"] if rays else [f"{progress.rate:.1f} steps/s"]
-    left = (total - progress.step) / progress.rate if progress.rate else 0.0
+    # Not known of the first step, nor just after a program was compiled anew.
+    rate = progress.rate
+    if rate:
+        parts += [f"{rate * rays:,.0f} rays/s" if rays else f"{rate:.1f} steps/s"]
     skipped = int(progress.state.skipped)
     parts += [f"{skipped} steps skipped: not finite"] if skipped else []
-    return "  ".join([*parts, f"{progress.seconds:.0f} s", f"{left:.0f} s left"])
+    left = [f"{(total - progress.step) / rate:.0f} s left"] if rate else []
+    return "  ".join([*parts, f"{progress.seconds:.0f} s", *left])

@@ -1,5 +1,6 @@
 import abc
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -151,13 +152,16 @@ class Image(AbstractModule):
 
         - `path`: the path of the file; its folder exists. A `.png`, `.jpg` or other ordinary file
           gets sRGB numbers, clipped and rounded to 8 bits; `.exr` (with the depth, if known) and
-          `.hdr` files get linear light.
+          `.hdr` files get linear light. Pixels that are NaN are counted in a warning.
 
         **Errors:**
 
         `FileError` for an ending that is none of these.
         """
         linear = np.asarray(self.space.to_linear(self.rgb))
+        if missing := int(np.sum(np.any(np.isnan(linear), axis=-1))):
+            told = f"{missing} of {linear[..., 0].size} pixels are NaN; 8 bits show them black"
+            warnings.warn(f"Image.save: {path}: {told}", stacklevel=2)
         depth = None if self.depth is None else np.asarray(self.depth)
         write_pixels(path, as_bytes(self), linear, depth)
 
@@ -215,9 +219,10 @@ def as_bytes(image: Image) -> np.ndarray:
 
     **Returns:**
 
-    A numpy array `height width 3` of uint8.
+    A numpy array `height width 3` of uint8; NaN is 0.
     """
-    return np.asarray(jnp.round(255 * jnp.clip(srgb_numbers(image), 0, 1))).astype(np.uint8)
+    shown = jnp.nan_to_num(jnp.clip(srgb_numbers(image), 0, 1))
+    return np.asarray(jnp.round(255 * shown)).astype(np.uint8)
 
 
 def srgb_numbers(image: Image) -> Float[Array, "height width 3"]:

@@ -120,6 +120,8 @@ def test_progress_line():
     parts = ["step      30/120", "loss 0.25000", "psnr 21.50 dB", "640 rays/s", "5 s", "9 s left"]
     assert line == "  ".join(parts)
     assert "10.0 steps/s" in progress_line(progress(), rays=0)
+    unknown = dataclasses.replace(shown, rate=0.0)
+    assert progress_line(unknown, rays=64) == "  ".join([*parts[:3], parts[4]])
 
 
 @pytest.fixture

@@ -30,6 +30,13 @@ def test_ordinary_files_hold_srgb_bytes_encoded_once(tmp_path, ending):
     np.testing.assert_array_equal(again, expected)
 
 
+def test_pixels_that_are_nan_are_counted_and_black(tmp_path):
+    with pytest.warns(UserWarning, match="a.png: 2 of 108 pixels are NaN; 8 bits show them black"):
+        sg.Image(jnp.asarray(LIGHT).at[0, :2].set(jnp.nan)).save(tmp_path / "a.png")
+    shown = np.asarray(PillowImage.open(tmp_path / "a.png"))
+    assert not np.any(shown[0, :2]) and np.any(shown[0, 2])
+
+
 def test_a_jpeg_is_near(tmp_path):
     smooth = sg.Image(np.linspace(0, 1, 64 * 3).reshape(8, 8, 3), space=SRGB())
     smooth.save(str(tmp_path / "a.jpg"))

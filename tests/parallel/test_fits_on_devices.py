@@ -24,7 +24,7 @@ def assert_same_fit(fit, expected) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", ["network", "grid"])
+@pytest.mark.parametrize("scene", ["network", "grid", "lists"])
 def test_eight_devices_fit_as_one_does(alone, scene):
     """The network's batches divide by eight, those of the grid do not."""
     one, eight = alone[scene]
@@ -65,8 +65,8 @@ def test_every_device_has_room_of_its_own(alone):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scene", ["grid", "ball"])
+@pytest.mark.parametrize("scene", ["grid", "ball", "lists"])
 def test_eight_devices_render_what_one_does(alone, scene):
     found = alone["pictures"][scene]
     assert found["devices"] == 8 and found["contrast"] > 0.1
-    assert len(found["apart"]) == 3 and max(found["apart"]) < 1e-5
+    assert len(found["apart"]) >= 3 and max(found["apart"]) < 1e-5

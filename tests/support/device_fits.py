@@ -111,7 +111,24 @@ def ball_scene():
     return sg.Scene(sg.Group(ball=ball), background=(0.0, 0.0, 1.0))
 
 
-SCENES = {"network": network_scene, "grid": grid_scene, "ball": ball_scene}
+def listed_scene():
+    """So many things that they are found through candidate lists."""
+    import numpy as np
+
+    import scenegraph as sg
+
+    draw = np.random.default_rng(0)
+    ball = lambda: sg.Sphere(draw.uniform(-1.5, 1.5, 3), draw.uniform(0.1, 0.3))
+    balls = {f"b{i}": sg.Surface(ball(), sg.Lambert(draw.uniform(0.2, 0.9, 3))) for i in range(40)}
+    floor = sg.Surface(sg.Plane([0.0, 0.0, -2.0]), sg.Lambert([0.7] * 3))
+    lamp = sg.PointLight([0.0, 0.0, 5.0], [20.0] * 3)
+    # As many layers as random rays request, so that a fit is compiled once.
+    surfaces = sg.Surfaces(12, lists=True)
+    scene = sg.Scene(sg.Group(**balls, floor=floor, lamp=lamp), integrator=surfaces)
+    return sg.freeze(scene, "background")
+
+
+SCENES = {"network": network_scene, "grid": grid_scene, "ball": ball_scene, "lists": listed_scene}
 
 
 def fit(scene: str, size: int, devices=None, steps: int = 20) -> dict:
@@ -158,8 +175,12 @@ def alone() -> dict:
     return {
         "network": [fit("network", 24, one), fit("network", 24)],
         "grid": [fit("grid", 29, one), fit("grid", 29, cut)],
+        "lists": [fit("lists", 24, one), fit("lists", 24)],
         "room": room(29),
-        "pictures": {"grid": pictures("grid", 7), "ball": pictures("ball", "auto")},
+        "pictures": {
+            name: pictures(name, chunk)
+            for name, chunk in [("grid", 7), ("ball", "auto"), ("lists", "auto")]
+        },
     }
 
 
