@@ -32,6 +32,8 @@ _REFRESH_EVERY = 16
 _MARGIN = 1.15
 # A smaller budget is worth its compilation from this part of the present one on.
 _SHRINK = 0.8
+# So small a part of a batch may be left out: a larger budget is not worth its compilation.
+_FEW = 0.01
 # Steps between two checks whether a smaller budget would do.
 _SHRINK_EVERY = 256
 
@@ -60,18 +62,18 @@ def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:
     return _with_budget(loss, _integrator(loss, state.model), samples)
 
 
-def with_next_budget(loss: Any, terms: Any, number: int) -> Any:
+def with_next_budget(loss: Any, terms: Any, number: int, rays: int) -> Any:
     """Returns the loss with a larger budget after an overflow, with a smaller one if that would do.
 
-    The terms are those of step `number`, which is done. Budgets change seldom, because each is
-    compiled once.
+    The terms are those of step `number` of a batch of so many rays, which is done. Budgets change
+    seldom, because each is compiled once.
     """
     now = loss_budget(loss)
     if not number or not isinstance(terms, LossTerms):
         return loss
     if not now:
         return _with_more_surfaces(loss, terms)
-    overflowed = float(terms.left_out) > 0
+    overflowed = float(terms.left_out) > _FEW * rays
     if not overflowed and number % _SHRINK_EVERY:
         return loss
     # A mean below the budget may overflow it too, on one of several devices or blocks.

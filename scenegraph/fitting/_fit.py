@@ -16,7 +16,7 @@ import optax
 
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
-from ..data import Annealing, RayBatches, Views
+from ..data import Annealing, Batch, RayBatches, Views
 from ..images import AbstractColorSpace, SRGB
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
@@ -214,7 +214,7 @@ class _Advance:
         others = self.layout.copy((loss, optimizer, trainable))
         self._feed, self._others = feed, flatten((*others, self.layout))
         self._compiled: Any = _step
-        self.compile_seconds = 0.0
+        self.compile_seconds, self._rays = 0.0, 0
 
     def __call__(self, state: Flat, number: int, horizon: float) -> tuple[Flat, PyTree, StepInfo]:
         return self._compiled(self._others, state, self._feed(state, number), np.float32(horizon))
@@ -223,6 +223,8 @@ class _Advance:
         """Compiles the step, and beside it all else that the first ones call."""
         number, begin = int(state.tree.step), time.monotonic()
         batch = self._feed.shapes(state, number)
+        rays = batch.tree.lossmult if isinstance(batch.tree, Batch) else np.empty(0)
+        self._rays = rays.shape[0]
         lowered = _step.lower(self._others, state, batch, np.float32(0))
         with ThreadPoolExecutor(1, "scenegraph-compiler") as pool:
             compiling = pool.submit(lowered.compile)
@@ -240,11 +242,11 @@ class _Advance:
 
     def with_next_budget(self, extra: PyTree, number: int) -> "_Advance":
         feed, loss, *others = self.parts
-        other = with_next_budget(loss, extra, number)
+        other = with_next_budget(loss, extra, number, self._rays)
         if other is loss:
             return self
         advance = _Advance(feed, other, *others)
-        advance.compile_seconds = self.compile_seconds
+        advance.compile_seconds, advance._rays = self.compile_seconds, self._rays
         return advance
 
     def pays(self, before: "_Advance", deadline: Deadline | None) -> bool:

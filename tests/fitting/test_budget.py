@@ -222,7 +222,7 @@ def loss_with(budget):
 
 
 def next_budget(loss, state):
-    return with_next_budget(loss, state.extra, int(state.step))
+    return with_next_budget(loss, state.extra, int(state.step), rays=2000)
 
 
 @pytest.mark.parametrize("step", [1, 7, 256])
@@ -232,7 +232,14 @@ def next_budget(loss, state):
 )
 def test_more_room_at_once(step, now, asked, budget):
     """A little more than was asked for; more than there was, even if the mean would fit."""
-    assert next_budget(loss_with(now), after(1, asked, step)).integrator.budget == budget
+    assert next_budget(loss_with(now), after(21, asked, step)).integrator.budget == budget
+
+
+@pytest.mark.parametrize("step", [1, 256])
+def test_a_hundredth_of_a_batch_may_be_left_out(step):
+    """Whatever is compiled for the sake of so few rays, costs a fit more than they are worth."""
+    loss = loss_with(20)
+    assert next_budget(loss, after(20, 17.2, step)) is loss
 
 
 @pytest.mark.parametrize(
