@@ -72,6 +72,7 @@ def fit_run(
     for a fit that its limit ends before step 20.
     """
     begin = time.monotonic() - options.elapsed
+    config = config.replace(batch_size=config.training.rays(options.limit))
     run.check(resume=options.resume)
     # The others of several processes write into folders of their own.
     with run.locked() if options.processes.is_first else contextlib.nullcontext():
@@ -260,7 +261,7 @@ class _Job:
 
     def _callbacks(self, stack: contextlib.ExitStack) -> list[AbstractCallback]:
         """Makes the callbacks; the stack closes their files."""
-        output, rays = self.config.output, self.config.training.batch_size
+        output, rays = self.config.output, self.config.training.rays()
         evaluates = output.eval_every > 0
         callbacks: list[AbstractCallback] = []
         if self.options.tensorboard:

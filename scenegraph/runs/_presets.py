@@ -8,7 +8,7 @@ from ._grid import Grid
 
 
 _FAST = FitConfig(Grid()).replace(
-    batch_size=2048,
+    batch_size=None,
     learning_rate=2e-2,
     final_learning_rate=1e-3,
     delay_steps=20,

@@ -13,6 +13,8 @@ from ._method import Corners
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
 _LISTED = 2**28
+# Rays in a step, and in one of fits that take at most so many seconds (figures in docs/fast.md).
+_RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +23,8 @@ class TrainingSettings:
 
     **Arguments:**
 
-    - `batch_size`: the number of rays in a step.
+    - `batch_size`: the number of rays in a step; `None` for 2,048, or 1,024 where the time limit
+      is a minute or less: few steps are better spent on more of them.
     - `batching`: the pictures from which the rays of one step are drawn.
     - `learning_rate`: the learning rate at the start.
     - `final_learning_rate`: the learning rate at the end; it falls exponentially.
@@ -38,7 +41,7 @@ class TrainingSettings:
     - `jitter`: if true, sample positions are random while training.
     """
 
-    batch_size: int = 512
+    batch_size: int | None = 512
     batching: Literal["all_images", "single_image"] = "all_images"
     learning_rate: float = 1e-2
     final_learning_rate: float = 2e-4
@@ -71,7 +74,22 @@ class TrainingSettings:
             choice = SingleImage()
         elif box is not None and views.pixels.shape[0] <= _LISTED:
             choice = pixels_through(views, *box)
-        return RayBatches(views, self.batch_size, choice)
+        return RayBatches(views, self.rays(), choice)
+
+    def rays(self, limit: float | None = None) -> int:
+        """Chooses the number of rays in a step.
+
+        **Arguments:**
+
+        - `limit`: the time limit of the whole fit, in seconds; `None` for none.
+
+        **Returns:**
+
+        `batch_size`, if it is a number.
+        """
+        if self.batch_size is not None:
+            return self.batch_size
+        return _FEWER_RAYS if limit is not None and limit <= _SHORT else _RAYS
 
     def make_loss(self) -> RenderLoss:
         """Makes the loss that a step minimises.

@@ -34,6 +34,7 @@ def main(
     """Fits until the process is so old, not counting looks on the way; prints one line of JSON."""
     folder = pathlib.Path(os.environ["SCENEGRAPH_DATA"]) / scene
     config = preset(preset_name, downscale=downscale, **_changes(set))
+    config = config.replace(batch_size=config.training.rays(seconds))
     parts = prepare(config, config.data.load(folder))
     curve = _Curve(look_every)
     if look_every:

@@ -29,7 +29,13 @@ def test_names_are_found_in_the_right_part():
     changed = preset("fast", width=64, batch_size=128, near=1.0, keep=7, seed=3)
     assert changed.method == Grid(width=64) and changed.seed == 3
     assert (changed.data.near, changed.training.batch_size, changed.output.keep) == (1.0, 128, 7)
-    assert changed.replace(width=32, batch_size=2048, near=None, keep=3, seed=0) == preset("fast")
+    assert changed.replace(width=32, batch_size=None, near=None, keep=3, seed=0) == preset("fast")
+
+
+def test_short_fits_take_more_and_smaller_steps():
+    chosen = preset("fast").training
+    assert [chosen.rays(limit) for limit in (None, 20.0, 60.0, 61.0)] == [2048, 1024, 1024, 2048]
+    assert preset("fast", batch_size=7).training.rays(20.0) == 7
 
 
 def test_a_method_can_change_together_with_its_settings():

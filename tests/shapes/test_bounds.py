@@ -1,5 +1,7 @@
 """Bounds of shapes; cones of pixels against balls: what surfaces and lists have in common."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,17 +81,30 @@ def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
         assert cone_touches(ray, sg.transforms.Ball(jnp.zeros(3), jnp.asarray(radius)))
 
 
-class Far(sg.shapes.AbstractBounded):
+class Far(sg.shapes.AbstractSmoothShape, sg.shapes.AbstractBounded):
     """Something beside the view, whose radius someone may have computed wrongly."""
 
+    is_convex: ClassVar[bool] = True
+    has_uv: ClassVar[bool] = False
+    ball: sg.Sphere
     radius: float
 
     def bounding_ball(self):
-        return sg.transforms.Ball(jnp.array([40.0, 0.0, 0.0]), jnp.asarray(self.radius))
+        return sg.transforms.Ball(self.ball.center, jnp.asarray(self.radius))
+
+    def cross(self, ray):
+        return self.ball.cross(ray)
+
+    def normal_at(self, point):
+        return self.ball.normal_at(point)
+
+    def uv_at(self, point):
+        return self.ball.uv_at(point)
 
 
 def test_impossible_bounds_hide_nothing():
     rays = CAMERAS["perspective"].ray(jnp.array([1.0, 1.0]))
     bundle = sg.visibility.bound_rays(jax.tree.map(lambda x: x[None], rays), jnp.ones(1, bool))
     for radius, touched in [(0.1, False), (-1.0, True), (-jnp.inf, True), (jnp.nan, True)]:
-        assert sg.visibility.may_touch(bundle, bounding_ball(Far(radius))) == touched
+        far = Far(sg.Sphere([40.0, 0.0, 0.0]), radius)
+        assert sg.visibility.may_touch(bundle, bounding_ball(far)) == touched
