@@ -37,7 +37,9 @@ def main(
 
     With `--no-environment`, the present one is used instead of a fresh one.
     """
-    figures: dict[str, Any] = {"limit": seconds}
+    # Figures of `things`, from a run before, stay.
+    before = json.loads(out.read_text()) if out.exists() else {}
+    figures: dict[str, Any] = before | {"limit": seconds}
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         program = [sys.executable, "-m", "scenegraph"]
