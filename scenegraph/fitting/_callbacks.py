@@ -46,6 +46,15 @@ class Progress:
         values = getattr(self.state.extra, "psnr", None)
         return None if values is None else float(values[-1])
 
+    def left_out(self) -> int:
+        """Returns how many rays of the last batch did not count, for want of samples or layers.
+
+        **Returns:**
+
+        Their number; 0 for losses that count none.
+        """
+        return int(getattr(self.state.extra, "left_out", 0))
+
 
 class AbstractCallback(abc.ABC):
     """A function that a fit calls every so many steps, and that may end the fit.
@@ -72,7 +81,7 @@ class AbstractCallback(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class JsonLines(AbstractCallback):
-    """Appends a line of JSON to a file: step, loss, PSNR, gradient, skipped steps, time, speed.
+    """Appends a line of JSON to a file: step, loss, PSNR, gradient, rays and steps that did not count, time.
 
     **Arguments:**
 
@@ -92,6 +101,7 @@ class JsonLines(AbstractCallback):
             "psnr": progress.psnr(),
             "gradient_norm": float(progress.info.gradient_norm),
             "skipped": int(progress.state.skipped),
+            "left_out": progress.left_out(),
             "seconds": round(progress.seconds, 3),
             "rays_per_second": round(progress.rate * self.rays, 1),
         }

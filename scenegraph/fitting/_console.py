@@ -54,7 +54,8 @@ def progress_line(progress: Progress, rays: int) -> str:
     rate = progress.rate
     if rate:
         parts += [f"{rate * rays:,.0f} rays/s" if rays else f"{rate:.1f} steps/s"]
-    skipped = int(progress.state.skipped)
+    left_out, skipped = progress.left_out(), int(progress.state.skipped)
+    parts += [f"{left_out} rays left out"] if left_out else []
     parts += [f"{skipped} steps skipped: not finite"] if skipped else []
     left = [f"{(total - progress.step) / rate:.0f} s left"] if rate else []
     return "  ".join([*parts, f"{progress.seconds:.0f} s", *left])

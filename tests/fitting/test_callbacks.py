@@ -120,6 +120,9 @@ def test_progress_line():
     parts = ["step      30/120", "loss 0.25000", "psnr 21.50 dB", "640 rays/s", "5 s", "9 s left"]
     assert line == "  ".join(parts)
     assert "10.0 steps/s" in progress_line(progress(), rays=0)
+    few = progress(LossTerms(jnp.ones(2), psnr_to_mse(jnp.array([10.0, 21.5])), 3.0))
+    assert few.left_out() == 3 and shown.left_out() == progress().left_out() == 0
+    assert progress_line(few, rays=64) == "  ".join([*parts[:4], "3 rays left out", *parts[4:]])
     unknown = dataclasses.replace(shown, rate=0.0)
     assert progress_line(unknown, rays=64) == "  ".join([*parts[:3], parts[4]])
 
