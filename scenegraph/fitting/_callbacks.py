@@ -81,7 +81,7 @@ class AbstractCallback(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class JsonLines(AbstractCallback):
-    """Appends a line of JSON to a file: step, loss, PSNR, gradient, rays and steps that did not count, time.
+    """Appends a line of JSON to a file: step, loss, PSNR, gradient, time, and what did not count.
 
     **Arguments:**
 
