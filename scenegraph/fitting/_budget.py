@@ -28,8 +28,8 @@ from ._state import FitState
 
 # Steps between two refreshes of the occupancy.
 _REFRESH_EVERY = 16
-# More than the last batch requested, because the next may request more.
-_MARGIN = 1.15
+# More than the last batch requested, because the next may request more; more yet where one did.
+_MARGIN, _MARGIN_AFTER_OVERFLOW = 1.15, 1.4
 # A smaller budget is worth its compilation from this part of the present one on.
 _SHRINK = 0.8
 # So small a part of a batch may be left out: a larger budget is not worth its compilation.
@@ -77,7 +77,8 @@ def with_next_budget(loss: Any, terms: Any, number: int, rays: int) -> Any:
     if not overflowed and number % _SHRINK_EVERY:
         return loss
     # A mean below the budget may overflow it too, on one of several devices or blocks.
-    samples = _MARGIN * max(float(terms.requested), now * overflowed)
+    margin = _MARGIN_AFTER_OVERFLOW if overflowed else _MARGIN
+    samples = margin * max(float(terms.requested), now * overflowed)
     other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)
     return other if budget > now or budget <= _SHRINK * now else loss

@@ -11,7 +11,7 @@ from support.helpers import assert_close
 def alone(tmp_path_factory) -> dict:
     """What one device and eight make in one process."""
     folder = tmp_path_factory.getbasetemp().parent
-    return once(folder, lambda: result(start(8, task="alone")))
+    return once(folder, lambda: result(start(8, task="alone"), seconds=1500))
 
 
 def assert_same_fit(fit, expected) -> None:
