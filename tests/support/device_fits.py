@@ -18,7 +18,9 @@ def start(devices: int, **task) -> subprocess.Popen:
     """A process with so many virtual devices."""
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     command = [sys.executable, __file__, json.dumps(task)]
+    paths = [str(pathlib.Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu"}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
