@@ -22,6 +22,7 @@ from ..runs import (
 from ._cluster import Cluster
 from ._console import say
 from ._progress import show_phase, track_frames
+from ._steps import show_steps
 from ._time import process_age, seconds_of
 from ._watchdog import Watchdog
 
@@ -105,6 +106,7 @@ class Fit:
             processes=Processes(is_first(), from_first, largest),
             say=say,
             phase=show_phase,
+            steps=show_steps,
             track=track_frames(),
         )
 

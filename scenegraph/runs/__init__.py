@@ -39,7 +39,7 @@ from ._config import field_name, MethodName, METHODS, PARTS, setting_names
 from ._data_settings import held_out_split
 from ._evaluate import Pace
 from ._final_report import plot_log
-from ._fit_options import Milestones, Processes, Stopped, TooFewSteps
+from ._fit_options import Milestones, Processes, show_lines, Stopped, TooFewSteps
 from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
 from ._presets import differences, NOTES
 from ._recipe import describe_cut

@@ -2,16 +2,25 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ..fitting import AbstractCallback, Console, SignsOfLife
 from ..rendering import Track
 from ._run import silent
 
 
 # Called with what is being done; the context ends when it is done.
 Phase = Callable[[str], AbstractContextManager[Any]]
+# Called with the steps between lines and the rays of a step; gives callbacks that show the steps.
+Steps = Callable[[int, int], AbstractContextManager[Sequence[AbstractCallback]]]
+
+
+def show_lines(every: int, rays: int) -> AbstractContextManager[Sequence[AbstractCallback]]:
+    """Shows the steps of a fit as lines of text."""
+    console = Console(every, rays)
+    return nullcontext([console, SignsOfLife(console)])
 
 
 class Stopped(Exception):
@@ -61,6 +70,8 @@ class FitOptions:
     - `processes`: the processes that fit together.
     - `say`: a function that is called with messages about the progress.
     - `phase`: a function of a message that returns a context, in which what it says is done.
+    - `steps`: a function of the steps between lines and the number of rays in a step; returns a
+      context of callbacks that show the progress of the steps.
     - `milestones`: what the fit has come to, which is noted there on the way.
     - `track`: an iterator over the frame numbers of the film, which may show progress.
     """
@@ -75,5 +86,6 @@ class FitOptions:
     processes: Processes = Processes()
     say: Callable[[str], Any] = silent
     phase: Phase = nullcontext
+    steps: Steps = show_lines
     track: Track = iter
     milestones: Milestones = dataclasses.field(default_factory=Milestones)

@@ -15,7 +15,6 @@ import jax
 from ..data import find_folder, Views
 from ..fitting import (
     AbstractCallback,
-    Console,
     Deadline,
     empty_extra,
     Every,
@@ -23,7 +22,6 @@ from ..fitting import (
     FitError,
     FitState,
     JsonLines,
-    SignsOfLife,
     start_state,
     StopOnSignal,
 )
@@ -276,8 +274,7 @@ class _Job:
             callbacks.append(stack.enter_context(contextlib.closing(board)))
         if self.options.profile:
             callbacks.append(stack.enter_context(Profile(self.run.folder / "profile")))
-        console = Console(output.log_every, rays)
-        callbacks += [console, SignsOfLife(console)]
+        callbacks += stack.enter_context(self.options.steps(output.log_every, rays))
         callbacks.append(JsonLines(self.run.log, output.log_every, rays))
         if evaluates:
             score = HeldOutScore(
