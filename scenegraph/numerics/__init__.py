@@ -2,8 +2,8 @@
 
 To read it in order: `_leaves`, `_frozen`, `_tied` and `_module` (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
-`_coverage` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of fixed length),
-`_segments`, `_blocks`, `_octaves` and `_tangents`.
+`_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of
+fixed length), `_segments`, `_blocks`, `_octaves` and `_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -11,13 +11,13 @@ from ._compact import compact as compact, Compaction as Compaction
 from ._coverage import (
     disk_coverage as disk_coverage,
     half_plane_coverage as half_plane_coverage,
-    polygon_coverage as polygon_coverage,
     slab_coverage as slab_coverage,
 )
 from ._filtered import filtered_sqrt as filtered_sqrt, filtered_square_wave as filtered_square_wave
 from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
+from ._polygon import polygon_coverage as polygon_coverage
 from ._safe import (
     dot as dot,
     safe_divide as safe_divide,

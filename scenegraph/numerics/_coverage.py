@@ -16,10 +16,6 @@ from ._safe import safe_divide, safe_norm, safe_normalise
 # the corner that it cuts off would be smaller than rounding.
 _LEAST_TURN = 1e-4
 
-# Edges of a polygon that cross at a smaller angle than this count as parallel, and edges farther
-# from the pixel's middle than that as so far away.
-_PARALLEL, _FAR = 1e-5, 10.0
-
 
 @jax.custom_jvp
 def half_plane_coverage(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
@@ -96,73 +92,6 @@ def slab_coverage(margins: Float[Array, "2"], gradients: Float[Array, "2 2"]) ->
     A number between 0 and 1.
     """
     return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, gradients)) - 1, 0)
-
-
-@jax.custom_jvp
-def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "edges 2"]) -> Scalar:
-    """Computes the part of a pixel in which several linear functions are all positive.
-
-    Exact, corners included; its derivative is the integral along the edges.
-
-    **Arguments:**
-
-    - `margins`: the functions in the middle of the pixel, `edges`.
-    - `gradients`: the functions' derivatives by the pixel's x and y, a row an edge, `edges 2`.
-
-    **Returns:**
-
-    A number between 0 and 1.
-
-    Example: a corner in the middle of the pixel.
-
-    ```python
-    quarter = sg.numerics.polygon_coverage(jnp.zeros(2), jnp.eye(2))
-    ```
-    """
-    # coverage = 1/2 sum_i d_i l_i: the triangles between the middle and each side that is left.
-    distances, lengths, _ = _sides(margins, gradients)
-    return jnp.clip(jnp.sum(distances * lengths) / 2, 0, 1)
-
-
-def _sides(margins: Array, gradients: Array) -> tuple[Array, Array, Array]:
-    """Cuts all edges and the four sides of the pixel: distances, lengths left, their middles."""
-    # Edge i has the unit normal n_i = s_i / |s_i| and the distance d_i = m_i / |s_i|; its points
-    # are q(u) = u (-n_iy, n_ix) - d_i n_i.
-    steep = _steepness(gradients)
-    edges = jnp.clip(margins / steep, -_FAR, _FAR)
-    outer = jnp.asarray([[1, 0], [-1, 0], [0, 1], [0, -1]], gradients.dtype)
-    distances = jnp.concatenate([edges, jnp.full(4, 0.5, edges.dtype)])
-    x, y = jnp.concatenate([gradients / steep[:, None], outer]).T
-    # Edge j keeps d_j + n_j . q(u) >= 0, that is gap_ij + u cross_ij >= 0 with
-    # gap_ij = d_j - d_i n_i . n_j and cross_ij = n_i x n_j: a lower or an upper bound of u.
-    cross, along = x[:, None] * y - y[:, None] * x, x[:, None] * x + y[:, None] * y
-    parallel = jnp.abs(cross) < _PARALLEL
-    gap = distances - distances[:, None] * jnp.where(parallel, jnp.sign(along), along)
-    bound = -gap / jnp.where(parallel, 1, cross)
-    low = jnp.max(jnp.where(~parallel & (cross > 0), bound, -_FAR), axis=1)
-    high = jnp.min(jnp.where(~parallel & (cross < 0), bound, _FAR), axis=1)
-    # Of edges that coincide the first counts.
-    first = jnp.triu(jnp.ones_like(parallel))
-    left = jnp.all(~parallel | (gap > 0) | ((gap == 0) & first), axis=1)
-    left = left & (jnp.abs(distances) < 1)
-    lengths = jnp.where(left, jnp.maximum(high - low, 0), 0)
-    middles = jnp.stack([-y, x]) * (low + high) / 2 - jnp.stack([x, y]) * distances
-    return distances, lengths, middles.T
-
-
-def _steepness(gradients: Array) -> Array:
-    """Computes `|s|`; tiny where a function is constant, so that its edge is far away."""
-    return jnp.maximum(safe_norm(gradients), jnp.finfo(gradients.dtype).tiny ** 0.25)
-
-
-@polygon_coverage.defjvp
-def _polygon_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    # d coverage = sum_i l_i / |s_i| (d m_i + q_i . d s_i), with q_i the middle of what is left.
-    (margins, gradients), (d_margins, d_gradients) = primals, tangents
-    distances, lengths, middles = _sides(margins, gradients)
-    density = (lengths[:-4] / _steepness(gradients)).astype(margins.dtype)
-    change = jnp.sum(density * (d_margins + jnp.sum(middles[:-4] * d_gradients, axis=1)))
-    return jnp.clip(jnp.sum(distances * lengths) / 2, 0, 1), change
 
 
 def disk_coverage(

@@ -15,6 +15,10 @@ from ._constants import evaluate
 from ._simplify import simplify
 
 
+# Of which `f(a, b)` is `f(b, a)`, bit for bit.
+_COMMUTATIVE = {"add", "add_any", "mul"}
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class Node:
     """A scalar: one value per row if it is `varying`, one for all rows if it is uniform.
@@ -63,7 +67,9 @@ class Graph:
             result = jax.ShapeDtypeStruct((), dtype)
             [number] = evaluate(primitive, [x.value for x in inputs], params, [result])
             return self.constant(number, dtype)
-        key = primitive, tuple(map(id, inputs)), _hashable(params)
+        operands = map(id, inputs)
+        ordered = sorted(operands) if primitive.name in _COMMUTATIVE else operands
+        key = primitive, tuple(ordered), _hashable(params)
         if key not in self._expressions:
             emit = lambda *values: primitive.bind(*values, **params)
             self._expressions[key] = make_node(primitive.name, inputs, emit, dtype)

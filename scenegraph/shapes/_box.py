@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import equinox as eqx
@@ -13,6 +15,8 @@ from ._bounds import AbstractBounded, ball_of_corners
 
 
 _LEAST = 1e-9
+# A line's speeds across the three slabs, and its distances to their near and their far sides.
+Slabs = tuple[Vector, Vector, Vector]
 
 
 class Box(AbstractShape, AbstractBounded):
@@ -63,11 +67,18 @@ class Box(AbstractShape, AbstractBounded):
         return Span(jnp.where(hit, near, ray.near), jnp.where(hit, far, ray.near))
 
     def coverage(self, ray: Ray) -> Scalar:
-        return jnp.minimum(jnp.sum(self._cross(ray)[1]), 1)
+        # Inside the outline; from inside of the box, that is everywhere.
+        inside = self._holds_eye(ray)
+        crossing, margins, d_margins = self._cross(ray, inside, _outline)
+        outline = polygon_coverage(margins, d_margins)
+        return jnp.where(inside, 1, outline) * _within_reach(ray, crossing, inside)
 
     def parts(self, ray: Ray) -> Hit:
         # The three faces turned to the eye; from inside, the three turned away.
-        faces, covered = self._cross(ray)
+        inside = self._holds_eye(ray)
+        faces, margins, d_margins = self._cross(ray, inside, partial(_edges_of_faces, inside))
+        covered = jax.vmap(polygon_coverage)(margins, d_margins)
+        covered = covered * _within_reach(ray, faces, inside)
         return join_parts(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
@@ -84,21 +95,24 @@ class Box(AbstractShape, AbstractBounded):
         crossing = Crossing(faces.t[axis], faces.gradient[axis])
         return smooth_part(ray, crossing, normal, uv, coverage)
 
-    def _cross(self, ray: Ray) -> tuple[Crossing, Vector]:
-        """Crosses the planes of the three visible faces; returns each face's coverage as well."""
+    def _holds_eye(self, ray: Ray) -> Bool[Array, ""]:
+        """Returns true if a ray begins in the box."""
         speed, near, _ = self._slabs(ray.origin, ray.direction)
-        inside = jnp.max(near / speed) <= ray.near
+        return jnp.max(near / speed) <= ray.near
 
-        def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "3 4"]]:
-            speed, near, far = self._slabs(origin, direction)
-            return jnp.where(inside, far, near) / speed, _margins(speed, near, far, inside)
+    def _cross(
+        self, ray: Ray, inside: Bool[Array, ""], margins_of: Callable[[Slabs], Array]
+    ) -> tuple[Crossing, Array, Array]:
+        """Crosses the planes of the three visible faces; returns edges' margins, differentiated."""
+
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array]:
+            speed, near, far = slabs = self._slabs(origin, direction)
+            return jnp.where(inside, far, near) / speed, margins_of(slabs)
 
         (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
-        seen = jnp.where(inside, jnp.argmin(t), jnp.argmax(t))
-        reach = within_reach(ray, Crossing(t[seen], gradient[seen]))
-        return Crossing(t, gradient), jax.vmap(polygon_coverage)(margins, d_margins) * reach
+        return Crossing(t, gradient), margins, d_margins
 
-    def _slabs(self, origin: Vector, direction: Vector) -> tuple[Vector, Vector, Vector]:
+    def _slabs(self, origin: Vector, direction: Vector) -> Slabs:
         """Returns a line's speed along each axis, and its distances to the near and far faces."""
         speed = away_from_zero(direction, _LEAST)
         sense = jnp.sign(speed)
@@ -106,21 +120,31 @@ class Box(AbstractShape, AbstractBounded):
         return jnp.abs(speed), jnp.minimum(below, above), jnp.maximum(below, above)
 
 
-def _margins(
-    speed: Vector, near: Vector, far: Vector, inside: Bool[Array, ""]
-) -> Float[Array, "3 4"]:
+# A line enters slab i at n_i / v_i and leaves it at f_i / v_i. It meets the box if, for all pairs
+# of axes, it enters slab i before it leaves slab j,
+#     f_j v_i - n_i v_j > 0,
+# and hits face i if it also enters slab i after slab j,
+#     n_i v_j - n_j v_i > 0    (from inside: leaves it before slab j, f_j v_i - f_i v_j > 0).
+# Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera.
+
+
+def _outline(slabs: Slabs) -> Float[Array, "6"]:
+    """Returns the margins of the six edges of the outline, positive inside."""
+    speed, near, far = slabs
+    turned = [tuple(jnp.roll(x, turn) for x in (speed, far)) for turn in (-1, -2)]
+    return jnp.concatenate([f * speed - near * v for v, f in turned])
+
+
+def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"]:
     """Returns for every face the margins of its four edges, positive inside."""
-    # A line enters slab i at n_i / v_i and leaves it at f_i / v_i. It hits face i if, for both
-    # other axes j, it enters slab i after slab j (from inside: leaves it before slab j),
-    #     n_i v_j - n_j v_i > 0    (from inside: f_j v_i - f_i v_j > 0),
-    # and before it leaves slab j,
-    #     f_j v_i - n_i v_j > 0.
-    # Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera.
+    speed, near, far = slabs
     first = jnp.where(inside, -far, near)
+    turned = [tuple(jnp.roll(x, turn) for x in (speed, first)) for turn in (-1, -2)]
+    before = jnp.stack([first * v - other * speed for v, other in turned])
+    return jnp.concatenate([before, _outline(slabs).reshape(2, 3)]).T
 
-    def against(turn: int) -> tuple[Vector, Vector]:
-        v, other, f = (jnp.roll(x, turn) for x in (speed, first, far))
-        return first * v - other * speed, f * speed - near * v
 
-    (a, c), (b, d) = against(-1), against(-2)
-    return jnp.stack([a, b, c, d], axis=1)
+def _within_reach(ray: Ray, faces: Crossing, inside: Bool[Array, ""]) -> Scalar:
+    """Returns the part of a ray's footprint for which the face that is seen lies on the ray."""
+    seen = jnp.where(inside, jnp.argmin(faces.t), jnp.argmax(faces.t))
+    return within_reach(ray, Crossing(faces.t[seen], faces.gradient[seen]))

@@ -1,6 +1,7 @@
 """The progress of steps: a bar on a terminal, lines elsewhere."""
 
 import io
+import sys
 
 import jax
 import optax
@@ -29,7 +30,7 @@ def test_a_terminal_shows_a_bar_and_keeps_the_last_step(capsys):
     console = Console(file=screen, force_terminal=True, width=120)
     with show_steps(5, 0, console) as callbacks:
         run(callbacks)
-        print("said on the way")
+        sys.stdout.write("said on the way\n")
     assert "━" in screen.getvalue() and "/10  loss" in screen.getvalue()
     assert "said on the way" in screen.getvalue()  # Above the bar, not through it.
     lines = capsys.readouterr().err.splitlines()
