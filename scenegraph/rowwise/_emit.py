@@ -44,11 +44,12 @@ def emit(outputs: Sequence[Node], rows: int) -> list[Array]:
     order = topological_order(outputs)
     uses = collections.Counter([*outputs, *(x for node in order for x in node.inputs)])
     emitter = _Emitter(order, rows)
-    final = set(outputs)
+    # XLA computes one number at a time in whatever it fuses with a call, such as a look-up.
+    apart = set(outputs).union(*(node.inputs for node in order if node.operation == "call"))
     for node in order:
         emitter.compute(node)
         again = max(emitter.costs[node], 1) * (uses[node] - 1)
-        if node in final or again > _WORTH_STORING:
+        if node in apart or node.operation == "result" or again > _WORTH_STORING:
             emitter.store(node)
     return [emitter.over_rows(node) for node in outputs]
 

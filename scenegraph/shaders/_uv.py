@@ -19,4 +19,4 @@ class UV(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
         x, _ = self.coordinates(hit)
-        return jnp.zeros(3, x.dtype).at[: x.shape[0]].set(x - jnp.floor(x))
+        return jnp.concatenate([x - jnp.floor(x), jnp.zeros(3 - x.shape[0], x.dtype)])

@@ -146,5 +146,10 @@ def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"
 
 def _within_reach(ray: Ray, faces: Crossing, inside: Bool[Array, ""]) -> Scalar:
     """Returns the part of a ray's footprint for which the face that is seen lies on the ray."""
-    seen = jnp.where(inside, jnp.argmin(faces.t), jnp.argmax(faces.t))
-    return within_reach(ray, Crossing(faces.t[seen], faces.gradient[seen]))
+    # The face that is met last; from inside, first. Not a look-up: these are slow in `map_rows`.
+    sense, seen = jnp.where(inside, -1, 1), Crossing(faces.t[0], faces.gradient[0])
+    for axis in (1, 2):
+        later = sense * faces.t[axis] > sense * seen.t
+        pick = lambda x, y, later=later: jnp.where(later, x, y)
+        seen = Crossing(pick(faces.t[axis], seen.t), pick(faces.gradient[axis], seen.gradient))
+    return within_reach(ray, seen)
