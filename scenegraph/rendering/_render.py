@@ -197,7 +197,7 @@ def _pixels_at_a_time(
     if is_of_surfaces(integrator):
         samples = _SAMPLES_BY_RAY
     elif uses_lists(integrator, scene):
-        samples = _SAMPLES_LISTED
+        samples = _SAMPLES_AND_LAYERS if scene.occluders else _SAMPLES_LISTED
     rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
     return max(1, rays // side**2)
 
@@ -206,8 +206,8 @@ def _pixels_at_a_time(
 # this serves both. Surfaces alone have no vectors of features, and are fastest with many.
 _SAMPLES = 2**14
 _SAMPLES_BY_RAY = 2**19
-# With media, but many things: lists want bundles of many rays.
-_SAMPLES_LISTED = 2**17
+# With media, but many things: lists want bundles of many rays, and those of surfaces more of them.
+_SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
 def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
