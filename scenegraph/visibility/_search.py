@@ -23,7 +23,7 @@ from ..scene import (
 from ..shapes import AbstractBounded
 from ._bundles import bound_rays, may_touch
 from ._lists import AbstractCandidates, list_candidates
-from ._order import invert_order, order_shadow_rays
+from ._order import invert_order, order_by_place, order_shadow_rays
 
 
 # Rays in a bundle.
@@ -32,12 +32,13 @@ BUNDLE = 64
 _SHADOW_BUNDLE = 16
 # Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
 _FEW = 4
-# With more occluders of a kind than this, putting points in order pays: lists get shorter.
+# With more things of a kind than this, putting them, and shadow rays, in order pays: lists get
+# shorter, and are found sooner.
 _MANY = 256
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
-# Rays that are searched at once.
-_BLOCK = 1024
+# Rays that are searched at once; fewer of kinds of many members, whose lists differ more in length.
+_BLOCK, _BLOCK_OF_MANY = 1024, 512
 
 
 # A key, a code and a value.
@@ -69,15 +70,16 @@ def no_items(count: int, like: Float[Array, " rows"]) -> Ranking:
 
 
 def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) -> Ranking:
-    """Inserts an item into the ranking of each row; of equal items, the first stays first."""
+    """Inserts an item into the ranking of each row; of equal items, the least code is the first."""
     keys, codes, values, total, rest = ranking
-    after = jnp.where(met, key, jnp.inf) < keys
+    new = jnp.where(met, key, jnp.inf)
+    after = (new < keys) | ((new == keys) & jnp.isfinite(new) & (code < codes))
     # From the item's rank on, everything moves back by one.
     again = jnp.concatenate([jnp.zeros_like(after[:1]), after[:-1]])
 
-    def moved(old: Array, new: Array) -> Array:
+    def moved(old: Array, own: Array) -> Array:
         back = jnp.concatenate([old[:1], old[:-1]])
-        return jnp.where(again, back, jnp.where(after, new, old))
+        return jnp.where(again, back, jnp.where(after, own, old))
 
     lost = jnp.where(met, jnp.where(after[-1], values[-1], value), 0)
     ranks = moved(keys, key), moved(codes, code), moved(values, value)
@@ -111,7 +113,7 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
     for stack in scene.occluders:
-        lengths += candidates_of(stack, rays, used).lengths
+        lengths += candidates_of(_sorted_by_place(stack), rays, used).lengths
     return _to_rows(lengths, rays)[:count]
 
 
@@ -139,9 +141,19 @@ def search(
         memory = _search_few(bounded, rays, used, visit, rows, memory)
     for stack in stacks:
         if stack.count > _FEW:
-            candidates = candidates_of(stack, rays, used, size)
-            memory = _search_lists(stack, candidates, visit, rows, memory)
+            ordered = _sorted_by_place(stack)
+            candidates = candidates_of(ordered, rays, used, size)
+            memory = _search_lists(ordered, candidates, visit, rows, memory)
     return memory
+
+
+def _sorted_by_place(stack: InstanceStack) -> InstanceStack:
+    """Puts the members of a large stack in an order in which neighbours are near to each other."""
+    if stack.count <= _MANY:
+        return stack
+    balls = stack.map(world_ball)
+    finite = jnp.isfinite(balls.radius) & jnp.all(jnp.isfinite(balls.center), axis=1)
+    return stack.take(order_by_place(balls.center, finite))
 
 
 def _search_few(
@@ -209,7 +221,7 @@ def _search_lists(
     flat = lambda x: x.reshape(-1, *x.shape[2:])
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
-    block = min(_BLOCK // size, bundles)
+    block = min((_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK) // size, bundles)
     order = jnp.argsort(-lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     rows = jax.tree.map(in_bundles, rows)

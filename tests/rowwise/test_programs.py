@@ -126,6 +126,14 @@ STEPS: list[tuple[str, Callable]] = [
             sg.numerics.safe_norm,
         )
     ),
+    *(
+        ("n n", function)
+        for function in (
+            lambda n: n ^ (n >> 3),
+            lambda n: (n << 2) & 255,
+            lambda n: lax.shift_right_logical(n, 1) % 97,
+        )
+    ),
     ("v v v m", lambda *v: jnp.stack(v, axis=1)),
     ("v v m", lambda v, w: jnp.outer(v, w)),
     ("m m", jnp.transpose),

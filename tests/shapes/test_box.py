@@ -109,3 +109,37 @@ def test_a_box_is_not_seen_where_it_is_not():
     assert jnp.sum(behind) > 50
     np.testing.assert_array_equal(jnp.where(behind, covered, 0), 0)
     assert jnp.max(covered) > 0.01
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_outline_covers_what_the_faces_cover(inside, x64):
+    """Their sum, and its derivative, where no face is seen from its edge within the pixel."""
+    rng, box = np.random.default_rng(0), sg.Box([-0.4, -0.5, -0.3], [0.5, 0.4, 0.6])
+    eyes = rng.uniform(-0.25, 0.35, (60, 3)) if inside else rng.normal(size=(60, 3)) * 2
+    eyes = eyes if inside else eyes[np.max(np.abs(eyes), axis=1) > 0.8]
+
+    def through(eye, seed):
+        camera = sg.PerspectiveCamera.look_at(eye, [0.05, 0.0, 0.1], [0.1, 0.2, 1.0], 0.7, 8, 8)
+        return camera.ray(8 * jax.random.uniform(jax.random.key(seed), (2,)))
+
+    def by_faces(box, ray):
+        return jnp.sum(box.parts(ray).coverage)
+
+    rays = jax.vmap(through)(jnp.asarray(eyes), jnp.arange(len(eyes)))
+    changes = jnp.sum(jnp.abs(rays.d_direction), axis=1) / 2
+    askew = np.flatnonzero(jnp.all(jnp.abs(rays.direction) > changes, axis=1))
+    assert len(askew) > 30
+    rays = jax.tree.map(lambda x: x[askew], rays)
+    results = [
+        jax.jit(jax.vmap(jax.value_and_grad(covered), (None, 0)))(box, rays)
+        for covered in (lambda box, ray: box.coverage(ray), by_faces)
+    ]
+    (whole, whole_slopes), (parts, parts_slopes) = results
+    assert_close(whole, parts, 0, 1e-9)
+    if inside:
+        np.testing.assert_array_equal(whole, 1)
+        return
+    partly = np.sum((np.asarray(whole) > 0.01) & (np.asarray(whole) < 0.99))
+    assert partly > 5 and np.sum(np.asarray(whole) > 0.99) > 3
+    assert_close(whole_slopes.lower, parts_slopes.lower, 0, 1e-7)
+    assert_close(whole_slopes.upper, parts_slopes.upper, 0, 1e-7)

@@ -89,13 +89,17 @@ def test_balls_that_are_not_finite_are_candidates():
     assert not sg.visibility.may_touch(bundle, behind)
 
 
-def test_lists_hold_the_candidates_in_order():
+@pytest.mark.parametrize("count", [70, 513, 1000])
+def test_lists_hold_the_candidates_in_order(count):
+    """Also of more things than are tested one by one, some of them everywhere or nowhere."""
     rays = tile(CAMERAS["perspective"])
     used = jnp.ones(rays.near.shape[0], bool).at[3].set(False)
     draw = np.random.default_rng(2)
-    balls = sg.transforms.Ball(
-        jnp.asarray(draw.uniform(-1, 1, (70, 3))), jnp.asarray(draw.uniform(0.01, 0.3, 70))
-    )
+    radii = draw.uniform(0.01, 0.3, count)
+    radii[[5, 40, 69]] = np.inf, np.nan, 0.0
+    centers = jnp.asarray(draw.uniform(-1, 1, (count, 3)))
+    order = sg.visibility.order_by_place(centers, jnp.ones(count, bool))
+    balls = sg.transforms.Ball(centers[order], jnp.asarray(radii))
     bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
     lists = sg.visibility.list_candidates(bundles, balls, used)
     touch = jax.vmap(jax.vmap(sg.visibility.may_touch, (None, 0)), (0, None))(bundles, balls)
