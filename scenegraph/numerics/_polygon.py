@@ -5,12 +5,13 @@ has the unit normal `n_i = s_i / |s_i|`, into the polygon, and the distance `d_i
 points are `q_i(u) = u (-n_iy, n_ix) - d_i n_i`.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Scalar
-from ._module import AbstractModule
 from ._safe import safe_norm
 
 
@@ -40,7 +41,7 @@ def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "e
     quarter = sg.numerics.polygon_coverage(jnp.zeros(2), jnp.eye(2))
     ```
     """
-    edges = _Edges.of(margins, gradients)
+    edges = _edges_of(margins, gradients)
     return _area(edges, *_clip(edges))
 
 
@@ -48,14 +49,14 @@ def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "e
 def _polygon_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     # d coverage = sum_i l_i / |s_i| (d m_i + q_i . d s_i), with q_i the middle of what is left.
     (margins, gradients), (d_margins, d_gradients) = primals, tangents
-    edges = _Edges.of(margins, gradients)
+    edges = _edges_of(margins, gradients)
     lengths, middles = _clip(edges)
     density = (lengths / edges.steepness).astype(margins.dtype)
     change = jnp.sum(density * (d_margins + jnp.sum(middles * d_gradients.T, axis=0)))
     return _area(edges, lengths, middles), change
 
 
-class _Edges(AbstractModule):
+class _Edges(NamedTuple):
     """The edges of a polygon: `|s|`, `d`, `n`, and `n` with no component smaller than `1e-5`."""
 
     steepness: Float[Array, " edges"]
@@ -63,13 +64,13 @@ class _Edges(AbstractModule):
     normal: Float[Array, "2 edges"]
     divisor: Float[Array, "2 edges"]
 
-    @staticmethod
-    def of(margins: Array, gradients: Array) -> "_Edges":
-        # Where a function is constant, |s| is tiny, so that its edge is far away.
-        steepness = jnp.maximum(safe_norm(gradients), jnp.finfo(gradients.dtype).tiny ** 0.25)
-        distance = jnp.clip(margins / steepness, -_FAR, _FAR)
-        normal = (gradients / steepness[:, None]).T
-        return _Edges(steepness, distance, normal, _not_parallel(normal, _LEAST_SINE))
+
+def _edges_of(margins: Array, gradients: Array) -> _Edges:
+    # Where a function is constant, |s| is tiny, so that its edge is far away.
+    steepness = jnp.maximum(safe_norm(gradients), jnp.finfo(gradients.dtype).tiny ** 0.25)
+    distance = jnp.clip(margins / steepness, -_FAR, _FAR)
+    normal = (gradients / steepness[:, None]).T
+    return _Edges(steepness, distance, normal, _not_parallel(normal, _LEAST_SINE))
 
 
 def _not_parallel(sine: Array, otherwise: Array | float) -> Array:
