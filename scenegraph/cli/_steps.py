@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bar, TaskID, TextColumn
+from rich.table import Column
 
 from ..fitting import AbstractCallback, Progress, progress_line
 from ..parallel import is_first
@@ -27,7 +28,8 @@ def show_steps(
         with show_lines(every, rays) as lines:
             yield lines
         return
-    bar = Bar(BarColumn(20), TextColumn("{task.description}"), console=console, transient=True)
+    columns = BarColumn(20, table_column=Column(min_width=5)), TextColumn("{task.description}")
+    bar = Bar(*columns, console=console, transient=True)
     shown = StepsBar(bar, rays)
     try:
         yield [shown]
@@ -56,7 +58,9 @@ class StepsBar(AbstractCallback):
 
     def _show(self, progress: Progress) -> None:
         """Writes what is known now beside the bar."""
-        line, total = progress_line(progress, self._rays), float(progress.state.horizon)
+        # Numbers that are padded for columns are too wide beside a bar.
+        line = " ".join(progress_line(progress, self._rays).replace("step ", "").split())
+        total = float(progress.state.horizon)
         if self._task is None:
             self._bar.start()
             self._task = self._bar.add_task(line)

@@ -94,12 +94,12 @@ class Grid(AbstractMethod):
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
 
-    def find_empty(self, views: Views | None, box: Corners | None) -> np.ndarray | None:
-        if box is None or self.occupancy < 1:
-            return None
-        if views is None:
-            return np.zeros((self.occupancy,) * 3, bool)
-        return find_empty_cells(views, *box, self.occupancy)
+    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
+        return (
+            None
+            if box is None or self.occupancy < 1
+            else find_empty_cells(views, *box, self.occupancy)
+        )
 
 
 def _pixels_along(views: Views, box: Corners) -> float:

@@ -88,12 +88,12 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def find_empty(self, views: Views | None, box: Corners | None) -> np.ndarray | None:
+    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
         """Finds the cells of the box that the pictures show to be empty.
 
         **Arguments:**
 
-        - `views`: the pictures; `None` for no pictures, which show no cell to be empty.
+        - `views`: the pictures.
         - `box`: the corners of the box that holds the scene, in world units, or `None`.
 
         **Returns:**

@@ -114,5 +114,5 @@ class MipNerf(AbstractMethod):
             empty_depth_near=self.empty_depth_near,
         )
 
-    def find_empty(self, views: Views | None, box: Corners | None) -> None:
+    def find_empty(self, views: Views, box: Corners | None) -> None:
         return None

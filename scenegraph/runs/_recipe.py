@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -10,7 +9,7 @@ import optax
 
 from .._typing import RandomKey
 from ..data import probe_views, RayBatches, Views
-from ..fitting import fit, RenderLoss, split_by_purpose
+from ..fitting import RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
 from ._data_settings import scale_box
@@ -62,37 +61,17 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     `ValueError` for settings that contradict each other.
     """
     key = jax.random.key(config.seed)
-    weights = split_by_purpose(key).weights
     box = config.data.find_box(views)
     config = dataclasses.replace(config, method=config.method.adapt(views, box))
-    empty = config.method.find_empty(None, box)
-    parts = FitParts(
-        make_scene(config, box, empty, key=weights),
+    empty = config.method.find_empty(views, box)
+    return FitParts(
+        make_scene(config, box, empty, key=split_by_purpose(key).weights),
         config.training.make_batches(views, box),
         config.training.make_loss(),
         config.training.make_optimizer(),
         key,
         box,
     )
-    if empty is None:
-        return parts
-    with ThreadPoolExecutor(1, "scenegraph-compiler") as beside:
-        beside.submit(_fit_nothing, parts)
-        empty = config.method.find_empty(views, box)
-    return dataclasses.replace(parts, scene=make_scene(config, box, empty, key=weights))
-
-
-def _fit_nothing(parts: FitParts) -> None:
-    """Compiles what a fit calls before its first step; what it raises, the fit raises too."""
-    if jax.device_count() == 1:
-        fit(
-            parts.scene,
-            parts.batches,
-            optimizer=parts.optimizer,
-            loss=parts.loss,
-            steps=0,
-            key=parts.key,
-        )
 
 
 def warm_up(config: FitConfig) -> None:

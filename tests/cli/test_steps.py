@@ -31,7 +31,7 @@ def test_a_terminal_shows_a_bar_and_keeps_the_last_step(capsys):
     with show_steps(5, 0, console) as callbacks:
         run(callbacks)
         sys.stdout.write("said on the way\n")
-    assert "━" in screen.getvalue() and "/10  loss" in screen.getvalue()
+    assert "━" in screen.getvalue() and "/10 loss" in screen.getvalue()
     assert "said on the way" in screen.getvalue()  # Above the bar, not through it.
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and lines[0].startswith("step      10/10")
