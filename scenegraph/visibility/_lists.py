@@ -88,7 +88,6 @@ def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"])
     The lists: conservative, so that a thing that is on none is certainly not touched. Of more than
     512 things, runs of 32 are tested together first: sorted by place they take much less time.
     """
-
     if balls.radius.shape[0] > _MANY:
         return _count_along(_test_by_words(bundles, balls, used))
     return _test_all(bundles, balls, used)
