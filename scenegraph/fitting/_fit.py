@@ -254,8 +254,10 @@ class _Advance:
 
         Without a deadline it always is: what a fit does must not depend on how fast it goes.
         """
-        if deadline is None or self.budget > before.budget:
+        if deadline is None:
             return True
+        if self.budget > before.budget:
+            return 2 * before.compile_seconds < deadline.seconds_left()
         # The part of a step's time that goes with its samples, times how many fewer there are.
         saved = _BY_SAMPLES * (1 - self.budget / before.budget)
         return saved * deadline.seconds_left() > before.compile_seconds
