@@ -1,5 +1,6 @@
 """Layers of surfaces in scenes of many things: found first, then computed with derivatives."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -239,18 +240,21 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     ranking = jax.lax.stop_gradient(found)
     missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
 
+    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
+
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stop = lambda instance, row: occlusion(instance, *row)
-
-        def darken(visible: Array, numbers: Int[Array, " rows"]) -> tuple[Array, None]:
-            some, rows = numbers >= 0, (rays, own)
-            stopped = map_by_kind(stop, scene.occluders, jnp.maximum(numbers, 0), some, rows)
-            return visible * (1 - stopped), None
-
-        return jax.lax.scan(darken, ranking.rest, ranking.codes)[0]
+        stopped = map_blocks(_stopped, (scene.occluders, rays, own), ranking.codes, ranks)
+        return ranking.rest * math.prod(1 - x for x in stopped)
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
+
+
+def _stopped(shared: tuple, numbers: Int[Array, " rows"]) -> Float[Array, " rows"]:
+    """Returns what one occluder of each row stops; nothing without one."""
+    occluders, *rows = shared
+    stop = lambda instance, row: occlusion(instance, *row)
+    return map_by_kind(stop, occluders, jnp.maximum(numbers, 0), numbers >= 0, tuple(rows))
 
 
 def _with_no_count(visible: tuple[Array, Array]) -> tuple:
