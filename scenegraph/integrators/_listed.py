@@ -86,7 +86,7 @@ def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
 
 
 class _Codes(NamedTuple):
-    """What layers are: surfaces by number, and parts of shapes, or sheets of meshes."""
+    """The identity of layers: surfaces by number, with parts of shapes or sheets of meshes."""
 
     number: Int[Array, "*layers"]
     part: Int[Array, "*layers"]

@@ -84,6 +84,7 @@ def _mesh_transmission_jvp(primals: tuple, tangents: tuple, *, occluders: int) -
     stopped, lines = jax.lax.stop_gradient((scene.triangles, rays))
     occluders = min(occluders, stopped.count)
     sums, found = jax.lax.stop_gradient(sum_shadows(stopped, lines, used, occluders))
+    assert found is not None
     some = jnp.moveaxis(found.codes >= 0, 0, 1)
     ids = jnp.maximum(jnp.moveaxis(found.codes, 0, 1), 0)
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int
 from ..numerics import AbstractModule, safe_normalise
 from ..shapes import Triangle, TriangleMesh
-from ..transforms import rotate
+from ..transforms import AffineMap, rotate
 from ._instances import Instance, InstanceStack, stacked
 from ._stacks import LeafStack, place_stack
 
@@ -42,8 +42,9 @@ def stack_faces(meshes: Sequence[LeafStack]) -> InstanceStack | None:
 def _faces_of(instance: Instance) -> MeshFace:
     """Returns the faces of one mesh in the world, with a leading axis."""
     faces = instance.node.shape.triangles()
-    if instance.world_from_node is not None:
-        faces = _moved(instance, faces)
+    forward, inverse = instance.world_from_node, instance.node_from_world
+    if forward is not None and inverse is not None:
+        faces = _moved(forward, inverse, faces)
     faces = _turned_outward(faces)
     spread = lambda x: jnp.broadcast_to(x, faces.corners.shape[:1])
     return MeshFace(faces, spread(instance.node.opacity), spread(instance.number))
@@ -57,8 +58,7 @@ def _turned_outward(faces: Triangle) -> Triangle:
     return jax.tree.map(lambda x: jnp.where(inward, x[:, ::-1], x), faces)
 
 
-def _moved(instance: Instance, faces: Triangle) -> Triangle:
-    forward, inverse = instance.world_from_node, instance.node_from_world
+def _moved(forward: AffineMap, inverse: AffineMap, faces: Triangle) -> Triangle:
     each = lambda function: jax.vmap(jax.vmap(function))
     corners = each(forward.point)(faces.corners)
     # Normals are covectors: n' = A^-T n, of length one again.

@@ -1,4 +1,4 @@
-"""What a mesh must be, and what of it is repaired."""
+"""Checks of meshes at construction, and repairs."""
 
 import warnings
 from typing import Any

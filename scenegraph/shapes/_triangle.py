@@ -30,22 +30,13 @@ class Triangle(AbstractBounded):
 
 
 class Fragment(AbstractModule):
-    """What a pixel sees of one triangle.
-
-    **Arguments:**
-
-    - `coverage`: the part of the pixel.
-    - `t`: the ray parameter of the fragment's point.
-    - `weights`: the shares of the corners in that point.
-    - `d_weights`: their derivatives by the pixel's x and y, in columns.
-    - `facing`: -1 if the triangle is turned to the eye (its corners run counter-clockwise), else 1.
-    """
+    """The visible part of one triangle in a pixel."""
 
     coverage: Float[Array, "*rays"]
     t: Float[Array, "*rays"]
-    weights: Float[Array, "*rays 3"]
-    d_weights: Float[Array, "*rays 3 2"]
-    facing: Float[Array, "*rays"]
+    weights: Float[Array, "*rays 3"]  # the shares of the corners in the fragment's point
+    d_weights: Float[Array, "*rays 3 2"]  # derivatives by the pixel's x and y
+    facing: Float[Array, "*rays"]  # -1 if its corners run counter-clockwise, seen from the eye
 
 
 def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
@@ -56,8 +47,8 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     (edges, plane, speed), (d_edges, d_plane, d_speed) = pixel_jvp(
         lambda origin, direction: _volumes(corners, origin, direction), ray
     )
-    # Where a triangle is met ahead, a . n and d . n have one sign. Seen from the edge, d . n changes
-    # it within the pixel, and from a point in its plane, a . n: the steadier one counts.
+    # Where a triangle is met ahead, a . n and d . n have one sign. Seen from the edge, d . n
+    # changes it within the pixel, and from a point in its plane, a . n: the steadier one counts.
     change = jnp.sum(jnp.abs(jnp.stack([d_plane, d_speed])), axis=1)
     steady = jnp.abs(plane) * change[1] >= jnp.abs(speed) * change[0]
     facing = jnp.sign(jnp.where(steady, plane, speed))

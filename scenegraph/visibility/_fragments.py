@@ -28,7 +28,7 @@ class FoundSheets(NamedTuple):
 
 
 class FaceSums(AbstractModule):
-    """What faces that are turned to a ray, and those turned away, cover altogether."""
+    """The total coverage of faces that are turned to a ray, and of those turned away."""
 
     coverage: Float[Array, "2 *rays"]
     opaque: Float[Array, "2 *rays"]  # coverage times opacity
