@@ -1,4 +1,9 @@
-"""Files to NumPy arrays and back; everything that reads an untrusted file."""
+"""Files to NumPy arrays and back; everything that reads an untrusted file.
+
+Read `_errors` and `_fields` first, then a format: `_pictures`, `_hdr`, `_archive`, `_colmap`; of
+meshes, `_model` (the record), `_mesh_checks`, `_gltf` with `_gltf_buffers` and `_gltf_materials`,
+`_obj` with `_mtl`, `_ply`, `_stl`.
+"""
 
 from ._colmap import (
     ColmapCamera as ColmapCamera,
@@ -24,6 +29,17 @@ from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
-from ._pictures import encode_png, require_video
+from ._model import (
+    Model,
+    ModelCamera,
+    ModelLight,
+    ModelMaterial,
+    ModelMesh,
+    ModelNode,
+    ModelPart,
+    ModelTexture,
+)
+from ._pictures import decode_picture, encode_png, require_video
 from ._ply import write_points
 from ._poses import are_usable, as_matrix, as_number, as_pose, LARGEST
+from ._read_model import MODEL_ENDINGS, read_model
