@@ -24,11 +24,13 @@ from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
 from ._atomic import PART, replace_file
 from ._extras import import_extra
+from ._gltf_buffers import write_container
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
+from ._mesh_checks import vertex_normals
 from ._model import (
     Model,
     ModelCamera,

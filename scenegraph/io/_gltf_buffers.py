@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import os
 import pathlib
 import struct
 import urllib.parse
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ._atomic import replace_file
 from ._errors import DamagedFile, FileError
 from ._fields import Fields, shown
 
@@ -66,6 +68,17 @@ def _parse(data: bytes, path: pathlib.Path) -> Any:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is not glTF: its JSON is damaged ({error}).") from error
+
+
+def write_container(path: str | os.PathLike, content: dict[str, Any], binary: bytes) -> None:
+    """Writes a .glb file, all or nothing."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+    chunks = [(_JSON, text + b" " * (-len(text) % 4))]
+    if binary:
+        chunks.append((_BIN, binary + b"\0" * (-len(binary) % 4)))
+    body = b"".join(struct.pack("<II", len(data), kind) + data for kind, data in chunks)
+    header = struct.pack("<III", _MAGIC, 2, 12 + len(body))
+    replace_file(path, lambda file: file.write(header + body))
 
 
 class Buffers:

@@ -1,0 +1,42 @@
+"""The one place that knows the class of triangle meshes."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import shapes
+from ..io import ModelPart
+from ..shapes import AbstractShape
+
+
+def make_mesh(part: ModelPart) -> AbstractShape:
+    """Makes the shape of a part of a mesh."""
+    colors = None if part.colors is None else part.colors[:, :3]
+    mesh: Any = _mesh_class()
+    return mesh(part.vertices, part.faces, part.normals, part.uv, colors, smooth=part.smooth)
+
+
+def vertices_of(shape: AbstractShape) -> np.ndarray | None:
+    """Returns the vertices of a mesh; `None` for other shapes."""
+    mesh: Any = shape
+    return np.asarray(mesh.vertices) if isinstance(shape, _mesh_class()) else None
+
+
+def part_of(shape: AbstractShape) -> ModelPart | None:
+    """Returns the arrays of a mesh; `None` for other shapes."""
+    if not isinstance(shape, _mesh_class()):
+        return None
+    mesh: Any = shape
+    some = lambda x: None if x is None else np.asarray(x, np.float32)
+    return ModelPart(
+        vertices=np.asarray(mesh.vertices, np.float32),
+        faces=np.asarray(mesh.faces, np.int32),
+        normals=some(mesh.normals),
+        uv=some(mesh.uv),
+        colors=some(mesh.colors),
+        smooth=bool(mesh.smooth),
+    )
+
+
+def _mesh_class() -> Any:
+    return getattr(shapes, "TriangleMesh", ())
