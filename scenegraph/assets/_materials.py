@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..images import srgb_to_linear
-from ..io import ModelMaterial, ModelPart, ModelTexture
+from ..io import FileError, ModelMaterial, ModelPart, ModelTexture
 from ..shaders import AbstractShader, Constant, GGX, ImageTexture
 
 
 # A file's part without a material.
 _PLAIN = ModelMaterial(base_color=np.array([0.7, 0.7, 0.7, 1.0]), roughness=0.6)
+_MOST_COPIED = 2**25
 # What a metallic-roughness material has that `GGX` has not.
 _LEFT_OUT = {
     "normal_texture": "normal map",
@@ -35,6 +36,7 @@ class Materials:
         self.materials, self.left_out = materials, Counter[str]()
         self._made: dict[tuple[int | None, bool], Appearance] = {}
         self._textures: dict[tuple, AbstractShader] = {}
+        self._pictures, self._copied = set[int](), 0
 
     def appearance(self, part: ModelPart) -> Appearance:
         """Returns the shader and the opacity of a part."""
@@ -57,11 +59,22 @@ class Materials:
         factor, texture = material.base_color[:3], material.base_texture
         if texture is None or not has_uv:
             return Constant(factor)
-        place = None if texture.placement is None else texture.placement.tobytes()
-        key = id(texture.texels), texture.wrap, place, factor.tobytes()
+        key = id(texture.texels), texture.wrap, factor.tobytes()
         if key not in self._textures:
+            self._spend(texture)
             self._textures[key] = self._texture(texture, factor)
         return self._textures[key]
+
+    def _spend(self, texture: ModelTexture) -> None:
+        """Counts copies of one picture with other factors, of which few bytes may want many."""
+        name, texels = id(texture.texels), texture.texels[..., 0].size
+        self._copied += texels if name in self._pictures else 0
+        self._pictures.add(name)
+        if self._copied > _MOST_COPIED:
+            raise FileError(
+                f"the materials of the file want {self._copied} texels of pictures that they "
+                f"share, in other colours; at most {_MOST_COPIED} are made."
+            )
 
     def _texture(self, texture: ModelTexture, factor: np.ndarray) -> ImageTexture:
         texels: Any = texture.texels[..., :3]

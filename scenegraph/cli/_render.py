@@ -33,8 +33,8 @@ _ENDINGS = (".gif", ".mp4", ".png", ".exr")
 class Render:
     """Film a fitted scene along a camera path, or render a saved scene or a file of meshes."""
 
-    # The run folder; or a saved scene with a camera in it; or a .glb, .gltf, .obj, .ply or .stl file,
-    # which gets a camera and lights where it has none.
+    # The run folder; or a saved scene with a camera in it; or a .glb, .gltf, .obj, .ply or .stl
+    # file, which gets a camera and lights where it has none.
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
     # The path of the camera: orbit, spiral, ellipse, interpolate, data (the path of LLFF data),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import FileError
-from ._poses import are_usable, LARGEST
+from ._poses import LARGEST
 
 
 class Fields:
@@ -75,7 +75,8 @@ class Fields:
         value = self.value.get(name, default[0] if scalar else default)
         values = [value] if scalar else value
         fits = isinstance(values, list) and len(values) == len(default)
-        if not fits or not all(map(_is_number, values)) or not _are_small(values):
+        # Not where one is NaN; JSON's integers may be too long for a floating number.
+        if not fits or not all(_is_number(x) and abs(x) <= LARGEST for x in values):
             kind = "a number" if scalar else f"{len(default)} numbers"
             raise FileError(
                 f"{self.at(name)} must be {kind}, finite and at most {LARGEST:g}; it is "
@@ -107,11 +108,6 @@ def is_whole(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _are_small(values: list[Any]) -> bool:
-    # Integers of JSON may be too long for any floating number.
-    return all(abs(x) <= LARGEST for x in values) and are_usable(np.asarray(values, np.float64))
 
 
 def shown(value: Any) -> str:

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
@@ -139,7 +140,10 @@ class _Reader:
             # Without normals, faces are flat.
             smooth=normals is not None,
         )
-        return checked_part(part, primitive.where, self.left_out)
+        part = checked_part(part, primitive.where, self.left_out)
+        if part is not None:
+            self.buffers.spend(sum(x.nbytes for x in part if isinstance(x, np.ndarray)), primitive)
+        return part
 
     def _attribute(
         self, attributes: Fields, name: str, kinds: tuple[str, ...], like: np.ndarray
@@ -154,14 +158,18 @@ class _Reader:
             )
         return array
 
-    def _uv(self, attributes: Fields, material: int | None, read) -> np.ndarray | None:
+    def _uv(self, attributes: Fields, material: int | None, read: Callable) -> np.ndarray | None:
         """Returns the coordinates of the base colour's texture, v upwards."""
         texture = None if material is None else self.materials[material].base_texture
         number = 0 if texture is None else texture.uv_set
         uv = read(f"TEXCOORD_{number}", "VEC2")
         if uv is None and texture is not None:
             self.left_out["texture on a part without coordinates"] += 1
-        return None if uv is None else np.stack([uv[:, 0], 1 - uv[:, 1].astype(np.float32)], axis=1)
+        if uv is None:
+            return None
+        if texture is not None and texture.placement is not None:
+            uv = uv @ texture.placement[:, :2].T + texture.placement[:, 2]
+        return np.stack([uv[:, 0], 1 - uv[:, 1].astype(np.float64)], axis=1)
 
     def _faces(self, primitive: Fields, mode: int, vertices: int) -> np.ndarray:
         index = primitive.index("indices", len(self.buffers.accessors), "accessors")
@@ -228,6 +236,8 @@ def _matrix(node: Fields) -> np.ndarray:
         if not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-6):
             raise FileError(f"{node.at('matrix')} must have the last row 0, 0, 0, 1.")
         return matrix
+    if not {"translation", "rotation", "scale"} & node.value.keys():
+        return np.eye(4)
     shift, scale = node.numbers("translation", [0.0] * 3), node.numbers("scale", [1.0] * 3)
     quaternion = node.numbers("rotation", [0.0, 0.0, 0.0, 1.0])
     length = float(np.linalg.norm(quaternion))

@@ -90,7 +90,8 @@ class Buffers:
         self.accessors = top.objects("accessors")
         self._bytes: dict[int, bytes] = {}
         self._arrays: dict[int, np.ndarray] = {}
-        self._read = 0
+        # Bytes of files, and of the arrays made of them.
+        self._given, self._read = path.stat().st_size, 0
 
     def array(self, index: int, kinds: tuple[str, ...]) -> np.ndarray:
         """Returns an accessor's numbers, `n k`: floating if they are or are normalised."""
@@ -104,9 +105,11 @@ class Buffers:
 
     def _decode(self, accessor: Fields, width: int) -> np.ndarray:
         count, dtype = accessor.whole("count", least=1), _dtype(accessor)
-        self._spend(count * width * 4, accessor)
-        if "bufferView" in accessor:
-            view = accessor.index("bufferView", len(self.views), "bufferViews") or 0
+        view = accessor.index("bufferView", len(self.views), "bufferViews")
+        if view is not None:
+            self.view(view)  # so that its buffer counts
+        self.spend(count * width * 4, accessor)
+        if view is not None:
             offset = accessor.whole("byteOffset", 0)
             array = self._strided(view, offset, (count, width), dtype, accessor)
         else:
@@ -115,15 +118,11 @@ class Buffers:
             array = self._replace(array, accessor.object("sparse"))
         return _denormalised(array) if accessor.flag("normalized") else array
 
-    def _spend(self, size: int, accessor: Fields) -> None:
+    def spend(self, size: int, of: Fields) -> None:
         """Counts the bytes of all arrays; few bytes may claim to be many arrays."""
         self._read += size
-        whole = sum(map(len, self._bytes.values())) + self.path.stat().st_size
-        if "bufferView" in accessor:
-            index = accessor.index("bufferView", len(self.views), "bufferViews") or 0
-            whole += len(self.view(index))
-        if self._read > max(_TIMES * whole, _AT_LEAST):
-            raise FileError(f"{accessor.where}: the arrays are absurdly large for the file.")
+        if self._read > max(_TIMES * self._given, _AT_LEAST):
+            raise FileError(f"{of.where}: the arrays are absurdly large for the file.")
 
     def _strided(
         self, view: int, offset: int, shape: tuple[int, int], dtype: np.dtype, of: Fields
@@ -188,6 +187,7 @@ class Buffers:
                     f"{buffer.where} says that it has {length} bytes; there are {len(data)}."
                 )
             self._bytes[index] = data[:length]
+            self._given += len(data) if "uri" in buffer else 0
         return self._bytes[index]
 
     def resource(self, of: Fields) -> bytes:
@@ -196,10 +196,7 @@ class Buffers:
         if uri.startswith("data:"):
             return _data_of(uri, of)
         path = path_inside(self.path.parent, urllib.parse.unquote(uri), of.at("uri"))
-        try:
-            return path.read_bytes()
-        except (OSError, ValueError) as error:
-            raise FileError(f"{of.at('uri')}: cannot read {path} ({error}).") from error
+        return read_beside(path, of.at("uri"))
 
 
 def path_inside(folder: pathlib.Path, name: str, where: str) -> pathlib.Path:
@@ -216,6 +213,16 @@ def path_inside(folder: pathlib.Path, name: str, where: str) -> pathlib.Path:
             raise
         raise FileError(f"{where} is {shown(name)}, which is no path ({error}).") from error
     return path
+
+
+def read_beside(path: pathlib.Path, where: str) -> bytes:
+    """Returns the bytes of a file that another one names."""
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no file")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise FileError(f"{where}: cannot read {path} ({error}).") from error
 
 
 def _data_of(uri: str, of: Fields) -> bytes:

@@ -12,8 +12,9 @@ from ._pictures import decode_picture
 
 
 _WRAPS = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
-# More texels than a large scene has; small files may claim to hold huge pictures.
-_MOST_TEXELS = 2**27
+# Few bytes may claim to be a huge picture: all together have at most so many texels, and so many
+# for each byte.
+_AT_LEAST, _TIMES = 2**25, 64
 # Extensions of materials whose numbers stay without effect.
 _PLAIN = ("KHR_materials_unlit", "KHR_materials_emissive_strength")
 
@@ -26,7 +27,7 @@ class Textures:
         self.textures, self.samplers = top.objects("textures"), top.objects("samplers")
         self.images = top.objects("images")
         self._pictures: dict[int, np.ndarray | None] = {}
-        self._texels = 0
+        self._free = _AT_LEAST
 
     def read(self, owner: Fields, name: str) -> ModelTexture | None:
         """Returns the texture of a field; `None` where there is none that can be read."""
@@ -45,7 +46,7 @@ class Textures:
         place = info.object("extensions").object("KHR_texture_transform")
         uv_set = place.whole("texCoord", info.whole("texCoord", 0))
         title = self.images[image].text("name") or self.images[image].text("uri")[:60]
-        return ModelTexture(texels, self._wrap(texture), uv_set, _placement(place), title)
+        return ModelTexture(texels, self._wrap(texture), title, uv_set, _placement(place))
 
     def _source(self, texture: Fields) -> int | None:
         webp = texture.object("extensions").object("EXT_texture_webp")
@@ -77,10 +78,10 @@ class Textures:
             raise FileError(f"{image.where} has neither uri nor bufferView.")
         if data is None:
             return None
-        texels = decode_picture(data, f"{image.where} ({image.text('uri')[:60]})")
-        self._texels += texels.shape[0] * texels.shape[1]
-        if self._texels > _MOST_TEXELS:
-            raise FileError(f"{image.where}: the file claims more than {_MOST_TEXELS} texels.")
+        self._free += _TIMES * len(data)
+        name = f"{image.where} ({image.text('uri')[:60]})"
+        texels = decode_picture(data, name, most=self._free)
+        self._free -= texels.shape[0] * texels.shape[1]
         return texels
 
     def _file(self, image: Fields) -> bytes | None:

@@ -28,6 +28,7 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
     if not len(faces):
         repairs["mesh part without faces"] += 1
         return None
+    part, faces = _own_vertices(part, faces)
     return part._replace(
         vertices=np.ascontiguousarray(part.vertices, np.float32),
         faces=faces.astype(np.int32),
@@ -35,6 +36,22 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
         uv=_finite(part.uv, "coordinate pair that is not finite", repairs),
         colors=_between(part.colors, repairs),
     )
+
+
+def _own_vertices(part: ModelPart, faces: np.ndarray) -> tuple[ModelPart, np.ndarray]:
+    """Leaves out the vertices of others, where several parts share one array."""
+    used = np.unique(faces)
+    if 2 * len(used) >= len(part.vertices):
+        return part, faces
+    new = np.zeros(len(part.vertices), np.int64)
+    new[used] = np.arange(len(used))
+    pick = lambda x: None if x is None else x[used]
+    return part._replace(
+        vertices=part.vertices[used],
+        normals=pick(part.normals),
+        uv=pick(part.uv),
+        colors=pick(part.colors),
+    ), new[faces]
 
 
 def _without_degenerate(faces: np.ndarray, repairs: Counter[str]) -> np.ndarray:

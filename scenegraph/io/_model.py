@@ -11,9 +11,9 @@ class ModelTexture(NamedTuple):
 
     texels: np.ndarray  # height width 3 or 4, bytes, row 0 at the top
     wrap: tuple[str, str] = ("repeat", "repeat")  # along u and v: repeat, clamp or mirror
-    uv_set: int = 0
-    placement: np.ndarray | None = None  # 2 3: texture from uv, both with v downwards
     name: str = ""
+    uv_set: int = 0
+    placement: np.ndarray | None = None  # 2 3: texture from uv, both with v downwards, in glTF
 
 
 class ModelMaterial(NamedTuple):

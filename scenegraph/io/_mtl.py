@@ -5,14 +5,16 @@ import pathlib
 import numpy as np
 
 from ._errors import FileError
-from ._gltf_buffers import path_inside
+from ._gltf_buffers import path_inside, read_beside
 from ._model import ModelMaterial, ModelTexture
-from ._pictures import read_picture
+from ._pictures import decode_picture
 
 
 # Options of a texture, and the largest number of words after each.
 _OPTIONS = {"-s": 3, "-o": 3, "-t": 3, "-mm": 2, "-blendu": 1, "-blendv": 1, "-clamp": 1}
 _OPTIONS |= {"-bm": 1, "-boost": 1, "-texres": 1, "-imfchan": 1, "-type": 1, "-cc": 1}
+# A picture has at most so many texels, and so many for each of its bytes.
+_AT_LEAST, _TIMES = 2**25, 64
 _LEFT_OUT = ("map_Ks", "map_Ke", "map_Bump", "map_bump", "bump", "norm", "map_d", "map_Pr")
 
 
@@ -31,12 +33,11 @@ class MaterialLibrary:
         whole = path_inside(folder, names, f"{self.path}: mtllib")
         for name in [names] if whole.is_file() else names.split():
             path = path_inside(folder, name, f"{self.path}: mtllib")
-            try:
-                text = path.read_text(encoding="utf-8", errors="replace")
-            except (OSError, ValueError):
+            if path.is_file():
+                text = read_beside(path, f"{self.path}: mtllib").decode("utf-8", "replace")
+                self._parse(text, path)
+            else:
                 self.notes.append(f"there is no file {name[:60]!r} of materials")
-                continue
-            self._parse(text, path)
 
     def _parse(self, text: str, path: pathlib.Path) -> None:
         for number, line in enumerate(text.splitlines(), 1):
@@ -90,12 +91,16 @@ class MaterialLibrary:
         name = " ".join(words)
         path = path_inside(self.path.parent, name, f"{where}: the texture")
         if path not in self._pictures:
-            self._pictures[path] = read_picture(path) if path.is_file() else None
+            self._pictures[path] = self._picture(path) if path.is_file() else None
         texels = self._pictures[path]
         if texels is None:
             self.notes.append(f"{where}: there is no picture {name[:60]!r}")
             return None
         return ModelTexture(texels, (wrap, wrap), name=path.name)
+
+    def _picture(self, path: pathlib.Path) -> np.ndarray:
+        data = read_beside(path, "the texture")
+        return decode_picture(data, str(path), most=_AT_LEAST + _TIMES * len(data))
 
 
 _NAMED = ("blendu", "blendv", "clamp", "imfchan", "type", "cc")

@@ -49,7 +49,7 @@ class _Reader:
         self.rows: dict[str, list[list[str]]] = {"v": [], "vt": [], "vn": []}
         self.lines: dict[str, list[int]] = {"v": [], "vt": [], "vn": []}
         self.parts: dict[tuple[str, str], _Corners] = {}
-        self.object, self.material = "", ""
+        self.names = {"o": "", "usemtl": ""}
         self.library = MaterialLibrary(path)
 
     def take(self, number: int, words: list[str]) -> None:
@@ -61,14 +61,14 @@ class _Reader:
         elif kind == "f":
             self._face(number, rest)
         elif kind in ("usemtl", "o"):
-            setattr(self, {"usemtl": "material", "o": "object"}[kind], " ".join(rest))
+            self.names[kind] = " ".join(rest)
         elif kind == "mtllib":
             self.library.read(" ".join(rest))
         elif kind in ("l", "p", "curv", "surf"):
             self.repairs["point, line or curve"] += 1
 
     def _face(self, number: int, words: list[str]) -> None:
-        part = self.parts.setdefault((self.object, self.material), _Corners())
+        part = self.parts.setdefault((self.names["o"], self.names["usemtl"]), _Corners())
         try:
             corners = [self._corner(word) for word in words]
         except (ValueError, IndexError) as error:

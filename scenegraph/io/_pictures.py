@@ -44,17 +44,19 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
         raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
 
 
-def decode_picture(data: bytes, name: str) -> np.ndarray:
-    """Decodes the bytes of a picture file as `read_picture` does; messages have the name."""
-    return _decode(io.BytesIO(data), name)
+def decode_picture(data: bytes, name: str, most: int) -> np.ndarray:
+    """Decodes the bytes of a picture file of at most so many pixels, as `read_picture` does."""
+    return _decode(io.BytesIO(data), name, most)
 
 
-def _decode(file: BinaryIO, name: str | os.PathLike) -> np.ndarray:
+def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
             with PillowImage.open(file) as picture:
                 _check_kind(picture, name)
+                if most is not None and picture.width * picture.height > most:
+                    raise FileError(f"{name} claims to be of {picture.size} pixels: too many.")
                 return _as_color(picture)
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
         raise FileError(f"{name} claims to be too large to be a picture: {error}") from error
