@@ -114,6 +114,11 @@ class _Builder:
 
     def _surface(self, part: ModelPart) -> Surface:
         look = self.materials.appearance(part)
+        if part.colors is not None:
+            if np.any(part.colors[:, 3] < 1):
+                self.left_out["opacity of vertices"] += 1
+            tinted = (part.colors[:, :3] * look.tint).astype(np.float32)
+            part = part._replace(colors=tinted)
         shape = self.make_shape(part)
         if look.opacity == 1:
             return Surface(shape, look.shader)

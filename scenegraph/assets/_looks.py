@@ -21,6 +21,7 @@ from ..shaders import (
     OnSurface,
     Phong,
 )
+from ._mesh_shape import is_vertex_color
 
 
 class Look(NamedTuple):
@@ -56,6 +57,8 @@ def _base(look: Look, shader: AbstractShader, part: ModelPart, texture_size: int
     """Adds a base colour: a number, a texture, or colours of the vertices."""
     if isinstance(shader, Constant):
         return look._replace(base=np.clip(np.asarray(shader.color, float), 0, 1), uv=part.uv)
+    if is_vertex_color(shader):
+        return look._replace(colors=part.colors, uv=part.uv)
     kinds = _coordinates(shader)
     if kinds != {OnSurface} or part.uv is None:
         return look._replace(colors=_vertex_colors(shader, part), uv=part.uv)

@@ -9,10 +9,11 @@ import numpy as np
 from ..images import srgb_to_linear
 from ..io import FileError, ModelMaterial, ModelPart, ModelTexture
 from ..shaders import AbstractShader, Constant, GGX, ImageTexture
+from ._mesh_shape import vertex_color
 
 
-# A file's part without a material.
-_PLAIN = ModelMaterial(base_color=np.array([0.7, 0.7, 0.7, 1.0]), roughness=0.6)
+# A part without a material.
+_PLAIN = ModelMaterial(roughness=0.6)
 _MOST_COPIED = 2**25
 # What a metallic-roughness material has that `GGX` has not.
 _LEFT_OUT = {
@@ -27,6 +28,7 @@ class Appearance(NamedTuple):
 
     shader: AbstractShader
     opacity: float
+    tint: np.ndarray  # 3: what multiplies the colours of vertices
 
 
 class Materials:
@@ -34,31 +36,31 @@ class Materials:
 
     def __init__(self, materials: tuple[ModelMaterial, ...]):
         self.materials, self.left_out = materials, Counter[str]()
-        self._made: dict[tuple[int | None, bool], Appearance] = {}
+        self._made: dict[tuple[int | None, bool, bool], Appearance] = {}
         self._textures: dict[tuple, AbstractShader] = {}
         self._pictures, self._copied = set[int](), 0
 
     def appearance(self, part: ModelPart) -> Appearance:
         """Returns the shader and the opacity of a part."""
-        key = part.material, part.uv is not None
+        key = part.material, part.uv is not None, part.colors is not None
         if key not in self._made:
             material = _PLAIN if part.material is None else self.materials[part.material]
-            self._made[key] = self._make(material, part.uv is not None)
+            self._made[key] = self._make(material, *key[1:])
         return self._made[key]
 
-    def _make(self, material: ModelMaterial, has_uv: bool) -> Appearance:
+    def _make(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> Appearance:
         self._count(material)
-        opacity = self._opacity(material)
-        base = self._base(material, has_uv)
-        if material.unlit:
-            return Appearance(base, opacity)
-        metallic, roughness = self._metallic_roughness(material)
-        return Appearance(GGX(base, metallic, roughness), opacity)
+        opacity, tint = self._opacity(material), material.base_color[:3]
+        base = self._base(material, has_uv, has_colors)
+        if not material.unlit:
+            base = GGX(base, *self._metallic_roughness(material))
+        return Appearance(base, opacity, tint)
 
-    def _base(self, material: ModelMaterial, has_uv: bool) -> AbstractShader:
+    def _base(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> AbstractShader:
         factor, texture = material.base_color[:3], material.base_texture
         if texture is None or not has_uv:
-            return Constant(factor)
+            return vertex_color() if has_colors else Constant(factor)
+        self.left_out["colours of vertices beside a texture"] += has_colors
         key = id(texture.texels), texture.wrap, factor.tobytes()
         if key not in self._textures:
             self._spend(texture)

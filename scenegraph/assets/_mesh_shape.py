@@ -1,19 +1,19 @@
-"""The one place that knows the class of triangle meshes."""
+"""The one place that knows the classes of triangle meshes and their colours."""
 
 from typing import Any
 
 import numpy as np
 
-from .. import shapes
+from .. import shaders, shapes
 from ..io import ModelPart
+from ..shaders import AbstractShader
 from ..shapes import AbstractShape
 
 
 def make_mesh(part: ModelPart) -> AbstractShape:
     """Makes the shape of a part of a mesh."""
-    colors = None if part.colors is None else part.colors[:, :3]
     mesh: Any = _mesh_class()
-    return mesh(part.vertices, part.faces, part.normals, part.uv, colors, smooth=part.smooth)
+    return mesh(part.vertices, part.faces, part.normals, part.uv, part.colors, smooth=part.smooth)
 
 
 def vertices_of(shape: AbstractShape) -> np.ndarray | None:
@@ -36,6 +36,20 @@ def part_of(shape: AbstractShape) -> ModelPart | None:
         colors=some(mesh.colors),
         smooth=bool(mesh.smooth),
     )
+
+
+def vertex_color() -> AbstractShader:
+    """Makes the shader that shows the colours of vertices."""
+    return _color_class()()
+
+
+def is_vertex_color(shader: AbstractShader) -> bool:
+    """Tells whether a shader shows the colours of vertices."""
+    return isinstance(shader, _color_class())
+
+
+def _color_class() -> Any:
+    return getattr(shaders, "VertexColor", ())
 
 
 def _mesh_class() -> Any:

@@ -169,15 +169,14 @@ class _Writer:
         return self.content.add("meshes", {"primitives": [primitive], "name": name})
 
     def _attributes(self, part: ModelPart, look: Look) -> dict[str, int]:
-        colors = part.colors if look.colors is None else look.colors
         attributes = {"POSITION": self.content.array(part.vertices, bounds=True)}
         if part.normals is not None:
             attributes["NORMAL"] = self.content.array(part.normals)
         if look.uv is not None:
             flipped = np.stack([look.uv[:, 0], 1 - look.uv[:, 1]], axis=1)
             attributes["TEXCOORD_0"] = self.content.array(flipped)
-        if colors is not None:
-            attributes["COLOR_0"] = self.content.array(np.clip(colors, 0, 1))
+        if look.colors is not None:
+            attributes["COLOR_0"] = self.content.array(np.clip(look.colors, 0, 1))
         return attributes
 
     def _material(self, look: Look, opacity: float) -> int:

@@ -16,7 +16,7 @@ from ._fields import Fields
 from ._gltf_buffers import Buffers, read_container
 from ._gltf_materials import read_material, Textures
 from ._mesh_checks import checked_part, fan_of
-from ._model import Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
+from ._model import Model, ModelCamera, ModelLight, ModelMaterial, ModelMesh, ModelNode, ModelPart
 
 
 _KNOWN = {
@@ -50,7 +50,9 @@ class _Reader:
 
     def read(self) -> Model:
         materials = self.top.objects("materials")
+        # The last is that of parts without one: white metal, says the format.
         self.materials = tuple(read_material(x, self.textures) for x in materials)
+        self.materials += (ModelMaterial(metallic=1.0),)
         self.meshes, self.cameras = self.top.objects("meshes"), self.top.objects("cameras")
         lights = self.top.object("extensions").object("KHR_lights_punctual").objects("lights")
         self.lights = lights
@@ -125,7 +127,8 @@ class _Reader:
             return None
         if mode > _FAN:
             raise FileError(f"{primitive.at('mode')} is {mode}, which glTF does not have.")
-        material = primitive.index("material", len(self.materials), "materials")
+        material = primitive.index("material", len(self.materials) - 1, "materials")
+        material = len(self.materials) - 1 if material is None else material
         position = attributes.index("POSITION", len(self.buffers.accessors), "accessors") or 0
         vertices = self.buffers.array(position, ("VEC3",))
         read = lambda name, *kinds: self._attribute(attributes, name, kinds, vertices)
@@ -158,9 +161,9 @@ class _Reader:
             )
         return array
 
-    def _uv(self, attributes: Fields, material: int | None, read: Callable) -> np.ndarray | None:
+    def _uv(self, attributes: Fields, material: int, read: Callable) -> np.ndarray | None:
         """Returns the coordinates of the base colour's texture, v upwards."""
-        texture = None if material is None else self.materials[material].base_texture
+        texture = self.materials[material].base_texture
         number = 0 if texture is None else texture.uv_set
         uv = read(f"TEXCOORD_{number}", "VEC2")
         if uv is None and texture is not None:

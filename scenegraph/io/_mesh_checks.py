@@ -24,7 +24,7 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
             f"{where}: {np.sum(~usable)} of {len(usable)} vertices are not finite, or above "
             f"{LARGEST:g}; the first is vertex {int(np.argmin(usable))}."
         )
-    faces = _without_degenerate(part.faces, repairs)
+    faces = _without_degenerate(part.faces, part.vertices, repairs)
     if not len(faces):
         repairs["mesh part without faces"] += 1
         return None
@@ -54,11 +54,13 @@ def _own_vertices(part: ModelPart, faces: np.ndarray) -> tuple[ModelPart, np.nda
     ), new[faces]
 
 
-def _without_degenerate(faces: np.ndarray, repairs: Counter[str]) -> np.ndarray:
-    """Leaves out faces that name a vertex twice, and further copies of a face."""
-    a, b, c = faces.T
-    whole = faces[(a != b) & (b != c) & (c != a)]
-    repairs["degenerate face"] += len(faces) - len(whole)
+def _without_degenerate(
+    faces: np.ndarray, vertices: np.ndarray, repairs: Counter[str]
+) -> np.ndarray:
+    """Leaves out faces without area, and further copies of a face."""
+    a, b, c = np.moveaxis(np.asarray(vertices, np.float32).astype(np.float64)[faces], 1, 0)
+    whole = faces[np.any(np.cross(b - a, c - a) != 0, axis=1)]
+    repairs["face without area"] += len(faces) - len(whole)
     if not len(whole):
         return whole
     # The same corners in the same sense, whichever is first.

@@ -1,10 +1,11 @@
-"""A triangle mesh that holds its arrays and cannot be rendered."""
+"""A triangle mesh that holds its arrays, and its colours; neither can be rendered."""
 
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 
+from scenegraph.shaders import AbstractShader
 from scenegraph.shapes import AbstractShape
 
 
@@ -23,4 +24,9 @@ class TriangleMesh(AbstractShape):
         raise NotImplementedError
 
     def coverage(self, ray):
+        raise NotImplementedError
+
+
+class VertexColor(AbstractShader):
+    def __call__(self, hit, view, lights):
         raise NotImplementedError
