@@ -129,6 +129,7 @@ from .shapes import (
     Rectangle as Rectangle,
     SignedDistance as SignedDistance,
     Sphere as Sphere,
+    TriangleMesh as TriangleMesh,
 )
 from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 

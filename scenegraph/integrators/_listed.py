@@ -16,6 +16,7 @@ from ..visibility import (
     BUNDLE,
     count_parts,
     find_layers,
+    find_mesh_sheets,
     find_occluders,
     invert_order,
     Ranking,
@@ -23,6 +24,7 @@ from ..visibility import (
 )
 from ._by_kind import map_by_kind, map_in_turn
 from ._irradiance import add_glossy, mirrors, visibility
+from ._mesh_layers import by_ray, mesh_transmission, MeshRows, sheet_hits
 
 
 # Surfaces behind others that transmit less light than this are not missed.
@@ -48,15 +50,15 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """
     count = rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
-    found = jax.lax.stop_gradient(
-        find_layers(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
+    codes, needed, overflow, sheets = jax.lax.stop_gradient(
+        _find(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
     )
-    codes, needed, overflow = _needed(scene, found)
     bundles = rays.near.shape[0] // BUNDLE
     block = min(_BLOCK, how.layers * bundles)
     order, groups = _sorted_groups(scene, codes, needed)
     order = _pad_to_multiple(order, block)
-    shared = scene.without_media(), _in_bundles(rays), _in_bundles((codes, needed), 2)
+    of_rays = _in_bundles((rays, sheets))
+    shared = scene.without_media(), of_rays, _in_bundles((codes, needed), 2)
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-groups // block))
     back = invert_order(order)[: how.layers * bundles]
@@ -83,31 +85,55 @@ def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
     return jax.tree.map(pad, rays), jnp.arange(count + more) < count
 
 
-def _needed(scene: FlatScene, found: Ranking) -> tuple[Array, Array, Array]:
-    """Returns the codes of layers (`layers rays`), which of them count, and how many are missed."""
-    parts = count_parts(scene)
+class _Codes(NamedTuple):
+    """What layers are: surfaces by number, and parts of shapes, or sheets of meshes."""
+
+    number: Int[Array, "*layers"]
+    part: Int[Array, "*layers"]
+    sheet: Int[Array, "*layers"]  # -1 where there is no mesh
+
+
+def _find(scene: FlatScene, rays: Ray, used: Array, count: int) -> tuple:
+    """Returns what the layers are, which of them count, how many are missed, and meshes' sheets."""
+    found, sheets = find_layers(scene, rays, used, count), None
+    parts, surfaces = count_parts(scene), scene.cuts.shape[0]
+    first = surfaces * parts
+    if scene.triangles is not None:
+        found, sheets = find_mesh_sheets(scene.triangles, rays, used, found, first)
+    code = jnp.maximum(found.codes, 0)
+    codes = _Codes(code // parts, code % parts, jnp.maximum(code - first, -1))
+    if scene.triangles is not None and sheets is not None:
+        place = jnp.maximum(codes.sheet, 0)
+        face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=0), 0)
+        owner = scene.triangles.members.node.owner[face]
+        codes = codes._replace(number=jnp.where(codes.sheet < 0, codes.number, owner))
+    needed, missed = _needed(scene, found, codes.number)
+    return codes, needed, missed, None if sheets is None else by_ray(sheets)
+
+
+def _needed(scene: FlatScene, found: Ranking, numbers: Array) -> tuple[Array, Array]:
+    """Returns which layers count (`layers rays`), and how many are missed."""
     open_before = jnp.ones(found.met.shape, bool)
     transmits = jnp.ones_like(found.values[0])
     needed = []
-    for code, alpha in zip(found.codes, found.values, strict=True):
+    for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
         needed.append(open_before & (code >= 0))
-        cuts = scene.cuts[jnp.maximum(code, 0) // parts]
-        open_before &= ~(cuts & (alpha >= 1))
+        open_before &= ~(scene.cuts[number] & (alpha >= 1))
         transmits *= jnp.where(code >= 0, 1 - alpha, 1)
     behind = transmits * (1 - found.rest)
     missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
-    return found.codes, jnp.stack(needed), missed
+    return jnp.stack(needed), missed
 
 
 def _sorted_groups(
-    scene: FlatScene, codes: Int[Array, "layers rays"], needed: Bool[Array, "layers rays"]
+    scene: FlatScene, codes: _Codes, needed: Bool[Array, "layers rays"]
 ) -> tuple[Int[Array, " groups"], Int[Array, ""]]:
     """Sorts the layers of bundles by the kinds of their surfaces; those that count come first."""
-    parts, kinds = count_parts(scene), jnp.zeros(scene.cuts.shape[0], jnp.int32)
+    kinds = jnp.zeros(scene.cuts.shape[0], jnp.int32)
     for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
         for kind, stack in enumerate(stacks):
             kinds = kinds.at[stack.members.number].add(1 << (base + kind) % 30)
-    bits = jnp.where(needed, kinds[jnp.maximum(codes, 0) // parts], 0).reshape(-1, BUNDLE)
+    bits = jnp.where(needed, kinds[codes.number], 0).reshape(-1, BUNDLE)
     keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
     used = keys > 0
     return jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max)), jnp.sum(used)
@@ -123,10 +149,26 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
     scene, bundles, layers = shared
     take = lambda x, i: x.at[i].get(mode="clip").reshape(-1, *x.shape[2:])
-    rays = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
-    codes, needed = (take(x, groups) for x in layers)
-    parts = count_parts(scene)
-    numbers = jnp.maximum(codes, 0) // parts
+    rays, sheets = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
+    codes, needed = jax.tree.map(lambda x: take(x, groups), layers)
+    numbers = codes.number
+    hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
+    hits = _where_needed(needed, hits, jax.vmap(_facing_hit)(rays))
+    lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
+    shade = lambda instance, row: instance.node(*row)
+    rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
+    return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
+
+
+def _found_hits(
+    scene: FlatScene,
+    rays: Ray,
+    sheets: MeshRows | None,
+    codes: _Codes,
+    needed: Bool[Array, " rows"],
+    how: Shading,
+) -> tuple[Hit, Float[Array, " rows"]]:
+    """Returns the hits on what was found, and their opacities."""
 
     def meet(instance: Instance, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
         ray, part = row
@@ -135,13 +177,21 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
         pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
         return jax.tree.map(pick, (hits, part_alphas(hits)))
 
-    rows = rays, jnp.maximum(codes, 0) % parts
-    hits, alphas = map_by_kind(meet, scene.occluders, numbers, needed, rows)
-    hits = _where_needed(needed, hits, jax.vmap(_facing_hit)(rays))
-    lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
-    shade = lambda instance, row: instance.node(*row)
-    rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
-    return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
+    on_mesh = codes.sheet >= 0
+    found, count = jax.vmap(_facing_hit)(rays), rays.near.shape[0]
+    found = found, jnp.zeros(count, rays.near.dtype)
+    if scene.occluders:
+        rows, others = (rays, codes.part), needed & ~on_mesh
+        found = map_by_kind(meet, scene.occluders, codes.number * others, others, rows)
+    if sheets is None:
+        return found
+    on_mesh &= needed
+
+    def add(found: PyTree) -> PyTree:
+        places = jnp.maximum(codes.sheet, 0)
+        return _where_needed(on_mesh, sheet_hits(scene, rays, sheets, places, how.layers), found)
+
+    return jax.lax.cond(jnp.any(on_mesh), add, lambda found: found, found)
 
 
 def _facing_hit(ray: Ray) -> Hit:
@@ -172,7 +222,7 @@ def _irradiance(
     missed, visible = jnp.zeros(used.shape, jnp.int32), None
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
-        see = lambda ray: _visible(scene, ray, own, used, occluders=how.occluders)
+        see = lambda ray: _visible_past_all(scene, ray, own, used, how.occluders)
         visible, each = map_in_turn(see, rays)
         irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
     swap = lambda x: jnp.swapaxes(x, 0, 1)
@@ -205,6 +255,17 @@ def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
     rays, irradiance, ambient = map_in_turn(one, stack.members)
     join = lambda x: x.reshape(-1, *x.shape[2:])
     return *jax.tree.map(join, (rays, irradiance)), ambient
+
+
+def _visible_past_all(
+    scene: FlatScene, rays: Ray, own: Array, used: Array, occluders: int
+) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
+    """Returns the fraction of shadow rays that arrives, past shapes and meshes."""
+    visible, missed = _visible(scene, rays, own, used, occluders=occluders)
+    if scene.triangles is None:
+        return visible, missed
+    passed, faces = mesh_transmission(scene, rays, used, occluders=occluders)
+    return visible * passed, missed + faces
 
 
 # Up to so many occluders, all are differentiated, and none is looked for.

@@ -102,8 +102,10 @@ class Surfaces(AbstractIntegrator):
 
         **Returns:**
 
-        True for scenes of few things, unless `lists` says otherwise.
+        True for scenes of few things, unless `lists` says otherwise. Meshes are always listed.
         """
+        if scene.triangles is not None:
+            return False
         surfaces = sum(stack.count for stack in scene.occluders)
         lights = sum(stack.count for stack in scene.lights)
         return surfaces * (1 + lights) <= _SMALL if self.lists is None else not self.lists

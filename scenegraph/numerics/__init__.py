@@ -42,6 +42,7 @@ from ._rules import (
     any_values,
     require_at_most,
     require_finite,
+    require_finite_rows,
     require_fraction,
     require_invertible,
     require_nonzero,

@@ -55,6 +55,22 @@ def require_finite(owner: Any, *names: str) -> None:
         _require(owner, name, "finite", np.isfinite)
 
 
+def require_finite_rows(owner: Any, *names: str) -> None:
+    """Refuses tables, or `None`, with numbers that are not finite; names the first such row."""
+    for name in names:
+        value = getattr(owner, name)
+        if not (_checks.get() and _is_known(value)):
+            continue
+        value = np.asarray(value)
+        wrong = np.flatnonzero(~np.all(np.isfinite(value), axis=-1))
+        if len(wrong):
+            raise ValueError(
+                f"`{type(owner).__name__}.{name}[{wrong[0]}]` is {value[wrong[0]].tolist()}; all "
+                f"its numbers must be finite ({len(wrong)} of {len(value)} rows are not). Correct "
+                "these rows, or leave them out."
+            )
+
+
 def require_nonzero(owner: Any, *names: str) -> None:
     """Refuses vectors and numbers that are zero or not finite."""
     for name in names:

@@ -19,6 +19,7 @@ class Hit(AbstractModule):
       of the parallelogram that the pixel covers on the surface.
     - `place`, `d_place`: the point and its derivatives in the shape's own frame, which solid
       patterns use; by default `point` and `d_point`.
+    - `color`: the colour that vertices give the surface; white by default.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -30,9 +31,21 @@ class Hit(AbstractModule):
     d_point: Float[Array, "*rays 2 3"]
     place: Float[Array, "*rays 3"]
     d_place: Float[Array, "*rays 2 3"]
+    color: Float[Array, "*rays 3"]
 
     def __init__(
-        self, t, point, normal, uv, duv, coverage, *, d_point=None, place=None, d_place=None
+        self,
+        t,
+        point,
+        normal,
+        uv,
+        duv,
+        coverage,
+        *,
+        d_point=None,
+        place=None,
+        d_place=None,
+        color=None,
     ):
         self.t, self.point, self.normal = t, as_float_leaf(point), normal
         self.uv, self.duv, self.coverage = uv, duv, coverage
@@ -40,3 +53,4 @@ class Hit(AbstractModule):
         self.d_point = still if d_point is None else as_float_leaf(d_point)
         self.place = self.point if place is None else as_float_leaf(place)
         self.d_place = self.d_point if d_place is None else as_float_leaf(d_place)
+        self.color = jnp.ones_like(self.point) if color is None else as_float_leaf(color)

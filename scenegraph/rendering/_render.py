@@ -197,7 +197,7 @@ def _pixels_at_a_time(
     if is_of_surfaces(integrator):
         samples = _SAMPLES_BY_RAY
     elif uses_lists(integrator, scene):
-        samples = _SAMPLES_AND_LAYERS if scene.occluders else _SAMPLES_LISTED
+        samples = _SAMPLES_AND_LAYERS if scene.shaders else _SAMPLES_LISTED
     rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
     return max(1, rays // side**2)
 

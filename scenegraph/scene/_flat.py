@@ -22,6 +22,7 @@ from ..transforms import compose
 from ._background import AbstractBackground
 from ._contents import find_contents
 from ._instances import Instance, InstanceStack, stacked
+from ._mesh_faces import is_mesh, stack_faces
 from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
 from ._surface_instances import Occluder
@@ -36,7 +37,7 @@ class FlatScene(AbstractModule):
 
     **Arguments:**
 
-    - `surfaces`: stacks of `Surface`s.
+    - `surfaces`: stacks of `Surface`s, but for meshes.
     - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
     - `shaders`: their shaders, stacked by structure.
     - `cuts`: for every surface, by number: whether its opacity takes no gradient, so that what it
@@ -44,6 +45,7 @@ class FlatScene(AbstractModule):
     - `volumes`: stacks of `Volume`s.
     - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
     - `background`: the colour of rays that nothing stops.
+    - `triangles`: the faces of all meshes, in the world; `None` if there are none.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -53,6 +55,7 @@ class FlatScene(AbstractModule):
     volumes: tuple[InstanceStack, ...]
     lights: tuple[InstanceStack, ...]
     background: AbstractBackground
+    triangles: InstanceStack | None = None
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
@@ -184,14 +187,16 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     """
     stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
     place = lambda stacks: tuple(map(place_stack, stacks))
+    without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
     return FlatScene(
-        place(stacks.surfaces),
-        place(stacks.occluders),
+        without_meshes(stacks.surfaces),
+        without_meshes(stacks.occluders),
         place(stacks.shaders),
         jnp.asarray(stacks.cuts, bool),
         place(stacks.volumes),
         tuple(map(_lights, sorted(stacks.lights, key=_is_environment))),
         stacks.background,
+        stack_faces([x for x in stacks.occluders if is_mesh(x)]),
     )
 
 

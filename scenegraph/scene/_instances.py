@@ -95,7 +95,7 @@ class InstanceStack(AbstractModule):
         drop = lambda x: x.reshape(x.shape[1:]) if eqx.is_array(x) else x
         return jax.tree.map(lambda x: x[None], function(self.first(), *jax.tree.map(drop, stacked)))
 
-    def take(self, indices: Int[Array, " some"]) -> "InstanceStack":
+    def take(self, indices: Int[Array, "*some"]) -> "InstanceStack":
         """Selects instances.
 
         **Arguments:**

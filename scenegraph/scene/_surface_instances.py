@@ -61,6 +61,7 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
         d_point=d_point,
         place=hit.place,
         d_place=hit.d_place,
+        color=hit.color,
     )
 
 

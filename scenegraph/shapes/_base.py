@@ -1,6 +1,7 @@
 import abc
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from equinox import AbstractClassVar
@@ -80,8 +81,7 @@ class AbstractShape(AbstractModule):
         most = jnp.argmax(parts.coverage)
         total = jnp.minimum(jnp.sum(parts.coverage), 1)
         hit = jax.tree.map(lambda x: x[most], parts)
-        rest = {"d_point": hit.d_point, "place": hit.place, "d_place": hit.d_place}
-        return Hit(hit.t, hit.point, hit.normal, hit.uv, hit.duv, total, **rest)
+        return eqx.tree_at(lambda hit: hit.coverage, hit, total)
 
 
 class AbstractSmoothShape(AbstractShape):

@@ -53,7 +53,7 @@ class AbstractBounded(AbstractModule):
         """
 
 
-def bounding_ball(shape: AbstractShape) -> Ball:
+def bounding_ball(shape: AbstractShape | AbstractBounded) -> Ball:
     """Returns the ball of a shape; everywhere for one without bounds, or with impossible ones."""
     if not isinstance(shape, AbstractBounded):
         return everywhere()

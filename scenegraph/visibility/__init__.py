@@ -1,7 +1,7 @@
 """Visibility: bundles of rays, and lists of what each of them may touch.
 
 Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
-belong together, then `_search`, which integrators use.
+belong together, then `_search`, which integrators use, and `_fragments`, of meshes.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
@@ -15,6 +15,14 @@ from ._order import order_by_place as order_by_place
 from ._search import count_candidates as count_candidates
 
 # Internal: for other packages of the library, and for none of its users.
+from ._fragments import (
+    by_side,
+    face_transmission,
+    FaceSums,
+    find_mesh_sheets,
+    FoundSheets,
+    sum_shadows,
+)
 from ._order import invert_order, order_rays, order_shadow_rays
 from ._search import (
     BUNDLE,

@@ -97,7 +97,7 @@ def candidates_of(
 
 
 def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
-    """Counts the surfaces that rays ask: those that their bundles may touch.
+    """Counts the surfaces that rays ask, and faces of meshes: those that their bundles may touch.
 
     **Arguments:**
 
@@ -112,7 +112,8 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
-    for stack in scene.occluders:
+    faces = [] if scene.triangles is None else [scene.triangles]
+    for stack in (*scene.occluders, *faces):
         lengths += candidates_of(_sorted_by_place(stack), rays, used).lengths
     return _to_rows(lengths, rays)[:count]
 
@@ -336,11 +337,23 @@ def _ask_occluders(
     visit: Visit,
     memory: PyTree,
 ) -> PyTree:
+    return search_shadows(scene.occluders, rays, used, visit, (rays, own), memory)
+
+
+def search_shadows(
+    stacks: Sequence[InstanceStack],
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    visit: Visit,
+    rows: PyTree,
+    memory: PyTree,
+) -> PyTree:
+    """Shows rows of shadow rays what they may touch; many things are worth putting in order."""
     order = None
-    if any(stack.count > _MANY for stack in scene.occluders):
+    if any(stack.count > _MANY for stack in stacks):
         order = order_shadow_rays(rays, used)
-        rays, own, used = jax.tree.map(lambda x: x[order], (rays, own, used))
-    memory = search(scene.occluders, rays, used, visit, (rays, own), memory, _SHADOW_BUNDLE)
+        rays, rows, used = jax.tree.map(lambda x: x[order], (rays, rows, used))
+    memory = search(stacks, rays, used, visit, rows, memory, _SHADOW_BUNDLE)
     if order is None:
         return memory
     back = invert_order(order)

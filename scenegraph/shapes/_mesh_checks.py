@@ -1,0 +1,97 @@
+"""What a mesh must be, and what of it is repaired."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from .._typing import Array, Int
+from ..numerics import require_finite_rows
+
+
+def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
+    """Converts faces; leaves out those without area and those that are there twice, and warns."""
+    if isinstance(faces, Tracer):
+        return faces
+    array = np.asarray(faces)
+    known = isinstance(vertices, jax.Array)
+    if array.size == 0:
+        raise ValueError(
+            "`faces` of a TriangleMesh is empty; give at least one row of three vertices' numbers."
+        )
+    if array.ndim != 2 or array.shape[1] != 3:
+        raise ValueError(
+            f"`faces` of a TriangleMesh needs the shape (faces, 3); got {array.shape}. Split "
+            "polygons of more corners into triangles first."
+        )
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"`faces` of a TriangleMesh must be integers; got {array.dtype}.")
+    if known and (vertices.ndim != 2 or vertices.shape[1] != 3):
+        raise ValueError(
+            f"`vertices` of a TriangleMesh needs the shape (vertices, 3); got {vertices.shape}."
+        )
+    if known:
+        _check_range(array, vertices.shape[0])
+    traced = not known or isinstance(vertices, Tracer)
+    kept = np.ones(len(array), bool) if traced else _useful(array, vertices)
+    return jnp.asarray(array[kept], jnp.int32)
+
+
+def _check_range(faces: np.ndarray, count: int) -> None:
+    wrong = np.argwhere((faces < 0) | (faces >= count))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"`faces[{row}, {column}]` of a TriangleMesh is {faces[row, column]}, but there are "
+            f"{count} vertices, numbered from 0 to {count - 1} ({len(wrong)} such numbers in all). "
+            "Count from 0, or give all vertices."
+        )
+
+
+def _useful(faces: np.ndarray, vertices: Array) -> np.ndarray:
+    """Returns which faces have an area and come for the first time; warns about the others."""
+    a, b, c = np.moveaxis(np.asarray(vertices, np.float64)[faces], 1, 0)
+    # A corner that is not finite is refused later, by name.
+    flat = ~np.any(np.cross(b - a, c - a) != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
+    first = np.zeros(len(faces), bool)
+    first[np.unique(_turned(faces), axis=0, return_index=True)[1]] = True
+    if np.all(flat):
+        raise ValueError(
+            f"no face of a TriangleMesh has an area ({len(faces)} faces); check `vertices`."
+        )
+    twice = ~first & ~flat
+    if np.any(flat | twice):
+        warnings.warn(
+            f"a TriangleMesh leaves out {np.sum(flat)} faces without area and {np.sum(twice)} "
+            f"that are there twice, of {len(faces)}.",
+            stacklevel=2,
+        )
+    return ~flat & ~twice
+
+
+def _turned(faces: np.ndarray) -> np.ndarray:
+    """Turns faces such that the least number comes first; they keep their side."""
+    start = np.argmin(faces, axis=1)[:, None]
+    return np.take_along_axis(faces, (start + np.arange(3)) % 3, axis=1)
+
+
+def check_mesh(mesh: Any) -> None:
+    """Refuses arrays of wrong lengths, numbers that are not finite and vertices out of range."""
+    if not isinstance(mesh.vertices, jax.Array) or mesh.vertices.ndim != 2:
+        return  # a stack of meshes, or the place of a tied leaf
+    require_finite_rows(mesh, "vertices")
+    for name, size in (("normals", 3), ("uv", 2), ("colors", 3)):
+        values, wanted = getattr(mesh, name), (mesh.vertices.shape[0], size)
+        if values is None:
+            continue
+        if jnp.shape(values) != wanted:
+            raise ValueError(
+                f"`TriangleMesh.{name}` needs the shape {wanted}, a row for each vertex; got "
+                f"{jnp.shape(values)}. Repeat vertices at seams, where they differ."
+            )
+        require_finite_rows(mesh, name)
+    if isinstance(mesh.faces, jax.Array) and not isinstance(mesh.faces, Tracer):
+        _check_range(np.asarray(mesh.faces), mesh.vertices.shape[0])

@@ -1,0 +1,190 @@
+"""Sheets: the fragments of a mesh in one pixel that lie side by side, and count as one layer.
+
+Fragments of one sheet do not overlap: their coverages add. Two fragments are of one sheet if they
+belong to the same mesh, are turned alike (both to the eye, or both away), and the stretches of the
+ray over which the pixel sees them touch, to within the pixel's width. So front and back of a thin
+wall are apart, and so are a near and a far part of the mesh, and neighbours are together.
+
+Of a closed mesh, what is turned the other way than the nearest sheet lies behind it, and so it does
+wherever a mesh is folded back. Such a sheet counts as hidden as far as it can be: of its coverage
+`b` behind sheets of coverage `f` remains `(b - f) / (1 - f)`, none at the outline, where both are
+equal.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int, Scalar
+from ..numerics import dot, safe_divide, safe_norm, safe_normalise
+from ..rays import Hit, Ray
+from ._triangle import cross_triangle, Fragment, Triangle
+
+
+# What is left of a hidden sheet counts from here on.
+_VISIBLE = 1e-3
+# Coverage up to here is rounding.
+NOISE = 1e-7
+# Fragments that a single ray, asked for itself, tells apart.
+_NEAREST = 64
+
+
+class Sheets(NamedTuple):
+    """The sheets of pixels, each in the place of its first fragment; zero in other places."""
+
+    leader: Int[Array, "fragments *rays"]  # of every fragment, the place of its sheet
+    coverage: Float[Array, "fragments *rays"]
+    t: Float[Array, "fragments *rays"]
+    hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned the other way
+
+
+class Pieces(NamedTuple):
+    """Fragments of pixels, in the order in which their stretches begin."""
+
+    begin: Float[Array, "fragments *rays"]  # infinite for none
+    end: Float[Array, "fragments *rays"]
+    t: Float[Array, "fragments *rays"]
+    coverage: Float[Array, "fragments *rays"]
+    kind: Int[Array, "fragments *rays"]  # equal, but for the sign, for faces of one mesh
+
+
+def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> Pieces:
+    """Returns the fragment of a triangle, and the stretch of the ray over which it is seen."""
+    fragment = cross_triangle(ray, corners)
+    squared = dot(ray.direction, ray.direction)
+    t = (corners - ray.origin) @ ray.direction / squared
+    slopes = fragment.d_weights.T @ (corners - ray.origin) @ ray.direction / squared
+    reach = jnp.sum(jnp.abs(slopes))
+    # Widened by half the pixel at each end.
+    sides = safe_norm(ray.d_origin + fragment.t * ray.d_direction)
+    width = jnp.sum(sides) / 2 / jnp.sqrt(squared)
+    begin = jnp.maximum(jnp.min(t), fragment.t - reach) - width / 2
+    end = jnp.minimum(jnp.max(t), fragment.t + reach) + width / 2
+    kind = jnp.where(fragment.facing < 0, -1 - owner, 1 + owner)
+    return Pieces(begin, end, fragment.t, fragment.coverage, kind)
+
+
+def find_sheets(pieces: Pieces) -> Sheets:
+    """Groups the fragments of pixels."""
+    count = pieces.begin.shape[0]
+    places = jnp.arange(count).reshape(-1, *(1,) * (pieces.begin.ndim - 1))
+    used = jnp.isfinite(pieces.begin)
+    # Loops, because arrays that are compared with themselves must not be computed twice, rounded
+    # in two ways.
+    most = jnp.max(jnp.sum(used, axis=0), initial=0)
+
+    def join(i: Array, leader: Array) -> Array:
+        begin, kind = pieces.begin[i], pieces.kind[i]
+        alike = (places < i) & (pieces.kind == kind)
+        touches = begin <= jnp.max(jnp.where(alike, pieces.end, -jnp.inf), axis=0)
+        latest = jnp.max(jnp.where(alike, leader, -1), axis=0)
+        own = jnp.where(touches & (latest >= 0), latest, i)
+        return leader.at[i].set(jnp.where(used[i], own, -1))
+
+    leader = jax.lax.fori_loop(0, most, join, jnp.full(pieces.kind.shape, -1, jnp.int32))
+
+    def add(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        share = jnp.where(leader[i] == places, pieces.coverage[i], 0)
+        return sums[0] + share, sums[1] + share * pieces.t[i]
+
+    zero = jnp.zeros_like(pieces.t)
+    total, moment = jax.lax.fori_loop(0, most, add, (zero, zero))
+    return Sheets(leader, total, safe_divide(moment, total), _hidden(pieces.kind, total, most))
+
+
+def _hidden(kind: Array, total: Array, most: Array) -> Array:
+    """Returns what may lie before sheets that are turned the other way than the nearest one.
+
+    Every line that enters a closed mesh leaves it again: what is entered, less what is left.
+    """
+    places = jnp.arange(kind.shape[0]).reshape(-1, *(1,) * (kind.ndim - 1))
+
+    def one(i: Array, hidden: Array) -> Array:
+        before = (places < i) & (total > 0) & (jnp.abs(kind) == jnp.abs(kind[i]))
+        first = jnp.argmax(before, axis=0)
+        nearest = jnp.sum(jnp.where(places == first, kind, 0), axis=0)
+        sense = jnp.where(kind == nearest, 1, -1)
+        passed = jnp.sum(jnp.where(before, sense * total, 0), axis=0)
+        leaves = jnp.any(before, axis=0) & (kind[i] != nearest)
+        return hidden.at[i].set(jnp.where(leaves, jnp.clip(passed, 0, 1), 0))
+
+    return jax.lax.fori_loop(0, most, one, jnp.zeros_like(total))
+
+
+def unhidden(coverage: Array, hidden: Array) -> Array:
+    """Returns what counts of the coverage of sheets, as layers behind those that hide them."""
+    left = jnp.minimum(coverage, 1) - hidden
+    share = left / jnp.maximum(1 - hidden, _VISIBLE)
+    return jnp.where(hidden > 0, jnp.where(left > _VISIBLE, share, 0), jnp.minimum(coverage, 1))
+
+
+def sheet_hit(ray: Ray, faces: Triangle, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
+    """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
+
+    Its point is that of the fragment that covers most, because the mean of points on a round mesh
+    lies inside, in the shade. `rest` is the coverage of fragments that are not given.
+    """
+    hits = jax.vmap(_fragment_hit, (None, 0))(ray, faces)
+    coverage = jnp.where(used, hits.coverage, 0)
+    total = jnp.sum(coverage)
+    even = used / jnp.maximum(jnp.sum(used), 1)
+    shares = jnp.where(total > 0, coverage / jnp.where(total > 0, total, 1), even)
+    mean = lambda x: jnp.sum(shares.reshape(-1, *(1,) * (x.ndim - 1)) * x, axis=0)
+    most = jnp.argmax(coverage) == jnp.arange(len(coverage))
+    one = lambda x: jnp.sum(jnp.where(most.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
+    return Hit(
+        mean(hits.t),
+        one(hits.point),
+        safe_normalise(mean(hits.normal)),
+        mean(hits.uv),
+        mean(hits.duv),
+        jnp.minimum(total + rest, 1),
+        d_point=one(hits.d_point),
+        place=mean(hits.place),
+        d_place=mean(hits.d_place),
+        color=mean(hits.color),
+    )
+
+
+def _fragment_hit(ray: Ray, face: Triangle) -> Hit:
+    """Returns the hit on a triangle, with its normal on the side that the ray comes from."""
+    fragment = cross_triangle(ray, face.corners)
+    weights, slopes = fragment.weights, fragment.d_weights.T
+    a, b, c = face.corners
+    flat, normal = jnp.cross(b - a, c - a), weights @ face.normals
+    # The winding tells the side: near an outline, interpolated normals are turned away.
+    outward = jnp.where(dot(normal, flat) < 0, -1, 1)
+    normal = -fragment.facing * outward * normal
+    return Hit(
+        fragment.t,
+        weights @ face.corners,
+        normal,
+        weights @ face.uv,
+        slopes @ face.uv,
+        fragment.coverage,
+        d_point=slopes @ face.corners,
+        place=weights @ face.places,
+        d_place=slopes @ face.places,
+        color=weights @ face.colors,
+    )
+
+
+def shadow_of(fragments: Fragment) -> Scalar:
+    """Returns the part of a cone that all fragments stop."""
+    side = lambda sign: jnp.sum(jnp.where(fragments.facing == sign, fragments.coverage, 0))
+    return jnp.minimum(jnp.maximum(side(-1), side(1)), 1)
+
+
+def first_sheet(ray: Ray, faces: Triangle) -> Hit:
+    """Returns the hit on the nearest sheet of triangles."""
+    line, corners = jax.lax.stop_gradient((ray, faces.corners))
+    pieces = jax.vmap(lambda x: piece_of(line, x, jnp.zeros((), jnp.int32)))(corners)
+    begin = jnp.where(pieces.coverage > NOISE, pieces.begin, jnp.inf)
+    order = jnp.argsort(begin)[:_NEAREST]
+    pieces, faces = jax.tree.map(lambda x: x[order], (pieces._replace(begin=begin), faces))
+    sheets = find_sheets(pieces)
+    # A ray that misses has a hit on some triangle, with coverage 0.
+    nothing = ~jnp.isfinite(pieces.begin[0])
+    member = (sheets.leader == 0) | (nothing & (jnp.arange(len(order)) == 0))
+    return sheet_hit(ray, faces, member, jnp.zeros_like(ray.near))

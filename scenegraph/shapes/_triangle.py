@@ -1,0 +1,129 @@
+"""One triangle and one pixel: the exact share, and what is seen there."""
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Float, Scalar, Vector
+from ..numerics import AbstractModule, dot, polygon_coverage, safe_divide, safe_norm
+from ..rays import pixel_jvp, Ray
+from ..transforms import Ball
+from ._base import away_from_zero
+from ._bounds import AbstractBounded
+
+
+# The least cosine of incidence at which footprints grow no more: they would have no end.
+_GRAZING = 0.02
+
+
+class Triangle(AbstractBounded):
+    """One face of a mesh, in any frame: its corners, and what is interpolated between them."""
+
+    corners: Float[Array, "*faces 3 3"]
+    normals: Float[Array, "*faces 3 3"]
+    uv: Float[Array, "*faces 3 2"]
+    colors: Float[Array, "*faces 3 3"]
+    places: Float[Array, "*faces 3 3"]  # the corners in the mesh's own frame
+
+    def bounding_ball(self) -> Ball:
+        center = jnp.mean(self.corners, axis=0)
+        return Ball(center, jnp.max(safe_norm(self.corners - center)))
+
+
+class Fragment(AbstractModule):
+    """What a pixel sees of one triangle.
+
+    **Arguments:**
+
+    - `coverage`: the part of the pixel.
+    - `t`: the ray parameter of the fragment's point.
+    - `weights`: the shares of the corners in that point.
+    - `d_weights`: their derivatives by the pixel's x and y, in columns.
+    - `facing`: -1 if the triangle is turned to the eye (its corners run counter-clockwise), else 1.
+    """
+
+    coverage: Float[Array, "*rays"]
+    t: Float[Array, "*rays"]
+    weights: Float[Array, "*rays 3"]
+    d_weights: Float[Array, "*rays 3 2"]
+    facing: Float[Array, "*rays"]
+
+
+def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
+    """Intersects the cone of a pixel with a triangle.
+
+    The point is where the ray meets the triangle; beside it, the nearest one by corner weights.
+    """
+    (edges, plane, speed), (d_edges, d_plane, d_speed) = pixel_jvp(
+        lambda origin, direction: _volumes(corners, origin, direction), ray
+    )
+    facing = jnp.sign(speed)
+    coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
+    inside = jnp.maximum(facing * edges, 0)
+    total = jnp.sum(inside)
+    third = jnp.full_like(inside, 1 / 3)
+    weights = jnp.where(total > 0, inside / jnp.where(total > 0, total, 1), third)
+    # w_i = e_i / sum(e), so dw_i = (de_i - w_i d sum(e)) / sum(e).
+    size = safe_norm(_normal(corners)) * safe_norm(ray.direction)
+    steep = away_from_zero(speed, jnp.maximum(_GRAZING * size, jnp.finfo(size.dtype).tiny))
+    d_weights = (d_edges - weights[:, None] * d_speed) / steep
+    away = weights @ corners - ray.origin
+    t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
+    return Fragment(coverage, t, weights, d_weights, facing)
+
+
+def _normal(corners: Float[Array, "3 3"]) -> Vector:
+    """Returns twice the area, along the normal."""
+    a, b, c = corners
+    return jnp.cross(b - a, c - a)
+
+
+# With a, b, c the corners seen from the origin of a line along d, and n = (b - a) x (c - a), the
+# line passes the edges at volumes e_c = d . (a x b), e_a = d . (b x c), e_b = d . (c x a): the
+# weights of the corners opposite to them, whose sum is d . n. It meets the plane at
+# t = (a . n) / (d . n). All are linear in d, hence over the picture of a pinhole camera, also for
+# triangles that reach behind the eye.
+
+
+def _volumes(
+    corners: Float[Array, "3 3"], origin: Vector, direction: Vector
+) -> tuple[Vector, Scalar, Scalar]:
+    """Returns the volumes of the edges, `a . n` and `d . n`."""
+    normal, away = _normal(corners), corners - origin
+    return (
+        jnp.stack([dot(direction, moment) for moment in _moments(away)]),
+        dot(jnp.mean(away, axis=0), normal),
+        dot(direction, normal),
+    )
+
+
+def _moments(away: Float[Array, "3 3"]) -> list[Vector]:
+    """Returns `b x c`, `c x a` and `a x b`, exactly opposite for an edge run the other way."""
+    # a x b = (a + b) / 2 x (b - a)
+    pairs = ((away[1], away[2]), (away[2], away[0]), (away[0], away[1]))
+    return [jnp.cross((p + q) / 2, q - p) for p, q in pairs]
+
+
+def _coverage(
+    ray: Ray, corners: Float[Array, "3 3"], facing: Scalar, values: tuple, slopes: tuple
+) -> Scalar:
+    """Returns the part of the pixel within the edges, and between `near` and `far`."""
+    # near < t < far, times d . n.
+    far = jnp.minimum(ray.far, _LONG)
+    between = lambda plane, speed: jnp.stack([plane - ray.near * speed, far * speed - plane])
+    scale = jax.lax.stop_gradient(facing / _sizes(corners - ray.origin, _normal(corners)))
+    margins = jnp.concatenate([values[0], between(*values[1:])])
+    gradients = jnp.concatenate([slopes[0], between(*slopes[1:])])
+    covered = polygon_coverage(scale * margins, scale[:, None] * gradients)
+    return jnp.where(facing == 0, 0, covered)
+
+
+# The end of rays without an end, in `t`.
+_LONG = 1e6
+
+
+def _sizes(away: Float[Array, "3 3"], normal: Vector) -> Float[Array, "5"]:
+    """Returns the sizes of margins: coverage has no units, and must not be lost to underflow."""
+    pairs = ((away[1], away[2]), (away[2], away[0]), (away[0], away[1]))
+    edges = jnp.stack([safe_norm(p + q) * safe_norm(q - p) for p, q in pairs])
+    sizes = jnp.concatenate([edges, jnp.broadcast_to(safe_norm(normal), (2,))])
+    return jnp.where(sizes > 0, sizes, 1)

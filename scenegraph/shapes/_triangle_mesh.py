@@ -1,0 +1,126 @@
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, ArrayLike, Float, Int, Scalar
+from ..numerics import as_float_leaf, safe_norm, safe_normalise
+from ..rays import Hit, Ray
+from ..transforms import Ball
+from ._base import AbstractShape, join_parts
+from ._bounds import AbstractBounded
+from ._mesh_checks import as_faces, check_mesh
+from ._sheets import first_sheet, shadow_of
+from ._triangle import cross_triangle, Triangle
+
+
+class TriangleMesh(AbstractShape, AbstractBounded):
+    """A surface of triangles that share vertices.
+
+    Faces are seen from both sides. A triangle's share of a pixel is exact, and the shares of
+    triangles that lie side by side add. Where two share an edge their derivatives cancel, and what
+    remains is that of the silhouette. Rays ask only the triangles near to them.
+
+    **Arguments:**
+
+    - `vertices`: the corners, `vertices 3`.
+    - `faces`: three vertices for each triangle, by number, `faces 3`; counter-clockwise, seen from
+      outside.
+    - `normals`: a normal for each vertex, of any length but zero; by default, the mean of those of
+      its faces, weighted by area.
+    - `uv`: surface coordinates for each vertex, `vertices 2`; zero by default.
+    - `colors`: a colour for each vertex, `vertices 3`, for `VertexColor`; white by default.
+    - `smooth`: if true, normals are interpolated between vertices; if false, each face is flat;
+      static.
+
+    **Errors:**
+
+    `ValueError` for a mesh without faces, numbers of vertices that do not exist, arrays of other
+    lengths than the vertices', numbers that are not finite, and a mesh whose faces have no area.
+    Faces without area, and those that are there twice, are left out with a warning that counts them.
+
+    Example: a square of two triangles.
+
+    ```python
+    square = sg.TriangleMesh(
+        [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 3]], smooth=False
+    )
+    tile = sg.Surface(square, [0.8, 0.2, 0.1])
+    ```
+    """
+
+    vertices: Float[Array, "vertices 3"]
+    faces: Int[Array, "faces 3"]
+    normals: Float[Array, "vertices 3"] | None
+    uv: Float[Array, "vertices 2"] | None
+    colors: Float[Array, "vertices 3"] | None
+    smooth: bool = eqx.field(static=True)
+
+    is_convex: ClassVar[bool] = False
+    has_uv: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        vertices: ArrayLike | Any,
+        faces: ArrayLike | Any,
+        normals: ArrayLike | Any = None,
+        uv: ArrayLike | Any = None,
+        colors: ArrayLike | Any = None,
+        smooth: bool = True,
+    ):
+        optional = lambda value: None if value is None else as_float_leaf(value)
+        self.vertices = as_float_leaf(vertices)
+        self.faces = as_faces(faces, self.vertices)
+        self.normals, self.uv, self.colors = optional(normals), optional(uv), optional(colors)
+        self.smooth = smooth
+
+    def __check_init__(self):
+        check_mesh(self)
+
+    def bounding_ball(self) -> Ball:
+        low, high = jnp.min(self.vertices, axis=0), jnp.max(self.vertices, axis=0)
+        center = (low + high) / 2
+        return Ball(center, jnp.max(safe_norm(self.vertices - center)))
+
+    def triangles(self) -> Triangle:
+        """Gathers the faces with their corners.
+
+        **Returns:**
+
+        All triangles, with a leading axis.
+        """
+        corners = self.vertices[self.faces]
+        pick = lambda values, n: (
+            jnp.zeros((*self.faces.shape, n)) if values is None else values[self.faces]
+        )
+        colors = jnp.ones_like(corners) if self.colors is None else self.colors[self.faces]
+        return Triangle(corners, self._normals(corners), pick(self.uv, 2), colors, corners)
+
+    def _normals(self, corners: Float[Array, "faces 3 3"]) -> Float[Array, "faces 3 3"]:
+        """Returns the normals at the corners of every face."""
+        if self.smooth and self.normals is not None:
+            return safe_normalise(self.normals)[self.faces]
+        a, b, c = jnp.moveaxis(corners, 1, 0)
+        flat = jnp.broadcast_to(jnp.cross(b - a, c - a)[:, None], corners.shape)
+        if self.smooth:
+            # Twice the area, along the normal: added, they are means weighted by area.
+            flat = jnp.zeros_like(self.vertices).at[self.faces].add(flat)[self.faces]
+        return safe_normalise(flat)
+
+    def coverage(self, ray: Ray) -> Scalar:
+        fragments = jax.vmap(cross_triangle, (None, 0))(ray, self.triangles().corners)
+        return shadow_of(fragments)
+
+    def parts(self, ray: Ray) -> Hit:
+        """Intersects a ray with all triangles; see `AbstractShape.parts`.
+
+        **Arguments:**
+
+        - `ray`: one ray, in the mesh's frame.
+
+        **Returns:**
+
+        The hit on the nearest layer of triangles, as one part.
+        """
+        return join_parts(first_sheet(ray, self.triangles()))
