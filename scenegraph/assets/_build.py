@@ -115,10 +115,7 @@ class _Builder:
     def _surface(self, part: ModelPart) -> Surface:
         look = self.materials.appearance(part)
         if part.colors is not None:
-            if np.any(part.colors[:, 3] < 1):
-                self.left_out["opacity of vertices"] += 1
-            tinted = (part.colors[:, :3] * look.tint).astype(np.float32)
-            part = part._replace(colors=tinted)
+            self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
         shape = self.make_shape(part)
         if look.opacity == 1:
             return Surface(shape, look.shader)

@@ -14,9 +14,8 @@ from ..cameras import AbstractCamera, MovedCamera, orbit, PerspectiveCamera, spi
 from ..lights import AbstractLight, AmbientLight, DirectionalLight
 from ..numerics import unfreeze
 from ..scene import find_cameras, find_contents, Group, Scene, Surface, Volume
-from ..shapes import AbstractShape, bounding_ball, Box
+from ..shapes import AbstractShape, bounding_ball, Box, TriangleMesh
 from ..transforms import Pose
-from ._mesh_shape import vertices_of
 from ._names import unique_names
 from ._walk import placed_nodes
 
@@ -60,9 +59,8 @@ def scene_bounds(scene: Scene) -> Bounds:
 
 def _extremes(shape: AbstractShape) -> np.ndarray:
     """Returns points whose convex hull holds a shape; none for an endless one."""
-    vertices = vertices_of(shape)
-    if vertices is not None:
-        return vertices
+    if isinstance(shape, TriangleMesh):
+        return np.asarray(shape.vertices)
     if isinstance(shape, Box):
         lower, upper = np.asarray(shape.lower), np.asarray(shape.upper)
     else:

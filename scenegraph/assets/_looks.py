@@ -20,8 +20,8 @@ from ..shaders import (
     Lambert,
     OnSurface,
     Phong,
+    VertexColor,
 )
-from ._mesh_shape import is_vertex_color
 
 
 class Look(NamedTuple):
@@ -55,10 +55,12 @@ def look_of(shader: AbstractShader, part: ModelPart, texture_size: int) -> Look:
 
 def _base(look: Look, shader: AbstractShader, part: ModelPart, texture_size: int) -> Look:
     """Adds a base colour: a number, a texture, or colours of the vertices."""
+    if isinstance(shader, VertexColor):
+        inner = _base(look, shader.shader, part, texture_size)
+        product = part.colors if inner.colors is None else inner.colors * _or_white(part)
+        return inner._replace(colors=product)
     if isinstance(shader, Constant):
         return look._replace(base=np.clip(np.asarray(shader.color, float), 0, 1), uv=part.uv)
-    if is_vertex_color(shader):
-        return look._replace(colors=part.colors, uv=part.uv)
     kinds = _coordinates(shader)
     if kinds != {OnSurface} or part.uv is None:
         return look._replace(colors=_vertex_colors(shader, part), uv=part.uv)
@@ -71,6 +73,10 @@ def _base(look: Look, shader: AbstractShader, part: ModelPart, texture_size: int
     extent = np.where(upper > lower, upper - lower, 1)
     texels = _baked(shader, lower, extent, texture_size)
     return look._replace(texels=texels, uv=(part.uv - lower) / extent, repeat=False)
+
+
+def _or_white(part: ModelPart) -> np.ndarray:
+    return np.ones((len(part.vertices), 3)) if part.colors is None else part.colors
 
 
 def _coordinates(shader: Any) -> set[type]:

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..images import srgb_to_linear
 from ..io import FileError, ModelMaterial, ModelPart, ModelTexture
-from ..shaders import AbstractShader, Constant, GGX, ImageTexture
-from ._mesh_shape import vertex_color
+from ..shaders import AbstractShader, Constant, GGX, ImageTexture, VertexColor
 
 
 # A part without a material.
@@ -28,7 +27,6 @@ class Appearance(NamedTuple):
 
     shader: AbstractShader
     opacity: float
-    tint: np.ndarray  # 3: what multiplies the colours of vertices
 
 
 class Materials:
@@ -50,17 +48,16 @@ class Materials:
 
     def _make(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> Appearance:
         self._count(material)
-        opacity, tint = self._opacity(material), material.base_color[:3]
-        base = self._base(material, has_uv, has_colors)
+        base = self._base(material, has_uv)
+        base = VertexColor(base) if has_colors else base
         if not material.unlit:
             base = GGX(base, *self._metallic_roughness(material))
-        return Appearance(base, opacity, tint)
+        return Appearance(base, self._opacity(material))
 
-    def _base(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> AbstractShader:
+    def _base(self, material: ModelMaterial, has_uv: bool) -> AbstractShader:
         factor, texture = material.base_color[:3], material.base_texture
         if texture is None or not has_uv:
-            return vertex_color() if has_colors else Constant(factor)
-        self.left_out["colours of vertices beside a texture"] += has_colors
+            return Constant(factor)
         key = id(texture.texels), texture.wrap, factor.tobytes()
         if key not in self._textures:
             self._spend(texture)

@@ -17,6 +17,7 @@ from ._normals import Normals as Normals
 from ._phong import Phong as Phong
 from ._stripes import Stripes as Stripes
 from ._uv import UV as UV
+from ._vertex_color import VertexColor as VertexColor
 
 # Internal: for other packages of the library, and for none of its users.
 from ._constant import as_shader

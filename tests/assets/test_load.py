@@ -124,22 +124,25 @@ def test_materials(scene):
     assert (float(leg.shader.metallic), float(leg.shader.roughness)) == (0.25, 0.75)
     assert float(leg.opacity) == 0.5
     linear = srgb_to_linear(jnp.asarray(TEXELS, jnp.float32) / 255) * jnp.asarray([0.5, 1, 1])
-    assert_close(leg.shader.base_color.texels, linear, 1e-6)
-    assert not leg.shader.base_color.repeat
+    # The colours of vertices multiply it.
+    texture = leg.shader.base_color.shader
+    assert_close(texture.texels, linear, 1e-6)
+    assert not texture.repeat
     # Unlit: the colour itself, which the vertices have.
-    assert isinstance(scene["table_1.leg_2.glow"].shader, sg.shaders.VertexColor)
+    assert isinstance(scene["table_1.leg_2.glow"].shader, sg.VertexColor)
     # Without a material: white metal, as the format says.
     plain = scene["table_1.leg_2.part"].shader
     assert float(plain.metallic) == 1 and float(plain.base_color.color[0]) == 1
 
 
-def test_a_factor_multiplies_the_colors_of_vertices(tmp_path):
+def test_factors_and_textures_multiply_the_colors_of_vertices(tmp_path):
     def change(content):
         material = content["materials"][1]
         material["pbrMetallicRoughness"] = {"baseColorFactor": [0.5, 1, 0.25, 1]}
 
-    shape = changed(tmp_path, change)["table_1.leg_2.glow"].shape
-    assert_close(shape.colors, np.tile([0.25, 0.5, 0.125], (4, 1)), 1e-6)
+    glow = changed(tmp_path, change)["table_1.leg_2.glow"]
+    assert_close(glow.shader.shader.color, [0.5, 1, 0.25], 1e-6)
+    assert_close(glow.shape.colors, np.full((4, 3), 0.5), 1e-6)
 
 
 def test_all_that_is_left_out_is_said_once(tmp_path):
@@ -179,7 +182,7 @@ def color_at(texture, u: float, v: float):
 def test_wrap_modes(tmp_path, wrap):
     sampler = {"wrapS": wrap, "wrapT": wrap}
     scene = changed(tmp_path, lambda c: c["samplers"][0].update(sampler))
-    texture = scene["table_1.leg.shader.base_color"]
+    texture = scene["table_1.leg.shader.base_color.shader"]
     texels = srgb_to_linear(jnp.asarray(TEXELS, jnp.float32) / 255) * jnp.asarray([0.5, 1, 1])
     # Columns from -4 to 8, and rows from the bottom.
     fold = {

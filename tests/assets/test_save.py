@@ -13,6 +13,7 @@ import scenegraph as sg
 from scenegraph.assets._placing import as_parts
 from scenegraph.assets._triangulate import triangulate
 from scenegraph.assets._walk import matrix_of, placed_nodes
+from scenegraph.rays import no_light
 from support.helpers import assert_close
 from support.model_files import TEXELS, unpack_glb, write_everything
 
@@ -68,12 +69,12 @@ def test_area_and_volume(name):
     assert area_and_volume(part) == pytest.approx((area, volume), rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["sphere", "capsule", "point", "disk", "rectangle", "plane"])
+@pytest.mark.parametrize("name", ["sphere", "capsule", "disk", "rectangle", "plane"])
 def test_normals_and_coordinates_are_the_shapes_own(name):
     shape, part = SHAPES[name][0], triangulate(SHAPES[name][0], 16, 6.0)
     # Not on seams and at poles, where coordinates jump.
     kept = np.abs(np.abs(part.uv[:, 0]) - math.pi) > 1e-3
-    if name in ("sphere", "capsule", "point"):
+    if name in ("sphere", "capsule"):
         axis = [0, 0.6, 0.8] if name == "capsule" else [0, 0, 1]
         kept &= np.abs(part.normals @ np.array(axis)) < 0.999
     vertices = jnp.asarray(part.vertices[kept])
@@ -137,7 +138,7 @@ def test_a_tree_of_many_kinds(tmp_path):
         background=[0.1, 0.2, 0.3],
     )
     again = round_trip(tmp_path, scene)
-    assert list(again.root.children) == list(scene.root.children)
+    assert set(again.root.children) == set(scene.root.children)
     pixels = jnp.asarray([[0.5, 0.5], [60.5, 3.5]])
     for path in ("cam", "flat"):
         one, other = (sg.scene.find_camera(x, path) for x in (scene, again))
@@ -176,10 +177,7 @@ def test_shaders(tmp_path, shader, metallic, roughness):
 def shown(shader, uv):
     """What a shader shows at coordinates, for a narrow cone."""
     hit = sg.rays.Hit(1.0, jnp.zeros(3), jnp.ones(3), uv, 1e-6 * jnp.ones((2, 2)), 1.0)
-    return shader(hit, jnp.ones(3), sg.rays.no_light() if False else NO_LIGHT)
-
-
-NO_LIGHT = sg.rays.Irradiance(jnp.zeros((0, 3)), jnp.zeros((0, 3)), jnp.zeros(3))
+    return shader(hit, jnp.ones(3), no_light())
 
 
 def coordinates_at(part, point):
@@ -203,7 +201,7 @@ def test_textures_lie_where_they_lay(tmp_path, repeat):
 
 
 def test_patterns_become_textures(tmp_path):
-    pattern = sg.Gradient([1.0, 0, 0], [0.0, 0, 1])
+    pattern = sg.Gradient([-0.4, 0.0], [0.3, 0.3])
     scene = one(sg.Surface(sg.Rectangle(size=[1.0, 1]), sg.Lambert(pattern)))
     found = round_trip(tmp_path, scene, texture_size=256)["it"]
     for x, y in ((0.2, -0.15), (0.4, 0.3), (-0.3, 0.2)):
@@ -219,7 +217,7 @@ def test_patterns_in_space_become_colors_of_vertices(tmp_path):
     for number in (5, 500, 1500):
         point = shape.vertices[number]
         hit = sg.rays.Hit(1.0, point, point, jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
-        assert_close(shape.colors[number], pattern(hit, point, NO_LIGHT), absolute=1e-5)
+        assert_close(shape.colors[number], pattern(hit, point, no_light()), absolute=1e-5)
 
 
 def test_copies_share_a_mesh(tmp_path):
@@ -275,8 +273,6 @@ def test_z_may_be_turned_upwards(tmp_path):
 
 def test_what_is_left_out_is_said_once(tmp_path):
     blob = sg.Volume(sg.fields.GaussianBlob([0.1, 0.0, 0.1], 0.2, 30.0, [0.9, 0.4, 0.1]))
-    field = sg.SignedDistance(lambda x: jnp.linalg.norm(x) - 1.0) if False else None
-    assert field is None
     sky = sg.EnvironmentLight(np.full((4, 8, 3), 0.5))
     with pytest.warns(UserWarning) as caught:
         sg.save_glb(sg.Scene(sg.Group(fog=blob, sky=sky), background=sky), tmp_path / "a.glb")

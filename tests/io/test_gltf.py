@@ -91,7 +91,12 @@ def test_cameras_and_lights(tmp_path):
 
 @pytest.mark.parametrize(
     ("dtype", "code", "top"),
-    [(np.int8, 5120, 127), (np.uint8, 5121, 255), (np.int16, 5122, 32767), (np.uint16, 5123, 65535)],
+    [
+        (np.int8, 5120, 127),
+        (np.uint8, 5121, 255),
+        (np.int16, 5122, 32767),
+        (np.uint16, 5123, 65535),
+    ],
 )
 def test_normalised_integers(tmp_path, dtype, code, top):
     binary = Binary()
@@ -207,7 +212,12 @@ def test_repairs_are_counted(tmp_path):
     attributes = {"POSITION": position, "NORMAL": normal}
     part, model = one_part(tmp_path, attributes, binary, indices=indices)
     assert part.faces.tolist() == [[0, 1, 2], [2, 1, 0], [1, 2, 3]]
-    for note in ("2 x face without area", "1 x face that is there twice", "2 x normal", "1 x index"):
+    for note in (
+        "2 x face without area",
+        "1 x face that is there twice",
+        "2 x normal",
+        "1 x index",
+    ):
         assert any(note in found for found in model.notes), model.notes
     assert_close(np.linalg.norm(part.normals, axis=1), np.ones(6), 1e-6)
 

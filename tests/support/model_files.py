@@ -112,7 +112,11 @@ def everything() -> tuple[dict[str, Any], bytes]:
                 },
                 "alphaMode": "BLEND",
             },
-            {"name": "glow", "emissiveFactor": [1, 0, 0], "extensions": {"KHR_materials_unlit": {}}},
+            {
+                "name": "glow",
+                "emissiveFactor": [1, 0, 0],
+                "extensions": {"KHR_materials_unlit": {}},
+            },
         ],
         "textures": [{"source": 0, "sampler": 0}],
         "samplers": [{"wrapS": 33071, "wrapT": 33071}],
@@ -140,7 +144,22 @@ def write_everything(folder: pathlib.Path) -> pathlib.Path:
 # --- Damage
 
 
-STRANGE = [-1, 0, 2**31, 2**63, 1e38, 1e300, float("nan"), float("inf"), None, True, "", "x", [], {}]
+STRANGE = [
+    -1,
+    0,
+    2**31,
+    2**63,
+    1e38,
+    1e300,
+    float("nan"),
+    float("inf"),
+    None,
+    True,
+    "",
+    "x",
+    [],
+    {},
+]
 
 
 def damage(data: bytes, seed: int) -> bytes:
