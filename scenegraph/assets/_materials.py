@@ -23,7 +23,7 @@ _LEFT_OUT = {
 
 
 class Appearance(NamedTuple):
-    """What a surface needs beside its shape."""
+    """A surface's shader and opacity."""
 
     shader: AbstractShader
     opacity: float

@@ -1,4 +1,4 @@
-"""What a file of meshes holds, as plain arrays: the record that all its readers return."""
+"""The contents of a file of meshes as plain arrays: the record that all its readers return."""
 
 from collections import Counter
 from typing import NamedTuple

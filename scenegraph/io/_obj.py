@@ -42,7 +42,7 @@ class _Corners:
 
 
 class _Reader:
-    """What is known of a file up to a line."""
+    """The contents of a file up to a line."""
 
     def __init__(self, path: pathlib.Path):
         self.path, self.repairs = path, Counter[str]()
