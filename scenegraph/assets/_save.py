@@ -95,7 +95,7 @@ class _Writer:
             nodes = self.node("root", root, turn if z_up else np.eye(4))
         entry: dict[str, Any] = {"nodes": nodes} if nodes else {}
         if (background := self._background(scene.background)) is not None:
-            entry["extras"] = {"scenegraph": {"background": background}}
+            entry["extras"] = {"scenegraph_background": background}
         return self.content.json(entry)
 
     def _background(self, background: Any) -> list[float] | None:
@@ -205,14 +205,14 @@ class _Writer:
         if not np.allclose(np.asarray(camera.principal_point), size / 2, atol=1e-3 * size.max()):
             self.left_out["principal point beside the middle"] += 1
         entry = _lens(camera) | {"name": name}
-        entry["extras"] = {"scenegraph": {"width": camera.width, "height": camera.height}}
+        entry["extras"] = {"scenegraph_size": [camera.width, camera.height]}
         index = self.content.add("cameras", entry)
         return self._add(name, {"camera": index}, matrix @ matrix_of(unfreeze(camera.pose)))
 
     def _light(self, name: str, light: AbstractLight, matrix: np.ndarray) -> list[int]:
         if isinstance(light, AmbientLight):
-            own = {"ambient": np.asarray(light.radiance, float).tolist()}
-            return self._add(name, {"extras": {"scenegraph": own}}, matrix)
+            own = {"scenegraph_ambient": np.asarray(light.radiance, float).tolist()}
+            return self._add(name, {"extras": own}, matrix)
         place = np.eye(4)
         if isinstance(light, PointLight | SpotLight):
             place[:3, 3] = np.asarray(light.position)

@@ -27,6 +27,11 @@ class Fields:
         """Returns an object; an empty one where there is none."""
         return Fields(self.value.get(name, {}), self.at(name))
 
+    def extras(self) -> "Fields":
+        """Returns what programs add for themselves; an empty object where it is anything else."""
+        value = self.value.get("extras")
+        return Fields(value if isinstance(value, dict) else {}, self.at("extras"))
+
     def array(self, name: str) -> list[Any]:
         """Returns an array; an empty one where there is none."""
         value = self.value.get(name, [])
@@ -65,6 +70,10 @@ class Fields:
         """Returns indices of `count` things."""
         place, values = self.at(name), self.array(name)
         return tuple(check_index(x, count, f"{place}[{i}]", of) for i, x in enumerate(values))
+
+    def color(self, name: str) -> np.ndarray | None:
+        """Returns three numbers of which none is negative; `None` where there are none."""
+        return np.maximum(self.numbers(name, [0.0] * 3), 0) if name in self else None
 
     def number(self, name: str, default: float) -> float:
         """Returns a finite number."""

@@ -29,6 +29,8 @@ _KNOWN = {
 }
 _DEEPEST = 64
 _WIDEST = 2**14
+# What our own files say beside the format.
+_SIZE, _AMBIENT, _BACKGROUND = (f"scenegraph_{x}" for x in ("size", "ambient", "background"))
 _POINTS, _TRIANGLES, _STRIP, _FAN = (0, 1, 2, 3), 4, 5, 6
 
 
@@ -61,7 +63,6 @@ class _Reader:
         for name, word in (("animations", "animation"), ("skins", "skin")):
             self.left_out[word] += len(self.top.array(name))
         notes = [f"{count} x {what}" for what, count in self.left_out.items() if count]
-        own = self._scene().object("extras").object("scenegraph")
         return Model(
             nodes=nodes,
             roots=roots,
@@ -69,9 +70,7 @@ class _Reader:
             materials=self.materials,
             cameras=tuple(map(_camera, self.cameras)),
             lights=tuple(map(self._light, lights)),
-            background=np.abs(own.numbers("background", [0.0] * 3))
-            if "background" in own
-            else None,
+            background=self._scene().extras().color(_BACKGROUND),
             notes=(*dict.fromkeys(self.textures.notes), *notes),
         )
 
@@ -100,8 +99,6 @@ class _Reader:
     def _node(self, node: Fields, count: int) -> ModelNode:
         self.left_out["node with a skin"] += "skin" in node
         punctual = node.object("extensions").object("KHR_lights_punctual")
-        own = node.object("extras") if isinstance(node.value.get("extras"), dict) else None
-        own = own.object("scenegraph") if own else None
         return ModelNode(
             name=node.text("name"),
             matrix=_matrix(node),
@@ -109,7 +106,7 @@ class _Reader:
             mesh=node.index("mesh", len(self.meshes), "meshes"),
             camera=node.index("camera", len(self.cameras), "cameras"),
             light=punctual.index("light", len(self.lights), "lights"),
-            ambient=np.abs(own.numbers("ambient", [0.0] * 3)) if own and "ambient" in own else None,
+            ambient=node.extras().color(_AMBIENT),
         )
 
     # --- Meshes
@@ -286,13 +283,12 @@ def _camera(camera: Fields) -> ModelCamera:
 
 def _size(camera: Fields) -> tuple[int, int] | None:
     """Returns the size of the picture, which our own files say."""
-    extras = camera.value.get("extras")
-    own = extras.get("scenegraph") if isinstance(extras, dict) else None
-    if not isinstance(own, dict):
+    if _SIZE not in camera.extras():
         return None
-    fields = Fields(own, camera.at("extras"))
-    width, height = fields.whole("width", least=1), fields.whole("height", least=1)
-    return min(width, _WIDEST), min(height, _WIDEST)
+    width, height = camera.extras().numbers(_SIZE, [1.0, 1.0])
+    if not (1 <= width <= _WIDEST and 1 <= height <= _WIDEST):
+        raise FileError(f"{camera.extras().at(_SIZE)} must be from 1 to {_WIDEST} pixels.")
+    return int(width), int(height)
 
 
 def _colors(colors: np.ndarray | None) -> np.ndarray | None:

@@ -327,3 +327,13 @@ def test_other_endings_and_missing_files(tmp_path):
         read_model(tmp_path / "a.blend")
     with pytest.raises(FileError, match="there is no file"):
         read_model(tmp_path / "a.glb")
+
+
+@pytest.mark.parametrize("extras", ["a text", 3, [1, 2], {"scenegraph": 1}, None])
+def test_extras_of_others_mean_nothing(tmp_path, extras):
+    content, binary = everything()
+    for name in ("nodes", "cameras", "scenes", "materials"):
+        for entry in content[name]:
+            entry["extras"] = extras
+    model = read(tmp_path, content, binary)
+    assert model.cameras[0].size is None and model.background is None
