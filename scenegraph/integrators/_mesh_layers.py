@@ -1,5 +1,6 @@
 """Meshes on rays: the layers that were found, and shadows, computed with derivatives."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,8 +11,8 @@ from .._typing import Array, Bool, Float, Int, PyTree
 from ..rays import Hit, Ray
 from ..rowwise import map_rows
 from ..scene import FlatScene, MeshFace
-from ..shapes import cross_triangle, sheet_hit, unhidden
-from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
+from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
+from ..visibility import by_side, face_transmission, FoundSheets, sum_shadows
 
 
 class MeshRows(NamedTuple):
@@ -44,13 +45,19 @@ def sheet_hits(
     faces: MeshFace = _faces(scene, jnp.where(used, pick(rows.ids), 0))
     hidden = jnp.take_along_axis(rows.hidden, places[:, None], axis=1)[:, 0]
 
-    def one(_: None, row: PyTree) -> tuple[Hit, Array]:
-        ray, face, used, rest, hidden, opacity = row
-        hit = sheet_hit(ray, face, used, rest)
-        alpha = opacity * unhidden(hit.coverage, hidden)
-        return eqx.tree_at(lambda x: x.coverage, hit, alpha), alpha
+    hits = _each_fragment(fragment_hit, rays, faces.shape)
+    hits = jax.vmap(sheet_hit)(hits, used, rest)
+    alphas = faces.opacity[:, 0] * unhidden(hits.coverage, hidden)
+    return eqx.tree_at(lambda x: x.coverage, hits, alphas), alphas
 
-    return map_rows(one, None, (rays, faces.shape, used, rest, hidden, faces.opacity[:, 0]))
+
+def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: PyTree) -> PyTree:
+    """Maps a function over the faces of every row and its ray; small programs compile fast."""
+    rows, count = jax.tree.leaves(faces)[0].shape[:2]
+    repeat = lambda x: jnp.repeat(x, count, axis=0, total_repeat_length=rows * count)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), faces)
+    each = map_rows(lambda _, row: function(*row), None, (jax.tree.map(repeat, rays), flat))
+    return jax.tree.map(lambda x: x.reshape(rows, count, *x.shape[1:]), each)
 
 
 def _faces(scene: FlatScene, ids: Int[Array, "*rows"]) -> MeshFace:
@@ -83,14 +90,10 @@ def _mesh_transmission_jvp(primals: tuple, tangents: tuple, *, occluders: int) -
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
         faces = _faces(scene, ids)
 
-        def strongest(_: None, row: PyTree) -> FaceSums:
-            ray, corners, opacity, some = row
-            fragments = jax.vmap(cross_triangle, (None, 0))(ray, corners)
-            sides = by_side(jnp.where(some, fragments.coverage, 0), fragments.facing, opacity)
-            return jax.tree.map(lambda x: jnp.sum(x, axis=1), sides)
-
-        moving = map_rows(strongest, None, (rays, faces.shape.corners, faces.opacity, some))
-        moving = jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), moving)
+        fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
+        covered = jnp.where(some, fragments.coverage, 0)
+        sides = by_side(covered, fragments.facing, faces.opacity)
+        moving = jax.tree.map(lambda x: jnp.sum(x, axis=-1), sides)
         # The value of all, the derivative of some.
         total = lambda every, part: every + part - jax.lax.stop_gradient(part)
         return face_transmission(jax.tree.map(total, sums, moving))

@@ -13,6 +13,7 @@ equal.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -119,35 +120,7 @@ def unhidden(coverage: Array, hidden: Array) -> Array:
     return jnp.where(hidden > 0, jnp.where(left > _VISIBLE, share, 0), jnp.minimum(coverage, 1))
 
 
-def sheet_hit(ray: Ray, faces: Triangle, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
-    """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
-
-    Its point is that of the fragment that covers most, because the mean of points on a round mesh
-    lies inside, in the shade. `rest` is the coverage of fragments that are not given.
-    """
-    hits = jax.vmap(_fragment_hit, (None, 0))(ray, faces)
-    coverage = jnp.where(used, hits.coverage, 0)
-    total = jnp.sum(coverage)
-    even = used / jnp.maximum(jnp.sum(used), 1)
-    shares = jnp.where(total > 0, coverage / jnp.where(total > 0, total, 1), even)
-    mean = lambda x: jnp.sum(shares.reshape(-1, *(1,) * (x.ndim - 1)) * x, axis=0)
-    most = jnp.argmax(coverage) == jnp.arange(len(coverage))
-    one = lambda x: jnp.sum(jnp.where(most.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
-    return Hit(
-        mean(hits.t),
-        one(hits.point),
-        safe_normalise(mean(hits.normal)),
-        mean(hits.uv),
-        mean(hits.duv),
-        jnp.minimum(total + rest, 1),
-        d_point=one(hits.d_point),
-        place=mean(hits.place),
-        d_place=mean(hits.d_place),
-        color=mean(hits.color),
-    )
-
-
-def _fragment_hit(ray: Ray, face: Triangle) -> Hit:
+def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     """Returns the hit on a triangle, with its normal on the side that the ray comes from."""
     fragment = cross_triangle(ray, face.corners)
     weights, slopes = fragment.weights, fragment.d_weights.T
@@ -155,11 +128,10 @@ def _fragment_hit(ray: Ray, face: Triangle) -> Hit:
     flat, normal = jnp.cross(b - a, c - a), weights @ face.normals
     # The winding tells the side: near an outline, interpolated normals are turned away.
     outward = jnp.where(dot(normal, flat) < 0, -1, 1)
-    normal = -fragment.facing * outward * normal
     return Hit(
         fragment.t,
         weights @ face.corners,
-        normal,
+        -fragment.facing * outward * normal,
         weights @ face.uv,
         slopes @ face.uv,
         fragment.coverage,
@@ -168,6 +140,26 @@ def _fragment_hit(ray: Ray, face: Triangle) -> Hit:
         d_place=slopes @ face.places,
         color=weights @ face.colors,
     )
+
+
+def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
+    """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
+
+    Its point is that of the fragment that covers most, because the mean of points on a round mesh
+    lies inside, in the shade. `rest` is the coverage of fragments that are not given.
+    """
+    coverage = jnp.where(used, hits.coverage, 0)
+    total = jnp.sum(coverage)
+    even = used / jnp.maximum(jnp.sum(used), 1)
+    shares = jnp.where(total > 0, coverage / jnp.where(total > 0, total, 1), even)
+    wide = lambda x, like: x.reshape(-1, *(1,) * (like.ndim - 1))
+    mean = jax.tree.map(lambda x: jnp.sum(wide(shares, x) * x, axis=0), hits)
+    most = jnp.argmax(coverage) == jnp.arange(len(coverage))
+    one = lambda x: jnp.sum(jnp.where(wide(most, x), x, 0), axis=0)
+    pick = lambda hit: (hit.point, hit.d_point, hit.normal, hit.coverage)
+    whole = jnp.minimum(total + rest, 1)
+    normal = safe_normalise(mean.normal)
+    return eqx.tree_at(pick, mean, (one(hits.point), one(hits.d_point), normal, whole))
 
 
 def shadow_of(fragments: Fragment) -> Scalar:
@@ -187,4 +179,5 @@ def first_sheet(ray: Ray, faces: Triangle) -> Hit:
     # A ray that misses has a hit on some triangle, with coverage 0.
     nothing = ~jnp.isfinite(pieces.begin[0])
     member = (sheets.leader == 0) | (nothing & (jnp.arange(len(order)) == 0))
-    return sheet_hit(ray, faces, member, jnp.zeros_like(ray.near))
+    hits = jax.vmap(fragment_hit, (None, 0))(ray, faces)
+    return sheet_hit(hits, member, jnp.zeros_like(ray.near))

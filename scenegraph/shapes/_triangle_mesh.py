@@ -38,7 +38,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
     `ValueError` for a mesh without faces, numbers of vertices that do not exist, arrays of other
     lengths than the vertices', numbers that are not finite, and a mesh whose faces have no area.
-    Faces without area, and those that are there twice, are left out with a warning that counts them.
+    Faces without area, and those that are there twice, are left out; a warning counts them.
 
     Example: a square of two triangles.
 

@@ -9,10 +9,9 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-
 from ..scene import Instance, InstanceStack, MeshFace
 from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
-from ._search import BUNDLE, FAINT, insert, no_items, Ranking, search_shadows, search, Visit
+from ._search import BUNDLE, FAINT, insert, no_items, Ranking, search, search_shadows, Visit
 
 
 # Of how many fragments a layer may consist on average: all of them are found, and the strongest

@@ -139,6 +139,10 @@ FILTERS = [
 
 
 BALL = np.linalg.norm(np.mgrid[-1:1:5j, -1:1:5j, -1:1:5j], axis=0) - 0.7
+TETRAHEDRON = (
+    [[0.1, 0.0, 1.0], [0.9, 0.1, -0.4], [-0.5, 0.8, -0.5], [-0.4, -0.7, -0.3]],
+    [[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]],
+)
 SHAPES = [
     BOX,
     shapes.Capsule([-0.2, 0.0, 0.1], [0.3, 0.1, 0.4], 0.4),
@@ -147,6 +151,7 @@ SHAPES = [
     shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
     shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
     shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+    shapes.TriangleMesh(*TETRAHEDRON, colors=numbers(4, 3), uv=numbers(4, 2)),
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
 SHADERS = [
