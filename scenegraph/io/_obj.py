@@ -4,8 +4,10 @@ trimesh reads them, too; it takes the index 0 for the last vertex, and of vertic
 numbers says nothing.
 """
 
+import contextlib
 import os
 import pathlib
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -29,7 +31,7 @@ def read_obj(path: str | os.PathLike) -> Model:
     reader = _Reader(path)
     # A line that ends in a backslash goes on.
     for number, line in enumerate(text.replace("\\\n", "  ").splitlines(), 1):
-        reader.take(number, line.split("#", 1)[0].split())
+        reader._take(number, line.split("#", 1)[0] if "#" in line else line)
     return reader.model()
 
 
@@ -38,6 +40,7 @@ class _Corners:
 
     def __init__(self):
         self.numbers: dict[tuple[int, int, int], int] = {}
+        self.words: dict[str, int] = {}
         self.faces: list[tuple[int, int, int]] = []
 
 
@@ -46,40 +49,52 @@ class _Reader:
 
     def __init__(self, path: pathlib.Path):
         self.path, self.repairs = path, Counter[str]()
-        self.rows: dict[str, list[list[str]]] = {"v": [], "vt": [], "vn": []}
+        self.rows: dict[str, list[str]] = {"v": [], "vt": [], "vn": []}
         self.lines: dict[str, list[int]] = {"v": [], "vt": [], "vn": []}
         self.parts: dict[tuple[str, str], _Corners] = {}
         self.names = {"o": "", "usemtl": ""}
         self.library = MaterialLibrary(path)
 
-    def take(self, number: int, words: list[str]) -> None:
+    # Private, so that no call of millions is checked.
+    def _take(self, number: int, line: str) -> None:
         """Takes one line."""
-        kind, *rest = words or [""]
+        kind, _, rest = line.strip().replace("\t", " ").partition(" ")
         if kind in self.rows:
             self.rows[kind].append(rest)
             self.lines[kind].append(number)
         elif kind == "f":
-            self._face(number, rest)
+            self._face(number, rest.split())
         elif kind in ("usemtl", "o"):
-            self.names[kind] = " ".join(rest)
+            self.names[kind] = " ".join(rest.split())
         elif kind == "mtllib":
-            self.library.read(" ".join(rest))
+            self.library.read(" ".join(rest.split()))
         elif kind in ("l", "p", "curv", "surf"):
             self.repairs["point, line or curve"] += 1
 
     def _face(self, number: int, words: list[str]) -> None:
-        part = self.parts.setdefault((self.names["o"], self.names["usemtl"]), _Corners())
+        key = self.names["o"], self.names["usemtl"]
+        part = self.parts.get(key) or self.parts.setdefault(key, _Corners())
         try:
-            corners = [self._corner(word) for word in words]
+            at = [part.words.get(word, -1) for word in words]
+            if -1 in at:
+                at = [self._number(part, word) for word in words]
         except (ValueError, IndexError) as error:
             raise FileError(
                 f"{self.path}, line {number}: the face {' '.join(words)[:60]!r} must have indices "
                 f"from 1 to the number of vertices so far ({len(self.rows['v'])}), or negative "
                 "ones from the last; likewise for coordinates and normals."
             ) from error
-        at = [part.numbers.setdefault(corner, len(part.numbers)) for corner in corners]
-        self.repairs["face with fewer than three corners"] += len(at) < 3
+        if len(at) < 3:
+            self.repairs["face with fewer than three corners"] += 1
         part.faces += [(at[0], at[i], at[i + 1]) for i in range(1, len(at) - 1)]
+
+    def _number(self, part: _Corners, word: str) -> int:
+        """Returns the number of a corner in its part."""
+        corner = self._corner(word)
+        number = part.numbers.setdefault(corner, len(part.numbers))
+        if "-" not in word:  # else it means another corner later
+            part.words[word] = number
+        return number
 
     def _corner(self, word: str) -> tuple[int, int, int]:
         """Returns the rows of position, coordinates and normal; -1 for none."""
@@ -145,22 +160,31 @@ class _Reader:
 
     def _table(self, kind: str) -> np.ndarray:
         """Returns rows of numbers; what a row has beyond its width is left out."""
-        width, rows = _WIDTHS[kind], [row[: _WIDTHS[kind]] for row in self.rows[kind]]
-        try:
-            if kind == "vt":  # A texture may have one coordinate.
-                rows = [row if len(row) == 2 else [*row, "0"] for row in rows]
-            return np.array(rows, dtype="U40").astype(np.float64).reshape(len(rows), width)
-        except ValueError:
-            bad = next((i for i, row in enumerate(rows) if not _are_numbers(row, width)), 0)
+        width, rows = _WIDTHS[kind], self.rows[kind]
+        if not rows:
+            return np.zeros((0, width))
+        with contextlib.suppress(ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rows without numbers, which are refused below
+            table = np.loadtxt(rows, np.float64, ndmin=2)
+            if len(table) == len(rows) and table.shape[1] >= width:
+                return table[:, :width]
+        split = [row.split()[:width] for row in rows]
+        if kind == "vt":  # A texture may have one coordinate.
+            split = [row if len(row) == 2 else [*row, "0"] for row in split]
+        bad = next((i for i, row in enumerate(split) if not _are_numbers(row, width)), None)
+        if bad is None:
+            return np.array([[float(word) for word in row] for row in split])
         raise FileError(
             f"{self.path}, line {self.lines[kind][bad]}: {kind!r} must be followed by {width} "
-            f"numbers; it is followed by {' '.join(self.rows[kind][bad])[:60]!r}."
+            f"numbers; it is followed by {rows[bad][:60]!r}."
         )
 
     def _colors(self) -> np.ndarray | None:
         """Returns the colours that some programs write after positions, linear."""
-        rows = [row[-3:] for row in self.rows["v"] if len(row) >= 6]
-        if not rows or len(rows) < len(self.rows["v"]):
+        if not self.rows["v"] or len(self.rows["v"][0].split()) < 6:
+            return None
+        rows = [row[-3:] for row in map(str.split, self.rows["v"]) if len(row) >= 6]
+        if len(rows) < len(self.rows["v"]):
             return None
         if not all(_are_numbers(row, 3) for row in rows):
             return None

@@ -30,12 +30,24 @@ def read_stl(path: str | os.PathLike) -> Model:
     repairs = Counter[str]()
     # Adding zero makes 0 of -0, so that equal places have equal bytes.
     rows = np.ascontiguousarray(corners.reshape(-1, 3) + np.float32(0))
-    vertices, faces = np.unique(rows, axis=0, return_inverse=True, equal_nan=False)
+    vertices, faces = _merged(rows)
     part = ModelPart(vertices, faces.reshape(-1, 3).astype(np.int64), smooth=False)
     part = checked_part(part, path.name, repairs)
     if part is None:
         raise FileError(f"{path} has no facet with an area.")
     return one_mesh(path.stem, (part,), notes=notes_of(repairs))
+
+
+def _merged(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the different rows, and the number of each in them."""
+    bits = rows.view(np.uint32)
+    order = np.lexsort(bits.T)
+    ordered = bits[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
+    number = np.empty(len(rows), np.int64)
+    number[order] = np.cumsum(first) - 1
+    return rows[order[first]], number
 
 
 def _corners(data: bytes, path: pathlib.Path) -> np.ndarray:

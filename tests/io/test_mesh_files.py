@@ -9,7 +9,7 @@ import pytest
 
 from scenegraph.io import FileError, read_model, write_picture
 from support.helpers import assert_close
-from support.model_files import TEXELS
+from support.model_files import flip_bytes, TEXELS
 
 
 SQUARE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\n"
@@ -282,3 +282,38 @@ def test_stl_numbers_that_are_none(tmp_path):
     refused(tmp_path, "a.stl", stl(corners), "not finite")
     refused(tmp_path, "a.stl", stl_text(TETRAHEDRON[SIDES]).replace("vertex 1.0", "vertex x", 1))
     refused(tmp_path, "a.stl", stl(np.zeros((1, 3, 3))), "no facet")
+
+
+# --- Damage at random
+
+
+FILES = {
+    "a.obj": f"{SQUARE}vt 0 0\nvn 0 0 1\no a\nusemtl b\nf 1/1/1 2/1/1 3/1/1\nf 1 3 4\n".encode(),
+    "a.ply": ply(""),
+    "b.ply": ply("<"),
+    "a.stl": stl(TETRAHEDRON[SIDES]),
+    "b.stl": stl_text(TETRAHEDRON[SIDES]).encode(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_at_random(tmp_path, name):
+    data, read_some = FILES[name], 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        damaged = flip_bytes(data, rng, int(rng.integers(1, 5)))
+        if seed % 3 == 0:
+            cut = int(rng.integers(len(data)))
+            damaged = data[:cut] + damaged[cut + int(rng.integers(9)) :]
+        try:
+            read(tmp_path, name, damaged)
+            read_some += 1
+        except FileError:
+            continue
+    assert 0 < read_some < 150
+
+
+def test_obj_lines_without_numbers(tmp_path):
+    refused(tmp_path, "a.obj", "v\nv\nf 1 2 1", "line 1")
+    part = part_of(tmp_path, "a.obj", f"{SQUARE}v 5 5 5 1\nvt 0.5\nf 1/1 2/1 3/1\n")
+    assert part.uv.tolist() == [[0.5, 0]] * 3

@@ -124,7 +124,9 @@ def test_vertices_colour_and_normals_are_interpolated():
     scene = sg.Scene(sg.Group(m=sg.Surface(mesh, sg.shaders.VertexColor())))
     image = sg.render(scene, camera, outputs=["rgb", "normal"])
     x, y = np.meshgrid((np.arange(8) + 0.5) / 8, 1 - (np.arange(8) + 0.5) / 8)
-    below = (1 - x)[..., None] * colors[0] + (x - y)[..., None] * colors[1] + y[..., None] * colors[2]
+    below = (
+        (1 - x)[..., None] * colors[0] + (x - y)[..., None] * colors[1] + y[..., None] * colors[2]
+    )
     lower = x - y > 1 / 8
     np.testing.assert_allclose(np.asarray(image.rgb)[lower], below[lower], atol=1e-4)
     np.testing.assert_allclose(image.normal[..., 2], 1, atol=1e-5)
