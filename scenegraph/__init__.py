@@ -119,7 +119,6 @@ from .shaders import (
     Phong as Phong,
     Stripes as Stripes,
     UV as UV,
-    VertexColor as VertexColor,
 )
 from .shapes import (
     Box as Box,

@@ -44,8 +44,17 @@ def _faces_of(instance: Instance) -> MeshFace:
     faces = instance.node.shape.triangles()
     if instance.world_from_node is not None:
         faces = _moved(instance, faces)
+    faces = _turned_outward(faces)
     spread = lambda x: jnp.broadcast_to(x, faces.corners.shape[:1])
     return MeshFace(faces, spread(instance.node.opacity), spread(instance.number))
+
+
+def _turned_outward(faces: Triangle) -> Triangle:
+    """Turns all faces of a mesh over if they enclose a negative volume: mirrored, or inside out."""
+    away = jax.lax.stop_gradient(faces.corners - jnp.mean(faces.corners, axis=(0, 1)))
+    a, b, c = jnp.moveaxis(away, 1, 0)
+    inward = jnp.sum(a * jnp.cross(b, c)) < 0
+    return jax.tree.map(lambda x: jnp.where(inward, x[:, ::-1], x), faces)
 
 
 def _moved(instance: Instance, faces: Triangle) -> Triangle:

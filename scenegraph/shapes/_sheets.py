@@ -5,7 +5,7 @@ belong to the same mesh, are turned alike (both to the eye, or both away), and t
 ray over which the pixel sees them touch, to within the pixel's width. So front and back of a thin
 wall are apart, and so are a near and a far part of the mesh, and neighbours are together.
 
-Of a closed mesh, what is turned the other way than the nearest sheet lies behind it, and so it does
+Of a closed mesh, what is turned away from the eye lies behind what is turned to it, and so it does
 wherever a mesh is folded back. Such a sheet counts as hidden as far as it can be: of its coverage
 `b` behind sheets of coverage `f` remains `(b - f) / (1 - f)`, none at the outline, where both are
 equal.
@@ -37,7 +37,7 @@ class Sheets(NamedTuple):
     leader: Int[Array, "fragments *rays"]  # of every fragment, the place of its sheet
     coverage: Float[Array, "fragments *rays"]
     t: Float[Array, "fragments *rays"]
-    hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned the other way
+    hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned to the eye
 
 
 class Pieces(NamedTuple):
@@ -85,30 +85,33 @@ def find_sheets(pieces: Pieces) -> Sheets:
 
     leader = jax.lax.fori_loop(0, most, join, jnp.full(pieces.kind.shape, -1, jnp.int32))
 
-    def add(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-        share = jnp.where(leader[i] == places, pieces.coverage[i], 0)
-        return sums[0] + share, sums[1] + share * pieces.t[i]
+    def add(i: Array, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        own = leader[i] == places
+        share = jnp.where(own, pieces.coverage[i], 0)
+        end = jnp.maximum(sums[2], jnp.where(own, pieces.end[i], -jnp.inf))
+        return sums[0] + share, sums[1] + share * pieces.t[i], end
 
     zero = jnp.zeros_like(pieces.t)
-    total, moment = jax.lax.fori_loop(0, most, add, (zero, zero))
-    return Sheets(leader, total, safe_divide(moment, total), _hidden(pieces.kind, total, most))
+    start = zero, zero, jnp.full_like(zero, -jnp.inf)
+    total, moment, end = jax.lax.fori_loop(0, most, add, start)
+    hidden = _hidden(pieces._replace(coverage=total, end=end), most)
+    return Sheets(leader, total, safe_divide(moment, total), hidden)
 
 
-def _hidden(kind: Array, total: Array, most: Array) -> Array:
-    """Returns what may lie before sheets that are turned the other way than the nearest one.
+def _hidden(sheets: Pieces, most: Array) -> Array:
+    """Returns what may lie before sheets that are turned away from the eye.
 
     Every line that enters a closed mesh leaves it again: what is entered, less what is left.
     """
+    kind, total = sheets.kind, sheets.coverage
     places = jnp.arange(kind.shape[0]).reshape(-1, *(1,) * (kind.ndim - 1))
 
     def one(i: Array, hidden: Array) -> Array:
-        before = (places < i) & (total > 0) & (jnp.abs(kind) == jnp.abs(kind[i]))
-        first = jnp.argmax(before, axis=0)
-        nearest = jnp.sum(jnp.where(places == first, kind, 0), axis=0)
-        sense = jnp.where(kind == nearest, 1, -1)
-        passed = jnp.sum(jnp.where(before, sense * total, 0), axis=0)
-        leaves = jnp.any(before, axis=0) & (kind[i] != nearest)
-        return hidden.at[i].set(jnp.where(leaves, jnp.clip(passed, 0, 1), 0))
+        # At an outline both sides begin at one place.
+        enters = (kind == -kind[i]) & (sheets.begin <= sheets.end[i])
+        leaves = (kind == kind[i]) & (places < i)
+        passed = jnp.sum(jnp.where(enters, total, 0) - jnp.where(leaves, total, 0), axis=0)
+        return hidden.at[i].set(jnp.where(kind[i] > 0, jnp.clip(passed, 0, 1), 0))
 
     return jax.lax.fori_loop(0, most, one, jnp.zeros_like(total))
 

@@ -56,7 +56,11 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     (edges, plane, speed), (d_edges, d_plane, d_speed) = pixel_jvp(
         lambda origin, direction: _volumes(corners, origin, direction), ray
     )
-    facing = jnp.sign(speed)
+    # Where a triangle is met ahead, a . n and d . n have one sign. Seen from the edge, d . n changes
+    # it within the pixel, and from a point in its plane, a . n: the steadier one counts.
+    change = jnp.sum(jnp.abs(jnp.stack([d_plane, d_speed])), axis=1)
+    steady = jnp.abs(plane) * change[1] >= jnp.abs(speed) * change[0]
+    facing = jnp.sign(jnp.where(steady, plane, speed))
     coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
     inside = jnp.maximum(facing * edges, 0)
     total = jnp.sum(inside)

@@ -129,7 +129,7 @@ def test_materials(scene):
     assert_close(texture.texels, linear, 1e-6)
     assert not texture.repeat
     # Unlit: the colour itself, which the vertices have.
-    assert isinstance(scene["table_1.leg_2.glow"].shader, sg.VertexColor)
+    assert isinstance(scene["table_1.leg_2.glow"].shader, sg.shaders.VertexColor)
     # Without a material: white metal, as the format says.
     plain = scene["table_1.leg_2.part"].shader
     assert float(plain.metallic) == 1 and float(plain.base_color.color[0]) == 1

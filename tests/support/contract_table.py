@@ -154,6 +154,7 @@ SHAPES = [
     shapes.TriangleMesh(*TETRAHEDRON, colors=numbers(4, 3), uv=numbers(4, 2)),
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
+FACE = jax.tree.map(lambda x: x[0], SHAPES[-2].triangles())
 SHADERS = [
     shaders.Constant([0.2, 0.3, 0.4]),
     shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
@@ -238,7 +239,7 @@ TABLE = {
         SHAPES, lambda shape, ray: (shape.intersect(ray), shape.coverage(ray)), (RAYS,)
     ),
     shapes.AbstractBounded: Contract(
-        [shape for shape in SHAPES if isinstance(shape, shapes.AbstractBounded)],
+        [FACE, *(shape for shape in SHAPES if isinstance(shape, shapes.AbstractBounded))],
         lambda shape, center: (shape.bounding_ball().radius, center),
         (numbers(3, 3),),
     ),
@@ -336,6 +337,10 @@ RECORDS = [
     LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
+    FACE,
+    shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
+    scene.MeshFace(FACE, jnp.ones(()), jnp.asarray(3)),
+    visibility.FaceSums(jnp.ones(2), jnp.ones(2)),
     scene.Instance(SURFACE, None, None, jnp.asarray(3)),
     scene.Occluder(SHAPES[6], jnp.ones(())),
     FLAT,

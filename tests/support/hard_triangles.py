@@ -28,7 +28,7 @@ def flat_picture(triangles, colors, camera: Camera, samples: int) -> np.ndarray:
 
 
 def _hit(corners, x, y) -> np.ndarray:
-    """Where lines along `(x, y, 1)` from the origin meet a triangle; infinite for those that miss."""
+    """Where lines along `(x, y, 1)` meet a triangle; infinite for those that miss."""
     lines = np.stack([*np.meshgrid(x, y), np.ones((len(y), len(x)))], axis=-1)
     a, b, c = corners
     edges = [lines @ np.cross(p, q) for p, q in ((a, b), (b, c), (c, a))]
