@@ -68,15 +68,17 @@ def test_gradients_along_smooth_fields_are_those_of_hard_visibility(name):
     picture, target = draw(name, 32), np.sin(5 * x + 3 * y)[..., None]
     loss = lambda rgb: ((rgb - target) ** 2).sum()
     slope = jax.jit(jax.grad(lambda v: loss(picture(v).rgb)))(jnp.asarray(vertices))
-    errors = []
+    errors, sizes = [], []
     for _ in range(6):
         turn, shift = rng.normal(size=(3, 3)), rng.normal(size=3)
         field = np.sin(vertices @ turn + shift) * rng.normal(size=3)
         step = 0.005
         ends = [loss(truth(name, vertices + s * field, 32, 64)) for s in (step, -step)]
         expected = (ends[0] - ends[1]) / (2 * step)
-        errors.append(abs(np.sum(slope * field) - expected) / abs(expected))
-    assert np.median(errors) < 0.03
+        errors.append(np.sum(slope * field) - expected)
+        sizes.append(expected)
+    # Relative to the usual size: some fields nearly leave the loss as it is.
+    assert np.median(np.abs(errors)) < 0.03 * np.sqrt(np.mean(np.square(sizes)))
 
 
 def test_closed_mesh_does_not_leak():
