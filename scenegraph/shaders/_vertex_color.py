@@ -19,4 +19,5 @@ class VertexColor(AbstractShader):
     shader: AbstractShader = eqx.field(converter=as_shader, default=(1.0, 1.0, 1.0))
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
-        return hit.color * self.shader(hit, view, lights)
+        color = self.shader(hit, view, lights)
+        return color if hit.color is None else hit.color * color
