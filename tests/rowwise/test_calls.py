@@ -7,13 +7,22 @@ hashing by such calls made a noise pattern 24 times as slow, and look-ups a box 
 import jax
 import pytest
 
+import scenegraph as sg
 from scenegraph.rowwise import map_rows
 from scenegraph.rowwise._scalarise import Scalariser
+from scenegraph.shapes import fragment_hit, piece_of
 from support.contract_table import HITS, LIGHTS, LIT, RAYS, SHADERS, SHAPES
 
 
-# Tables are looked up in: texels, grids, an integral by roughness and angle.
-TABLES = ("ImageTexture", "SignedDistance", "GGX", "EnvironmentLight", "PreparedEnvironment")
+# Tables are looked up in: texels, grids, faces, an integral by roughness and angle.
+TABLES = (
+    "ImageTexture",
+    "SignedDistance",
+    "TriangleMesh",
+    "GGX",
+    "EnvironmentLight",
+    "PreparedEnvironment",
+)
 
 
 def named(things):
@@ -49,6 +58,17 @@ def test_calls_are_noted(called):
 @pytest.mark.parametrize("shape", named(SHAPES))
 def test_shapes(shape, called):
     lower(lambda shape, ray: (shape.parts(ray), shape.coverage(ray)), shape, RAYS)
+    assert not called
+
+
+def test_faces_of_meshes(called):
+    face = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]]).triangles()
+    one, owner = jax.tree.map(lambda x: x[0], face), jax.numpy.zeros((), int)
+
+    def ask(face, ray):
+        return fragment_hit(ray, face), piece_of(ray, face.corners, owner)
+
+    lower(ask, one, RAYS)
     assert not called
 
 
