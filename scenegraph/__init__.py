@@ -6,6 +6,7 @@ Subpackages are reached by name (`scenegraph.fields`); what is used every day is
 import importlib.metadata
 
 from . import (
+    assets as assets,
     cameras as cameras,
     compositing as compositing,
     data as data,
@@ -36,6 +37,7 @@ from . import (
 from ._checks import check_calls
 from ._compiler import avoid_wrong_reductions
 from ._typing import typecheck_enabled
+from .assets import load_scene as load_scene, save_glb as save_glb
 from .cameras import (
     FisheyeCamera as FisheyeCamera,
     OpenCVCamera as OpenCVCamera,

@@ -22,6 +22,7 @@ LONG = [
     "fast.md",
     "getting-started.md",
     "index.md",
+    "meshes.md",
     "reliability.md",
     "rendering.md",
     "tasks.md",

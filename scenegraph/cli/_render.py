@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 import tyro
 
+from ..assets import add_lights, camera_path, load_scene, scene_camera, up_of
 from ..cameras import AbstractCamera
 from ..images import Quantity
-from ..io import FileError
+from ..io import FileError, MODEL_ENDINGS
 from ..rendering import (
     Exr,
     Film,
@@ -30,9 +31,10 @@ _ENDINGS = (".gif", ".mp4", ".png", ".exr")
 
 @dataclasses.dataclass(frozen=True)
 class Render:
-    """Film a fitted scene along a camera path, or render a picture of a saved scene."""
+    """Film a fitted scene along a camera path, or render a saved scene or a file of meshes."""
 
-    # The run folder, or a saved scene with a camera in it.
+    # The run folder; or a saved scene with a camera in it; or a .glb, .gltf, .obj, .ply or .stl
+    # file, which gets a camera and lights where it has none.
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
     # The path of the camera: orbit, spiral, ellipse, interpolate, data (the path of LLFF data),
@@ -125,6 +127,8 @@ class Render:
         request = PathRequest(
             self.path, self.frames, self.order, self.keyframes, self.split, self.data
         )
+        if self.run.suffix.lower() in MODEL_ENDINGS:
+            return self._gather_model(request)
         if self.run.is_file():
             scene = load(self.run)
         else:
@@ -138,6 +142,19 @@ class Render:
         if self.path is None:
             return scene, [camera], None
         return scene, *read_cameras(request, camera)
+
+    def _gather_model(
+        self, request: PathRequest
+    ) -> tuple[Scene, list[AbstractCamera], float | None]:
+        """Returns the same for a file of meshes, with a camera and lights where it has none."""
+        up = up_of(self.run)
+        scene = add_lights(load_scene(self.run), up=up)
+        camera = scene_camera(scene, self.camera, up=up)
+        if self.path is None:
+            return scene, [camera], None
+        if self.path.endswith(".json"):
+            return scene, *read_cameras(request, camera)
+        return scene, camera_path(scene, camera, self.path, request.length, up=up), None
 
     def _default_out(self) -> pathlib.Path:
         if self.run.is_file():

@@ -36,6 +36,8 @@ _SHRINK = 0.8
 _FEW = 0.01
 # Steps between two checks whether a smaller budget would do.
 _SHRINK_EVERY = 256
+# The part of a step's time that goes with its samples, about.
+_BY_SAMPLES = 0.7
 
 
 def loss_budget(loss: Any) -> int:
@@ -82,6 +84,18 @@ def with_next_budget(loss: Any, terms: Any, number: int, rays: int) -> Any:
     other = _with_budget(loss, loss.integrator, samples)
     budget = loss_budget(other)
     return other if budget > now or budget <= _SHRINK * now else loss
+
+
+def is_worth_compiling(now: int, other: int, compile_seconds: float, seconds_left: float) -> bool:
+    """Returns true if another budget is worth its compilation in the time that a fit has left.
+
+    Budgets are 0 where rays share none, and have more layers instead.
+    """
+    if other >= now:
+        return 2 * compile_seconds < seconds_left
+    # The samples' part of a step's time, times how many fewer there are.
+    saved = _BY_SAMPLES * (1 - other / now)
+    return compile_seconds < saved * seconds_left
 
 
 def _with_integrator(loss: Any, model: PyTree) -> Any:

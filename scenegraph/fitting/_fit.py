@@ -25,6 +25,7 @@ from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..rendering import check_scene, report_overflow
 from ..scene import color_space, named_leaves, Scene
 from ._budget import (
+    is_worth_compiling,
     loss_budget,
     needs_refresh,
     OccupancyRefresh,
@@ -45,8 +46,6 @@ from ._trainable import choose_trainable
 
 # So many steps in a row may fail before a fit gives up.
 _PATIENCE = 10
-# The part of a step's time that goes with its samples, about.
-_BY_SAMPLES = 0.7
 # Seconds over which the rate is measured.
 _WINDOW = 20.0
 
@@ -257,11 +256,8 @@ class _Advance:
         """
         if deadline is None or jax.process_count() > 1:
             return True
-        if self.budget > before.budget:
-            return 2 * before.compile_seconds < deadline.seconds_left()
-        # The part of a step's time that goes with its samples, times how many fewer there are.
-        saved = _BY_SAMPLES * (1 - self.budget / before.budget)
-        return saved * deadline.seconds_left() > before.compile_seconds
+        left = deadline.seconds_left()
+        return is_worth_compiling(before.budget, self.budget, before.compile_seconds, left)
 
     def remember_budget(self, state: Flat) -> Flat:
         """Returns the state with the budget, for a fit that goes on from it."""

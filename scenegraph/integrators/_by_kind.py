@@ -1,14 +1,29 @@
 """Functions of gathered instances: every row has one of its own, of any kind."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
-from ..rowwise import map_rows
+from ..rowwise import map_blocks, map_rows
 from ..scene import Instance, InstanceStack
+
+
+# Rows of one kind that are computed at once: fewer are done in vain at the end of every kind, but
+# each block costs its calls of kernels.
+_BLOCK = 2048
+
+
+class _Schedule(NamedTuple):
+    """Rows sorted by kind, each kind from the beginning of a block on."""
+
+    rows: Int[Array, "blocks size"]  # unused places repeat a row of the same kind
+    kinds: Int[Array, " blocks"]
+    filled: Int[Array, ""]  # the number of blocks that have any rows
+    slots: Int[Array, " rows"]  # where a row is, in the flattened blocks
 
 
 def map_by_kind(
@@ -20,30 +35,63 @@ def map_by_kind(
 ) -> PyTree:
     """Applies a function to every row and the instance of its number, kind by kind.
 
-    A kind that no row has costs a branch. Rows that are not used get zeros.
+    Rows are sorted by kind and computed in blocks of one kind each. Those that are not used cost
+    nothing, and get zeros. The function must not close over traced arrays.
     """
     kinds, places = _find(stacks)
-    result = _zeros(function, stacks[0], rows)
-    for kind, stack in enumerate(stacks):
-        mine = used & (kinds[numbers] == kind)
+    schedule = _schedule(jnp.where(used, kinds[numbers], len(stacks)), len(stacks))
+    take = lambda x: x.at[schedule.rows].get(mode="clip")
+    branches = [_of_one_kind(function, kind) for kind in range(len(stacks))]
 
-        def some(result, stack=stack, mine=mine):
-            new = _map_one_kind(function, stack, jnp.where(mine, places[numbers], 0), rows)
-            pick = lambda x, y: jnp.where(mine.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
-            return jax.tree.map(pick, new, result)
+    def one_block(stacks: Sequence[InstanceStack], block: tuple) -> PyTree:
+        kind, *operands = block
+        return jax.lax.switch(kind, branches, stacks, *operands)
 
-        result = jax.lax.cond(jnp.any(mine), some, lambda result: result, result)
-    return result
+    blocks = schedule.kinds, take(places[numbers]), jax.tree.map(take, rows)
+    results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
+
+    def back(x: Array) -> Array:
+        own = x.reshape(-1, *x.shape[2:]).at[schedule.slots].get(mode="clip")
+        return jnp.where(used.reshape(-1, *(1,) * (own.ndim - 1)), own, 0)
+
+    return jax.tree.map(back, results)
 
 
-def _map_one_kind(
-    function: Callable, stack: InstanceStack, places: Int[Array, " rows"], rows: PyTree
-) -> PyTree:
-    if stack.count == 1:
-        return map_rows(function, stack.first(), rows)
-    members = stack.take(places).members
-    whole = lambda shared, row: function(eqx.combine(row[0], shared), row[1])
-    return map_rows(whole, stack.shared, (members, rows))
+def _of_one_kind(function: Callable, kind: int) -> Callable:
+    """Returns the function of all stacks, and of the places and rows of a block of this kind."""
+
+    def compute(stacks: Sequence[InstanceStack], places: Int[Array, " rows"], rows: PyTree) -> Any:
+        stack = stacks[kind]
+        if stack.count == 1:
+            return map_rows(function, stack.first(), rows)
+        members = stack.take(places).members
+        whole = lambda shared, row: function(eqx.combine(row[0], shared), row[1])
+        return map_rows(whole, stack.shared, (members, rows))
+
+    return compute
+
+
+def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
+    """Sorts rows by kind; those of kind `count` are left out."""
+    total = kinds.shape[0]
+    size = min(_BLOCK, total)
+    bits = max(total - 1, 1).bit_length()
+    # One number that holds kind and row is sorted faster than a pair.
+    packed = (kinds.astype(jnp.uint32) << bits) | jnp.arange(total, dtype=jnp.uint32)
+    order = (jax.lax.sort(packed) & (2**bits - 1)).astype(jnp.int32)
+    members = jnp.sum(kinds == jnp.arange(count)[:, None], axis=1, dtype=jnp.int32)
+    blocks = -(-members // size)
+    first_row, first_block = (jnp.cumsum(x) - x for x in (members, blocks))
+    number = jnp.arange(total // size + count, dtype=jnp.int32)
+    kind = jnp.sum(number[:, None] >= (first_block + blocks)[None, :-1], axis=1)
+    within = size * (number - first_block[kind])[:, None] + jnp.arange(size)
+    within = jnp.where(within < members[kind, None], within, 0)
+    rows = order.at[first_row[kind, None] + within].get(mode="clip")
+    place = jnp.arange(total, dtype=jnp.int32)
+    own = jnp.minimum(kinds, count - 1)[order]
+    slot = size * first_block[own] + place - first_row[own]
+    slots = jnp.zeros(total, jnp.int32).at[order].set(slot, unique_indices=True)
+    return _Schedule(rows, kind, jnp.sum(blocks), slots)
 
 
 def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
@@ -53,13 +101,6 @@ def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Arra
     places = jnp.concatenate([jnp.arange(stack.count) for stack in stacks])
     put = lambda x: jnp.zeros_like(x).at[numbers].set(x)
     return put(kinds), put(places)
-
-
-def _zeros(function: Callable, stack: InstanceStack, rows: PyTree) -> PyTree:
-    count = jax.tree.leaves(rows)[0].shape[0]
-    first = jax.tree.map(lambda x: x[0], rows)
-    shapes = jax.eval_shape(function, stack.first(), first)
-    return jax.tree.map(lambda x: jnp.zeros((count, *x.shape), x.dtype), shapes)
 
 
 def map_in_turn(function: Callable[[PyTree], PyTree], rows: PyTree) -> PyTree:

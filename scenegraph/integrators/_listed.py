@@ -1,5 +1,6 @@
 """Layers of surfaces in scenes of many things: found first, then computed with derivatives."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -86,36 +87,44 @@ def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
 
 
 class _Codes(NamedTuple):
-    """The identity of layers: surfaces by number, with parts of shapes or sheets of meshes."""
+    """The identity of layers."""
 
-    number: Int[Array, "*layers"]
-    part: Int[Array, "*layers"]
-    sheet: Int[Array, "*layers"]  # -1 where there is no mesh
+    code: Int[Array, "*layers"]  # a surface's part, or a sheet of a mesh; -1 for none
+    owner: Int[Array, "*layers"] | None  # the surface that a sheet belongs to
+
+
+def _number(scene: FlatScene, codes: _Codes) -> Int[Array, "*layers"]:
+    """Returns the numbers of the surfaces of layers."""
+    number = jnp.maximum(codes.code, 0) // count_parts(scene)
+    if codes.owner is None:
+        return number
+    return jnp.where(codes.code < _first_sheet(scene), number, codes.owner)
+
+
+def _first_sheet(scene: FlatScene) -> int:
+    """Returns the least code of a sheet."""
+    return scene.cuts.shape[0] * count_parts(scene)
 
 
 def _find(scene: FlatScene, rays: Ray, used: Array, count: int) -> tuple:
     """Returns what the layers are, which of them count, how many are missed, and meshes' sheets."""
-    found, sheets = find_layers(scene, rays, used, count), None
-    parts, surfaces = count_parts(scene), scene.cuts.shape[0]
-    first = surfaces * parts
-    if scene.triangles is not None:
-        found, sheets = find_mesh_sheets(scene.triangles, rays, used, found, first)
-    code = jnp.maximum(found.codes, 0)
-    codes = _Codes(code // parts, code % parts, jnp.maximum(code - first, -1))
-    if scene.triangles is not None and sheets is not None:
-        place = jnp.maximum(codes.sheet, 0)
-        face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=0), 0)
-        owner = scene.triangles.members.node.owner[face]
-        codes = codes._replace(number=jnp.where(codes.sheet < 0, codes.number, owner))
-    needed, missed = _needed(scene, found, codes.number)
-    return codes, needed, missed, None if sheets is None else by_ray(sheets)
+    found = find_layers(scene, rays, used, count)
+    if scene.triangles is None:
+        codes = _Codes(found.codes, None)
+        return codes, *_needed(scene, found, codes), None
+    first = _first_sheet(scene)
+    found, sheets = find_mesh_sheets(scene.triangles, rays, used, found, first)
+    place = jnp.maximum(found.codes - first, 0)
+    face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=0), 0)
+    codes = _Codes(found.codes, scene.triangles.members.node.owner[face])
+    return codes, *_needed(scene, found, codes), by_ray(sheets)
 
 
-def _needed(scene: FlatScene, found: Ranking, numbers: Array) -> tuple[Array, Array]:
+def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
     """Returns which layers count (`layers rays`), and how many are missed."""
     open_before = jnp.ones(found.met.shape, bool)
     transmits = jnp.ones_like(found.values[0])
-    needed = []
+    numbers, needed = _number(scene, codes), []
     for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
         needed.append(open_before & (code >= 0))
         open_before &= ~(scene.cuts[number] & (alpha >= 1))
@@ -133,7 +142,7 @@ def _sorted_groups(
     for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
         for kind, stack in enumerate(stacks):
             kinds = kinds.at[stack.members.number].add(1 << (base + kind) % 30)
-    bits = jnp.where(needed, kinds[codes.number], 0).reshape(-1, BUNDLE)
+    bits = jnp.where(needed, kinds[_number(scene, codes)], 0).reshape(-1, BUNDLE)
     keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
     used = keys > 0
     return jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max)), jnp.sum(used)
@@ -151,9 +160,8 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     take = lambda x, i: x.at[i].get(mode="clip").reshape(-1, *x.shape[2:])
     rays, sheets = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
     codes, needed = jax.tree.map(lambda x: take(x, groups), layers)
-    numbers = codes.number
+    numbers = _number(scene, codes)
     hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
-    hits = _where_needed(needed, hits, jax.vmap(_facing_hit)(rays))
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     shade = lambda instance, row: instance.node(*row)
     rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
@@ -168,7 +176,30 @@ def _found_hits(
     needed: Bool[Array, " rows"],
     how: Shading,
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Returns the hits on what was found, and their opacities."""
+    """Returns the hits on what was found, and their opacities; for rows without, a plane across."""
+    found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
+    if sheets is None:
+        return _where_needed(needed, _shape_hits(scene, rays, codes.code, needed), found)
+    first = _first_sheet(scene)
+    on_mesh, sheet = codes.code >= first, codes.code - first
+    found = _colored(found[0]), found[1]
+    if scene.occluders:
+        on_shape = needed & ~on_mesh
+        hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
+        found = _where_needed(on_shape, (_colored(hits), alphas), found)
+
+    def add(found: PyTree) -> PyTree:
+        hits = sheet_hits(scene, rays, sheets, jnp.maximum(sheet, 0), how.layers)
+        return _where_needed(needed & on_mesh, hits, found)
+
+    return jax.lax.cond(jnp.any(needed & on_mesh), add, lambda found: found, found)
+
+
+def _shape_hits(
+    scene: FlatScene, rays: Ray, codes: Int[Array, " rows"], needed: Bool[Array, " rows"]
+) -> tuple[Hit, Float[Array, " rows"]]:
+    """Returns the hits on parts of shapes, and their opacities."""
+    parts, code = count_parts(scene), jnp.maximum(codes, 0)
 
     def meet(instance: Instance, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
         ray, part = row
@@ -177,21 +208,14 @@ def _found_hits(
         pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
         return jax.tree.map(pick, (hits, part_alphas(hits)))
 
-    on_mesh = codes.sheet >= 0
-    found, count = jax.vmap(_facing_hit)(rays), rays.near.shape[0]
-    found = found, jnp.zeros(count, rays.near.dtype)
-    if scene.occluders:
-        rows, others = (rays, codes.part), needed & ~on_mesh
-        found = map_by_kind(meet, scene.occluders, codes.number * others, others, rows)
-    if sheets is None:
-        return found
-    on_mesh &= needed
+    rows = rays, code % parts
+    return map_by_kind(meet, scene.occluders, code // parts, needed, rows)
 
-    def add(found: PyTree) -> PyTree:
-        places = jnp.maximum(codes.sheet, 0)
-        return _where_needed(on_mesh, sheet_hits(scene, rays, sheets, places, how.layers), found)
 
-    return jax.lax.cond(jnp.any(on_mesh), add, lambda found: found, found)
+def _colored(hit: Hit) -> Hit:
+    """Returns the hit with a colour, as those on meshes have."""
+    white = jnp.ones_like(hit.point)
+    return eqx.tree_at(lambda x: x.color, hit, white, is_leaf=lambda x: x is None)
 
 
 def _facing_hit(ray: Ray) -> Hit:
@@ -300,18 +324,21 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     ranking = jax.lax.stop_gradient(found)
     missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
 
+    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
+
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stop = lambda instance, row: occlusion(instance, *row)
-
-        def darken(visible: Array, numbers: Int[Array, " rows"]) -> tuple[Array, None]:
-            some, rows = numbers >= 0, (rays, own)
-            stopped = map_by_kind(stop, scene.occluders, jnp.maximum(numbers, 0), some, rows)
-            return visible * (1 - stopped), None
-
-        return jax.lax.scan(darken, ranking.rest, ranking.codes)[0]
+        stopped = map_blocks(_stopped, (scene.occluders, rays, own), ranking.codes, ranks)
+        return ranking.rest * math.prod(1 - x for x in stopped)
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
+
+
+def _stopped(shared: tuple, numbers: Int[Array, " rows"]) -> Float[Array, " rows"]:
+    """Returns what one occluder of each row stops; nothing without one."""
+    occluders, *rows = shared
+    stop = lambda instance, row: occlusion(instance, *row)
+    return map_by_kind(stop, occluders, jnp.maximum(numbers, 0), numbers >= 0, tuple(rows))
 
 
 def _with_no_count(visible: tuple[Array, Array]) -> tuple:

@@ -1,10 +1,11 @@
 import importlib
+import io
 import os
 import pathlib
 import struct
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import imageio.v3 as iio
 import numpy as np
@@ -35,17 +36,34 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
     """
     try:
         # An open file: Pillow would open some names in its own ways.
-        with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
-            with PillowImage.open(file) as picture:
-                _check_kind(picture, path)
-                return _as_color(picture)
+        with open(path, "rb") as file:
+            return _decode(file, path)
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error
-    except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
-        raise FileError(f"{path} claims to be too large to be a picture: {error}") from error
-    except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
+    except OSError as error:
         raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
+
+
+def decode_picture(data: bytes, name: str, most: int) -> np.ndarray:
+    """Decodes the bytes of a picture file of at most so many pixels, as `read_picture` does."""
+    return _decode(io.BytesIO(data), name, most)
+
+
+def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) -> np.ndarray:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
+            with PillowImage.open(file) as picture:
+                _check_kind(picture, name)
+                if most is not None and picture.width * picture.height > most:
+                    raise FileError(f"{name} claims to be of {picture.size} pixels: too many.")
+                return _as_color(picture)
+    except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
+        raise FileError(f"{name} claims to be too large to be a picture: {error}") from error
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"cannot read the picture {name}: it is damaged ({error}).") from error
 
 
 def _check_kind(picture: PillowImage.Image, path: str | os.PathLike) -> None:

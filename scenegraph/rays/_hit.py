@@ -19,7 +19,7 @@ class Hit(AbstractModule):
       of the parallelogram that the pixel covers on the surface.
     - `place`, `d_place`: the point and its derivatives in the shape's own frame, which solid
       patterns use; by default `point` and `d_point`.
-    - `color`: the colour that vertices give the surface; white by default.
+    - `color`: the colour that vertices give the surface; `None` for white.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -31,7 +31,7 @@ class Hit(AbstractModule):
     d_point: Float[Array, "*rays 2 3"]
     place: Float[Array, "*rays 3"]
     d_place: Float[Array, "*rays 2 3"]
-    color: Float[Array, "*rays 3"]
+    color: Float[Array, "*rays 3"] | None
 
     def __init__(
         self,
@@ -53,4 +53,4 @@ class Hit(AbstractModule):
         self.d_point = still if d_point is None else as_float_leaf(d_point)
         self.place = self.point if place is None else as_float_leaf(place)
         self.d_place = self.d_point if d_place is None else as_float_leaf(d_place)
-        self.color = jnp.ones_like(self.point) if color is None else as_float_leaf(color)
+        self.color = None if color is None else as_float_leaf(color)

@@ -1,11 +1,23 @@
+import equinox as eqx
+
 from .._typing import Color, Vector
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
+from ._constant import as_shader
 
 
 class VertexColor(AbstractShader):
-    """The colours that a mesh has at its vertices, interpolated; white on other shapes."""
+    """The colours of a mesh's vertices, interpolated over its faces; white on other shapes.
+
+    Where a pixel covers several faces, it is the colour at the pixel's middle.
+
+    **Arguments:**
+
+    - `shader`: a shader or a colour that multiplies them, such as a texture.
+    """
+
+    shader: AbstractShader = eqx.field(converter=as_shader, default=(1.0, 1.0, 1.0))
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
-        del view, lights
-        return hit.color
+        color = self.shader(hit, view, lights)
+        return color if hit.color is None else hit.color * color

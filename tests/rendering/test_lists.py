@@ -100,6 +100,35 @@ def test_gradients_equal_those_of_asking_everything(name, x64):
             np.testing.assert_allclose(a, b, atol=1e-7 * max(1, float(jnp.max(jnp.abs(b)))))
 
 
+def six_hundred_balls() -> sg.Scene:
+    """More than one level of lists holds; shadow rays are put in order, too."""
+    draw = np.random.default_rng(3)
+    at = jnp.asarray(draw.uniform([-1, -1, 0.1], [1, 1, 1.0], (600, 3)))
+    places = jax.vmap(lambda at: sg.Similarity(at, scale=0.04))(at)
+    balls = sg.Instances(sg.Surface(sg.Sphere(), sg.Lambert([0.6, 0.5, 0.4])), places)
+    floor = sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(0.5)))
+    lamp = sg.PointLight([1.0, -1.0, 4.0], [20.0] * 3)
+    return sg.Scene(sg.Group(balls=balls, floor=floor, lamp=lamp))
+
+
+NEAR = sg.PerspectiveCamera.look_at(*AT, 0.25, 20, 12)
+
+
+def test_pictures_through_two_levels_of_lists_equal_those_of_asking_everything():
+    scene = six_hundred_balls()
+    assert_equal_pictures(picture(scene, NEAR, True), picture(scene, NEAR, False))
+
+
+@pytest.mark.slow
+def test_gradients_through_two_levels_of_lists_equal_those_of_asking_everything():
+    scene, weights = six_hundred_balls(), jax.random.normal(jax.random.key(3), (12, 20, 4))
+    found, listed = gradient(scene, NEAR, weights, True)
+    expected, asked = gradient(scene, NEAR, weights, False)
+    assert_equal_pictures(listed, asked)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4 * max(1, float(jnp.max(jnp.abs(b)))))
+
+
 WIDE = {"orthographic": 42, "fisheye": 7, "panorama": 37}
 
 

@@ -135,6 +135,20 @@ def test_vertices_colour_and_normals_are_interpolated():
     np.testing.assert_allclose(image.normal[..., 2], 1, atol=1e-5)
 
 
+def test_pixels_on_a_seam_are_of_one_side():
+    """Two squares side by side, from far-off parts of a texture: no pixel mixes their uv."""
+    corners = np.array([[x, y, 0.0] for x in (-1, 0.03, 0.03, 1) for y in (-1, 1)])
+    faces = [[0, 2, 3], [0, 3, 1], [4, 6, 7], [4, 7, 5]]
+    uv = [[0.1, 0.5]] * 4 + [[0.9, 0.5]] * 4
+    mesh = sg.TriangleMesh(corners, faces, uv=uv)
+    camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 9, 9)
+    image = sg.render(sg.Scene(sg.Group(mesh=sg.Surface(mesh, sg.shaders.UV()))), camera)
+    np.testing.assert_allclose(image.alpha, 1, atol=1e-5)
+    sides = np.abs(np.asarray(image.rgb)[..., 0, None] - [0.1, 0.9])
+    assert np.all(np.min(sides, axis=-1) < 1e-3)
+    assert np.all(np.any(sides < 1e-3, axis=(0, 1)))
+
+
 def test_mesh_is_saved_and_described(tmp_path):
     scene = sg.Scene(sg.Group(m=sg.Surface(sg.TriangleMesh(SQUARE, HALVES), [1.0, 0.0, 0.0])))
     sg.save(scene, tmp_path / "mesh.sg")

@@ -166,7 +166,7 @@ SHADERS = [
     shaders.Noise(0.3, octaves=2, seed=5),
     shaders.Normals(),
     shaders.UV(),
-    shaders.VertexColor(),
+    shaders.VertexColor([0.2, 0.5, 0.9]),
     shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
     shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
 ]

@@ -1,0 +1,12 @@
+"""Scenes from and to files of meshes: glTF, OBJ, PLY and STL.
+
+Read `_load`, `_build`, `_materials` and `_mesh_shape` (files to scenes), `_save`, `_glb`, `_looks`,
+`_triangulate` and `_placing` (scenes to files), `_framing` with `_walk` (a view and lights).
+"""
+
+from ._framing import add_lights as add_lights, frame_camera as frame_camera
+from ._load import load_scene as load_scene
+from ._save import save_glb as save_glb
+
+# Internal: for other packages of the library, and for none of its users.
+from ._framing import camera_path, scene_camera, up_of

@@ -1,0 +1,203 @@
+"""Records of files to nodes of a scene."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import jaxlie
+import numpy as np
+
+from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
+from ..io import Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
+from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
+from ..scene import Group, Scene, Surface, Transformed
+from ..shapes import AbstractShape
+from ..transforms import AbstractTransform, Affine, Pose, Similarity
+from ._materials import Materials
+from ._names import unique_names
+
+
+# The height of a picture in pixels, where the file does not say, and its largest width.
+_HEIGHT, _WIDEST = 512, 4096
+# Where a file says that a camera sees endlessly far.
+_ENDLESS = 1e6
+# A matrix is as good as singular if its volume is this part of the product of its axes' lengths.
+_FLAT = 1e-6
+
+
+def build_scene(
+    model: Model, make_shape: Callable[[ModelPart], AbstractShape]
+) -> tuple[Scene, tuple[str, ...]]:
+    """Makes the scene of a file, and says in words what was left out."""
+    builder = _Builder(model, make_shape)
+    root = Group(**builder.children(model.roots))
+    background = (0.0, 0.0, 0.0) if model.background is None else model.background
+    notes = [*model.notes]
+    for counts in (builder.left_out, builder.materials.left_out):
+        notes += [f"{count} x {what}" for what, count in counts.items() if count]
+    return Scene(root, background=background), tuple(notes)
+
+
+class _Builder:
+    """Makes nodes; those with the same mesh share its arrays."""
+
+    def __init__(self, model: Model, make_shape: Callable[[ModelPart], AbstractShape]):
+        self.model, self.make_shape = model, make_shape
+        self.materials, self.left_out = Materials(model.materials), Counter[str]()
+        self._meshes: dict[int, Any] = {}
+
+    def children(self, numbers: tuple[int, ...]) -> dict[str, Any]:
+        """Returns nodes by name."""
+        found = [(self._title(i), self.node(self.model.nodes[i])) for i in numbers]
+        found = [(name, node) for name, node in found if node is not None]
+        names = unique_names([name for name, _ in found])
+        return dict(zip(names, (node for _, node in found), strict=True))
+
+    def _title(self, number: int) -> str:
+        """Returns a node's name, or that of what it holds."""
+        node = self.model.nodes[number]
+        held = [
+            parts[index].name
+            for parts, index in (
+                (self.model.meshes, node.mesh),
+                (self.model.cameras, node.camera),
+                (self.model.lights, node.light),
+            )
+            if index is not None
+        ]
+        return next(filter(None, (node.name, *held)), f"node_{number}")
+
+    def node(self, node: ModelNode) -> Any:
+        """Makes a node; `None` for one that is squashed flat, as animations hide things."""
+        if _is_singular(node.matrix):
+            self.left_out["node scaled to nothing"] += 1
+            return None
+        held = self._held(node)
+        if len(held) == 1 and not node.children:
+            (only,) = held.values()
+            folded = _folded(only, node.matrix)
+            return _transformed(only, node.matrix) if folded is None else folded
+        inside = self.children(node.children)
+        names = unique_names([*inside, *held])
+        nodes = [*inside.values(), *held.values()]
+        return _transformed(Group(**dict(zip(names, nodes, strict=True))), node.matrix)
+
+    def _held(self, node: ModelNode) -> dict[str, Any]:
+        """Returns what a node itself holds, by kind."""
+        held = {}
+        if node.mesh is not None and self.model.meshes[node.mesh].parts:
+            held["mesh"] = self._mesh(node.mesh)
+        if node.camera is not None:
+            held["camera"] = _camera(self.model.cameras[node.camera])
+        if node.light is not None:
+            held["light"] = _light(self.model.lights[node.light])
+        if node.ambient is not None:
+            held["ambient"] = AmbientLight(node.ambient)
+        return held
+
+    def _mesh(self, number: int) -> Any:
+        if number not in self._meshes:
+            self._meshes[number] = self._surfaces(self.model.meshes[number])
+        return self._meshes[number]
+
+    def _surfaces(self, mesh: ModelMesh) -> Any:
+        """Makes a surface, or a group of one for each material."""
+        surfaces = [self._surface(part) for part in mesh.parts]
+        if len(surfaces) == 1:
+            return surfaces[0]
+        titles = [part.name or self._material(part) or "part" for part in mesh.parts]
+        return Group(**dict(zip(unique_names(titles), surfaces, strict=True)))
+
+    def _material(self, part: ModelPart) -> str:
+        return "" if part.material is None else self.model.materials[part.material].name
+
+    def _surface(self, part: ModelPart) -> Surface:
+        look = self.materials.appearance(part)
+        if part.colors is not None:
+            self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
+        shape = self.make_shape(part)
+        if look.opacity == 1:
+            return Surface(shape, look.shader)
+        return Surface(shape, look.shader, look.opacity)
+
+
+# --- Transforms
+
+
+def _is_singular(matrix: np.ndarray) -> bool:
+    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
+    product = float(np.prod(lengths))
+    # Single precision holds neither the determinant nor its inverse beyond these.
+    if not 1e-30 < product < 1e30 or not np.all((lengths > 1e-10) & (lengths < 1e10)):
+        return True
+    return abs(np.linalg.det(matrix[:3, :3])) <= _FLAT * product
+
+
+def _transformed(node: Any, matrix: np.ndarray) -> Any:
+    """Puts a node into another frame, unless that is its own."""
+    if np.array_equal(matrix, np.eye(4)):
+        return node
+    return Transformed(node, _as_transform(matrix))
+
+
+def _as_transform(matrix: np.ndarray) -> AbstractTransform:
+    """Makes a `Similarity` of a matrix that keeps angles, else an `Affine`."""
+    linear, shift = matrix[:3, :3], matrix[:3, 3]
+    determinant = float(np.linalg.det(linear))
+    scale = math.copysign(abs(determinant) ** (1 / 3), determinant)
+    if not _is_rotation(linear / scale):
+        return Affine(linear, shift)
+    return Similarity(shift, _quaternion(linear / scale), scale)
+
+
+def _is_rotation(linear: np.ndarray) -> bool:
+    return bool(np.allclose(linear @ linear.T, np.eye(3), atol=1e-5) and np.linalg.det(linear) > 0)
+
+
+def _quaternion(rotation: np.ndarray) -> np.ndarray:
+    return np.asarray(jaxlie.SO3.from_matrix(np.asarray(rotation, np.float32)).wxyz)
+
+
+def _folded(node: Any, matrix: np.ndarray) -> Any:
+    """Returns a camera or light that stands where a matrix puts it; `None` for what cannot."""
+    shift, backward = matrix[:3, 3], matrix[:3, 2]
+    if isinstance(node, PerspectiveCamera | OrthographicCamera) and _is_rotation(matrix[:3, :3]):
+        return _posed(node, matrix)
+    if isinstance(node, PointLight):
+        return PointLight(shift, node.intensity)
+    if isinstance(node, DirectionalLight):
+        return DirectionalLight(-backward, node.irradiance)
+    if isinstance(node, SpotLight):
+        return SpotLight(shift, -backward, node.intensity, node.angle, node.softness)
+    return None
+
+
+def _posed(camera: Any, matrix: np.ndarray) -> AbstractCamera:
+    size, limits = (camera.width, camera.height), {"near": camera.near, "far": camera.far}
+    return type(camera)(Pose(matrix), camera.focal, *size, **limits)
+
+
+# --- Cameras and lights
+
+
+def _camera(camera: ModelCamera) -> AbstractCamera:
+    aspect = camera.aspect or (camera.size[0] / camera.size[1] if camera.size else 1.0)
+    width, height = camera.size or (max(1, min(round(_HEIGHT * aspect), _WIDEST)), _HEIGHT)
+    far = _ENDLESS if camera.far is None else camera.far
+    near = min(max(camera.near, 1e-6), 0.999 * far)
+    pose = Pose(np.eye(4))
+    if camera.orthographic:
+        return OrthographicCamera(pose, height / camera.height, width, height, near=near, far=far)
+    # f = (height / 2) / tan(angle / 2)
+    focal = height / 2 / math.tan(camera.height / 2)
+    return PerspectiveCamera(pose, focal, width, height, near=near, far=far)
+
+
+def _light(light: ModelLight) -> AbstractLight:
+    ahead, here = np.array([0.0, 0.0, -1.0]), np.zeros(3)
+    if light.kind == "directional":
+        return DirectionalLight(ahead, light.color)
+    if light.kind == "point":
+        return PointLight(here, light.color)
+    return SpotLight(here, ahead, light.color, light.outer, 1 - light.inner / light.outer)

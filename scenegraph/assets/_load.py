@@ -1,0 +1,55 @@
+import os
+import warnings
+
+from ..io import read_model
+from ..scene import Scene
+from ._build import build_scene
+from ._mesh_shape import make_mesh
+
+
+def load_scene(path: str | os.PathLike) -> Scene:
+    """Loads a scene of meshes from a glTF, OBJ, PLY or STL file.
+
+    Nodes keep their hierarchy and names (a dot or a star becomes an underscore; of equal names, the
+    second ends in `_2`). A node with a transform is a `Transformed`; a node that holds a camera or
+    a light alone is that camera or light, where the file puts it. A mesh is a `Surface` of a
+    `TriangleMesh`, or a `Group` of one for each of its materials. Axes are those of the file: y is
+    up in glTF.
+
+    Materials become `GGX`, with base colour (a colour or an `ImageTexture`), metallic and
+    roughness; unlit ones become the base colour. A material's opacity is the surface's where the
+    alpha mode is `BLEND`; where it is `MASK`, the surface is there or not. What the library does
+    not have is left out or replaced by its mean (of textures of metallic and roughness, and of
+    opacity); this and all repairs are counted in one warning.
+
+    The numbers of lights are kept: candela of point and spot lights are `intensity`, lux of
+    directional lights `irradiance`. Pictures have the size that the file was exported with, or 512
+    rows. OBJ and MTL: a texture replaces the colour `Kd`, which is linear; colours of vertices are
+    sRGB, as in PLY.
+
+    **Arguments:**
+
+    - `path`: the path of a `.glb`, `.gltf`, `.obj`, `.ply` or `.stl` file. Files that it names are
+      read from its folder or below, and from nowhere else.
+
+    **Returns:**
+
+    The scene: what the file holds. `frame_camera` and `add_lights` add a view and lights.
+
+    **Errors:**
+
+    `FileError` for a file that is missing, damaged, of another kind, or that names files outside of
+    its folder; `DamagedFile`, which is one, for a file that is cut or contradicts itself.
+
+    Example:
+
+    ```python
+    scene = sg.assets.add_lights(sg.load_scene("teapot.glb"))
+    image = sg.render(scene, sg.assets.frame_camera(scene))
+    ```
+    """
+    scene, notes = build_scene(read_model(path), make_mesh)
+    if notes:
+        shown = "; ".join(notes[:20]) + (f"; and {len(notes) - 20} more" if len(notes) > 20 else "")
+        warnings.warn(f"load_scene: {path}: repaired or left out: {shown}", stacklevel=2)
+    return scene

@@ -1,0 +1,305 @@
+"""glTF 2.0: .gltf and .glb files as plain arrays.
+
+trimesh reads them, too; it drops cameras, lights and the names of nodes without a mesh.
+"""
+
+import math
+import os
+import pathlib
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from ._errors import FileError
+from ._fields import Fields
+from ._gltf_buffers import Buffers, read_container
+from ._gltf_materials import read_material, Textures
+from ._mesh_checks import checked_part, fan_of
+from ._model import Model, ModelCamera, ModelLight, ModelMaterial, ModelMesh, ModelNode, ModelPart
+
+
+_KNOWN = {
+    "EXT_texture_webp",
+    "KHR_lights_punctual",
+    "KHR_materials_emissive_strength",
+    "KHR_materials_unlit",
+    "KHR_mesh_quantization",
+    "KHR_texture_transform",
+}
+_DEEPEST = 64
+_WIDEST = 2**14
+# What our own files say beside the format.
+_SIZE, _AMBIENT, _BACKGROUND = (f"scenegraph_{x}" for x in ("size", "ambient", "background"))
+_POINTS, _TRIANGLES, _STRIP, _FAN = (0, 1, 2, 3), 4, 5, 6
+
+
+def read_gltf(path: str | os.PathLike) -> Model:
+    """Reads a .gltf or .glb file; other files that it names lie in its folder or below."""
+    path = pathlib.Path(path)
+    content, binary = read_container(path)
+    return _Reader(path, Fields(content, path.name), binary).read()
+
+
+class _Reader:
+    """The parts of a file that the others refer to."""
+
+    def __init__(self, path: pathlib.Path, top: Fields, binary: bytes | None):
+        _check_version(top)
+        self.top, self.buffers = top, Buffers(path, top, binary)
+        self.textures = Textures(top, self.buffers)
+        self.left_out = Counter[str]()
+
+    def read(self) -> Model:
+        materials = self.top.objects("materials")
+        # The last is that of parts without one: white metal, says the format.
+        self.materials = tuple(read_material(x, self.textures) for x in materials)
+        self.materials += (ModelMaterial(metallic=1.0),)
+        self.meshes, self.cameras = self.top.objects("meshes"), self.top.objects("cameras")
+        lights = self.top.object("extensions").object("KHR_lights_punctual").objects("lights")
+        self.lights = lights
+        nodes, roots = self._nodes()
+        meshes = tuple(map(self._mesh, self.meshes))
+        for name, word in (("animations", "animation"), ("skins", "skin")):
+            self.left_out[word] += len(self.top.array(name))
+        notes = [f"{count} x {what}" for what, count in self.left_out.items() if count]
+        return Model(
+            nodes=nodes,
+            roots=roots,
+            meshes=meshes,
+            materials=self.materials,
+            cameras=tuple(map(_camera, self.cameras)),
+            lights=tuple(map(self._light, lights)),
+            background=self._scene().extras().color(_BACKGROUND),
+            notes=(*dict.fromkeys(self.textures.notes), *notes),
+        )
+
+    # --- The hierarchy
+
+    def _scene(self) -> Fields:
+        scenes = self.top.objects("scenes")
+        chosen = self.top.index("scene", len(scenes), "scenes")
+        return scenes[chosen or 0] if scenes else Fields({}, self.top.at("scenes"))
+
+    def _nodes(self) -> tuple[tuple[ModelNode, ...], tuple[int, ...]]:
+        objects = self.top.objects("nodes")
+        nodes = tuple(self._node(node, len(objects)) for node in objects)
+        parents = Counter(child for node in nodes for child in node.children)
+        roots = tuple(i for i in range(len(nodes)) if not parents[i])
+        if self.top.array("scenes"):
+            roots = self._scene().indices("nodes", len(nodes), "nodes")
+        if twice := [i for i, count in (parents + Counter(roots)).items() if count > 1]:
+            raise FileError(
+                f"{self.top.where}: nodes[{twice[0]}] has two places in the hierarchy, which must "
+                "be a tree."
+            )
+        _check_depth(nodes, roots, self.top.where)
+        return nodes, roots
+
+    def _node(self, node: Fields, count: int) -> ModelNode:
+        self.left_out["node with a skin"] += "skin" in node
+        punctual = node.object("extensions").object("KHR_lights_punctual")
+        return ModelNode(
+            name=node.text("name"),
+            matrix=_matrix(node),
+            children=node.indices("children", count, "nodes"),
+            mesh=node.index("mesh", len(self.meshes), "meshes"),
+            camera=node.index("camera", len(self.cameras), "cameras"),
+            light=punctual.index("light", len(self.lights), "lights"),
+            ambient=node.extras().color(_AMBIENT),
+        )
+
+    # --- Meshes
+
+    def _mesh(self, mesh: Fields) -> ModelMesh:
+        self.left_out["mesh with morph targets"] += "weights" in mesh
+        parts = (self._part(primitive) for primitive in mesh.objects("primitives"))
+        return ModelMesh(mesh.text("name"), tuple(part for part in parts if part is not None))
+
+    def _part(self, primitive: Fields) -> ModelPart | None:
+        mode = primitive.whole("mode", _TRIANGLES)
+        attributes = primitive.object("attributes")
+        if mode in _POINTS or "POSITION" not in attributes:
+            self.left_out["mesh part of points or lines"] += 1
+            return None
+        if mode > _FAN:
+            raise FileError(f"{primitive.at('mode')} is {mode}, which glTF does not have.")
+        material = primitive.index("material", len(self.materials) - 1, "materials")
+        material = len(self.materials) - 1 if material is None else material
+        position = attributes.index("POSITION", len(self.buffers.accessors), "accessors") or 0
+        vertices = self.buffers.array(position, ("VEC3",))
+        read = lambda name, *kinds: self._attribute(attributes, name, kinds, vertices)
+        normals = read("NORMAL", "VEC3")
+        part = ModelPart(
+            vertices=np.asarray(vertices, np.float32),
+            faces=self._faces(primitive, mode, len(vertices)),
+            normals=normals,
+            uv=self._uv(attributes, material, read),
+            colors=_colors(read("COLOR_0", "VEC3", "VEC4")),
+            material=material,
+            # Without normals, faces are flat.
+            smooth=normals is not None,
+        )
+        part = checked_part(part, primitive.where, self.left_out)
+        if part is not None:
+            self.buffers.spend(sum(x.nbytes for x in part if isinstance(x, np.ndarray)), primitive)
+        return part
+
+    def _attribute(
+        self, attributes: Fields, name: str, kinds: tuple[str, ...], like: np.ndarray
+    ) -> np.ndarray | None:
+        index = attributes.index(name, len(self.buffers.accessors), "accessors")
+        if index is None:
+            return None
+        array = self.buffers.array(index, kinds)
+        if len(array) != len(like):
+            raise FileError(
+                f"{attributes.at(name)} has {len(array)} rows for {len(like)} vertices."
+            )
+        return array
+
+    def _uv(self, attributes: Fields, material: int, read: Callable) -> np.ndarray | None:
+        """Returns the coordinates of the base colour's texture, v upwards."""
+        texture = self.materials[material].base_texture
+        number = 0 if texture is None else texture.uv_set
+        uv = read(f"TEXCOORD_{number}", "VEC2")
+        if uv is None and texture is not None:
+            self.left_out["texture on a part without coordinates"] += 1
+        if uv is None:
+            return None
+        if texture is not None and texture.placement is not None:
+            uv = uv @ texture.placement[:, :2].T + texture.placement[:, 2]
+        return np.stack([uv[:, 0], 1 - uv[:, 1].astype(np.float64)], axis=1)
+
+    def _faces(self, primitive: Fields, mode: int, vertices: int) -> np.ndarray:
+        index = primitive.index("indices", len(self.buffers.accessors), "accessors")
+        if index is None:
+            order = np.arange(vertices)
+        else:
+            order = self.buffers.array(index, ("SCALAR",))[:, 0]
+            if order.dtype.kind != "u":
+                raise FileError(f"{primitive.at('indices')} must be of unsigned integers.")
+            order = order.astype(np.int64)
+        if mode == _TRIANGLES:
+            self.left_out["index after the last triangle"] += len(order) % 3
+            return order[: len(order) // 3 * 3].reshape(-1, 3)
+        return fan_of(order) if mode == _FAN else _strip(order)
+
+    # --- Lights
+
+    def _light(self, light: Fields) -> ModelLight:
+        kind = light.text("type")
+        if kind not in ("directional", "point", "spot"):
+            raise FileError(
+                f"{light.at('type')} must be directional, point or spot; it is {kind!r}."
+            )
+        self.left_out["range of a light"] += "range" in light
+        power = max(light.number("intensity", 1.0), 0.0)
+        color = np.maximum(light.numbers("color", [1.0] * 3), 0) * power
+        spot = light.object("spot")
+        outer = spot.number("outerConeAngle", math.pi / 4)
+        inner = spot.number("innerConeAngle", 0.0)
+        if not 0 <= inner < outer <= math.pi / 2 + 1e-5:
+            raise FileError(
+                f"{spot.where} must have 0 <= innerConeAngle < outerConeAngle <= pi/2; they are "
+                f"{inner:g} and {outer:g}."
+            )
+        return ModelLight(light.text("name"), kind, color, inner, outer)
+
+
+def _check_version(top: Fields) -> None:
+    version = top.object("asset").text("version")
+    if not version.startswith("2."):
+        raise FileError(f"{top.where} is glTF {version or 'without a version'}; version 2 is read.")
+    required = {x for x in top.array("extensionsRequired") if isinstance(x, str)}
+    if unknown := sorted(required - _KNOWN):
+        raise FileError(
+            f"{top.where} cannot be read without {', '.join(unknown)[:200]}, which this library "
+            "does not have; write it again without compression or that extension."
+        )
+
+
+def _check_depth(nodes: tuple[ModelNode, ...], roots: tuple[int, ...], where: str) -> None:
+    """Refuses towers of nodes; where every node has one parent, roots lead to no circle."""
+    level, depth = list(roots), 0
+    while level:
+        depth += 1
+        if depth > _DEEPEST:
+            raise FileError(f"{where}: nodes lie in each other more than {_DEEPEST} deep.")
+        level = [child for i in level for child in nodes[i].children]
+
+
+def _matrix(node: Fields) -> np.ndarray:
+    """Returns parent from node: a matrix by columns, or shift, rotation and scale."""
+    if "matrix" in node:
+        matrix = node.numbers("matrix", [0.0] * 16).reshape(4, 4).T
+        if not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-6):
+            raise FileError(f"{node.at('matrix')} must have the last row 0, 0, 0, 1.")
+        return matrix
+    if not {"translation", "rotation", "scale"} & node.value.keys():
+        return np.eye(4)
+    shift, scale = node.numbers("translation", [0.0] * 3), node.numbers("scale", [1.0] * 3)
+    quaternion = node.numbers("rotation", [0.0, 0.0, 0.0, 1.0])
+    length = float(np.linalg.norm(quaternion))
+    if not length > 1e-6:
+        raise FileError(f"{node.at('rotation')} must not be zero.")
+    x, y, z, w = quaternion / length
+    # R(q), of a unit quaternion
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = rotation * scale, shift
+    return matrix
+
+
+def _camera(camera: Fields) -> ModelCamera:
+    kind = camera.text("type")
+    if kind not in ("perspective", "orthographic"):
+        raise FileError(f"{camera.at('type')} must be perspective or orthographic; it is {kind!r}.")
+    lens, name = camera.object(kind), camera.text("name")
+    near, far = lens.number("znear", 0.01), lens.number("zfar", 0.0) or None
+    if near < 0 or (far is not None and not far > near):
+        raise FileError(f"{lens.where} must have 0 <= znear < zfar; they are {near} and {far}.")
+    size = _size(camera)
+    if kind == "orthographic":
+        half_width, half_height = abs(lens.number("xmag", 1.0)), abs(lens.number("ymag", 1.0))
+        if not min(half_width, half_height) > 1e-12:
+            raise FileError(f"{lens.where} must have positive xmag and ymag.")
+        aspect = half_width / half_height
+        return ModelCamera(name, True, 2 * half_height, aspect, near, far, size)
+    angle, aspect = lens.number("yfov", 0.8), lens.number("aspectRatio", 0.0) or None
+    if not 1e-4 < angle < math.pi - 1e-4 or (aspect is not None and not 1e-3 < aspect < 1e3):
+        raise FileError(
+            f"{lens.where} must have yfov between 0 and pi and a positive aspectRatio; they are "
+            f"{angle:g} and {aspect}."
+        )
+    return ModelCamera(name, False, angle, aspect, near, far, size)
+
+
+def _size(camera: Fields) -> tuple[int, int] | None:
+    """Returns the size of the picture, which our own files say."""
+    if _SIZE not in camera.extras():
+        return None
+    width, height = camera.extras().numbers(_SIZE, [1.0, 1.0])
+    if not (1 <= width <= _WIDEST and 1 <= height <= _WIDEST):
+        raise FileError(f"{camera.extras().at(_SIZE)} must be from 1 to {_WIDEST} pixels.")
+    return int(width), int(height)
+
+
+def _colors(colors: np.ndarray | None) -> np.ndarray | None:
+    """Returns linear colours with opacity."""
+    if colors is None or colors.shape[1] == 4:
+        return colors
+    return np.concatenate([colors, np.ones((len(colors), 1), colors.dtype)], axis=1)
+
+
+def _strip(order: np.ndarray) -> np.ndarray:
+    """Returns the triangles of a strip, of which every second one is turned round."""
+    faces = np.stack([order[:-2], order[1:-1], order[2:]], axis=1)
+    faces[1::2] = faces[1::2][:, [0, 2, 1]]
+    return faces

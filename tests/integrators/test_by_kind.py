@@ -1,0 +1,92 @@
+"""Functions of rows and instances of many kinds are those of each row alone."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.integrators import _by_kind
+
+
+def stacks(radii: Any) -> list:
+    """Three spheres, one box and two disks; numbers are given in the order of the scene."""
+    things = {f"ball{i}": sg.Sphere([float(i), 0.0, 0.0], radii[i]) for i in range(3)}
+    things["box"] = sg.Box([-1.0] * 3, jnp.full(3, radii[3]))
+    things |= {f"disk{i}": sg.Disk([0.0, float(i), 0.0], radii[4 + i]) for i in range(2)}
+    surfaces = {name: sg.Surface(shape, [0.5] * 3) for name, shape in things.items()}
+    return sg.scene.flatten(sg.Scene(sg.Group(**surfaces))).occluders
+
+
+def size_times_row(instance: sg.scene.Instance, row: jax.Array) -> jax.Array:
+    """Differs from kind to kind, and depends on the instance."""
+    shape = instance.node.shape
+    if isinstance(shape, sg.Box):
+        return row[0] * jnp.sum(shape.upper)
+    if isinstance(shape, sg.Sphere):
+        return shape.radius**2 * jnp.sin(row[0])
+    return shape.radius * row[0] ** 3
+
+
+def expected(radii: jax.Array, number: int, x: jax.Array) -> jax.Array:
+    if number == 3:
+        return 3 * radii[3] * x
+    return radii[number] ** 2 * jnp.sin(x) if number < 3 else radii[number] * x**3
+
+
+RADII = jnp.array([0.5, 0.7, 0.9, 1.1, 1.3, 1.5])
+
+
+@pytest.mark.parametrize("rows", [1, 5, 37, 64])
+@pytest.mark.parametrize("share", [0.0, 0.6, 1.0])
+def test_rows_and_gradients_are_those_of_each_row_alone(rows, share, monkeypatch):
+    monkeypatch.setattr(_by_kind, "_BLOCK", 8)
+    draw = np.random.default_rng(rows)
+    numbers, used = draw.integers(0, 6, rows), draw.random(rows) < share
+    x, weights = draw.normal(size=(2, rows)).astype(np.float32)
+
+    def through_lists(radii, x):
+        numbered, where = jnp.asarray(numbers), jnp.asarray(used)
+        found = _by_kind.map_by_kind(size_times_row, stacks(radii), numbered, where, x[:, None])
+        return jnp.sum(weights * found), found
+
+    def one_by_one(radii, x):
+        each = [expected(radii, n, x[i]) if used[i] else 0.0 for i, n in enumerate(numbers)]
+        return jnp.sum(weights * jnp.stack([jnp.asarray(y) for y in each])), each
+
+    slopes, values = jax.jit(jax.grad(through_lists, (0, 1), has_aux=True))(RADII, jnp.asarray(x))
+    true_slopes, true_values = jax.grad(one_by_one, (0, 1), has_aux=True)(RADII, jnp.asarray(x))
+    np.testing.assert_allclose(values, true_values, rtol=1e-5, atol=1e-6)
+    for a, b in zip(slopes, true_slopes, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_kinds_that_no_row_has_are_not_computed(monkeypatch):
+    """A kind's blocks are as many as its rows fill."""
+    monkeypatch.setattr(_by_kind, "_BLOCK", 4)
+    kinds = jnp.array([2, 0, 0, 3, 2, 0, 0, 0, 3, 2])
+    schedule = _by_kind._schedule(kinds, 3)
+    # Five of the first kind fill two blocks, three of the third one; kind 3 stands for no kind.
+    assert int(schedule.filled) == 3
+    np.testing.assert_array_equal(schedule.kinds[:3], [0, 0, 2])
+    flat = np.asarray(schedule.rows).reshape(-1)
+    used = np.flatnonzero(np.asarray(kinds) < 3)
+    np.testing.assert_array_equal(flat[np.asarray(schedule.slots)[used]], used)
+
+
+def test_rows_map_under_a_further_vmap():
+    x, numbers = jnp.linspace(0.1, 1.0, 6), jnp.arange(6)
+    used = jnp.array([True, True, False, True, True, True])
+    sizes = jnp.stack([RADII, 2 * RADII])
+
+    @eqx.filter_jit
+    def of_one(radii):
+        return _by_kind.map_by_kind(size_times_row, stacks(radii), numbers, used, x[:, None])
+
+    found = jax.vmap(of_one)(sizes)
+    for lane, radii in zip(found, sizes, strict=True):
+        true = [expected(radii, n, x[n]) * used[n] for n in range(6)]
+        np.testing.assert_allclose(lane, jnp.stack(true), rtol=1e-5)
