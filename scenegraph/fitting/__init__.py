@@ -3,8 +3,8 @@
 Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
 loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
 occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_schedule` and `_by_path` make optimisers. `_migrate` and `_resample` take a state over to another
-scene.
+`_schedule`, `_by_path` and `_large_steps` make optimisers. `_migrate` and `_resample` take a state
+over to another scene.
 """
 
 from ._by_path import by_path as by_path, within as within
@@ -19,6 +19,7 @@ from ._console import Console as Console
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
 from ._history import History as History
 from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
+from ._large_steps import large_steps as large_steps
 from ._loss import RenderLoss as RenderLoss
 from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate

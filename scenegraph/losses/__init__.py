@@ -7,6 +7,13 @@ from ._base import (
 )
 from ._flip import flip as flip
 from ._lpips import load_lpips as load_lpips, Lpips as Lpips
+from ._mesh_smoothness import (
+    edge_length_spread as edge_length_spread,
+    laplacian_roughness as laplacian_roughness,
+    mesh_edges as mesh_edges,
+    MeshEdges as MeshEdges,
+    normal_roughness as normal_roughness,
+)
 from ._metrics import psnr as psnr
 from ._multi_level import MultiLevelLoss as MultiLevelLoss
 from ._proposal import ProposalLoss as ProposalLoss

@@ -183,3 +183,11 @@ def test_faces_without_area_and_twice_are_left_out():
     with pytest.warns(UserWarning, match="leaves out 1 faces without area and 1 that are"):
         mesh = sg.TriangleMesh(SQUARE, [*HALVES, [0, 0, 1], [1, 2, 0]])
     assert mesh.faces.tolist() == HALVES
+
+
+def test_gradients_are_those_of_finite_differences():
+    camera = sg.PerspectiveCamera.look_at(*[EYES["ball"], [0, 0, 0], [0, 0, 1]], 0.8, 12, 12)
+    mesh = sg.TriangleMesh(*icosphere(1))
+    scene = sg.Scene(sg.Group(mesh=sg.Surface(mesh, [1.0, 0.5, 0.2])))
+    checks = sg.diagnostics.check_gradients(scene, camera)
+    assert {check.verdict for check in checks} == {"right"}

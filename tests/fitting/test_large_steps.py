@@ -1,0 +1,65 @@
+"""Steps that are smooth over a mesh, against dense linear algebra."""
+
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from scenegraph.fitting import large_steps
+from scenegraph.losses import mesh_edges
+from support.hard_triangles import icosphere
+
+
+VERTICES, FACES = icosphere(1)
+EDGES = mesh_edges(jnp.asarray(FACES))
+RATE, SMOOTHNESS = 0.01, 7.0
+
+
+def dense_smoother():
+    matrix = np.eye(len(VERTICES))
+    for a, b in np.asarray(EDGES.edges):
+        matrix[[a, b], [a, b]] += SMOOTHNESS
+        matrix[[a, b], [b, a]] -= SMOOTHNESS
+    return np.linalg.inv(matrix)
+
+
+def test_steps_are_those_of_dense_matrices():
+    smoother, draw = dense_smoother(), np.random.default_rng(0)
+    steps = large_steps(EDGES, RATE, smoothness=SMOOTHNESS)
+    state = steps.init(jnp.asarray(VERTICES, jnp.float32))
+    first, second = np.zeros_like(VERTICES, dtype=float), 0.0
+    for count in (1, 2, 3):
+        gradient = draw.normal(size=VERTICES.shape)
+        found, state = steps.update(jnp.asarray(gradient, jnp.float32), state)
+        smooth = smoother @ gradient
+        first = 0.9 * first + 0.1 * smooth
+        second = 0.999 * second + 0.001 * np.max(smooth**2)
+        mean, spread = first / (1 - 0.9**count), second / (1 - 0.999**count)
+        expected = -RATE * smoother @ (mean / np.sqrt(spread))
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.max(abs(expected)))
+
+
+def test_a_pull_at_one_vertex_moves_its_neighbours():
+    """One vertex is pulled by 0.3 of the radius; Adam alone leaves all others where they are."""
+    start = jnp.asarray(VERTICES, jnp.float32)
+    target = start.at[0].multiply(1.3)
+    near = [int(j) for edge in np.asarray(EDGES.edges) if 0 in edge for j in edge if j != 0]
+    moved = {}
+    for name, steps in {"large": large_steps(EDGES, 0.05), "adam": optax.adam(0.05)}.items():
+        vertices, state = start, steps.init(start)
+        for _ in range(60):
+            gradient = jnp.zeros_like(start).at[0].set(vertices[0] - target[0])
+            change, state = steps.update(gradient, state)
+            vertices = optax.apply_updates(vertices, change)
+        assert float(jnp.max(jnp.abs(vertices[0] - target[0]))) < 0.05
+        moved[name] = float(jnp.mean(jnp.linalg.norm((vertices - start)[jnp.array(near)], axis=1)))
+    assert moved["adam"] == 0 and moved["large"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("leaf", "message"),
+    [(jnp.zeros(3), "by_path"), (jnp.zeros((5, 3)), "has 5 vertices")],
+)
+def test_leaves_that_are_no_vertices_are_refused(leaf, message):
+    with pytest.raises(ValueError, match=message):
+        large_steps(EDGES, RATE).init(leaf)
