@@ -30,6 +30,7 @@ from . import (
     scene as scene,
     shaders as shaders,
     shapes as shapes,
+    solving as solving,
     transforms as transforms,
     visibility as visibility,
 )
@@ -128,6 +129,7 @@ from .shapes import (
     SignedDistance as SignedDistance,
     Sphere as Sphere,
 )
+from .solving import solve as solve, SolveResult as SolveResult
 from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 

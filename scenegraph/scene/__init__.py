@@ -35,7 +35,7 @@ from ._copies import PerCopy
 from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode
 from ._stacks import LeafStack
-from ._paths import check_matches, label_leaves, matches, no_match, trainable_leaves
+from ._paths import check_matches, label_leaves, matches, no_match, ties, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
 from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball
