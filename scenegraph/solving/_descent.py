@@ -10,7 +10,7 @@ import lineax as lx
 import optimistix as optx
 
 from .._typing import Array, Float, Scalar
-from ._system import product, Problem
+from ._system import Problem, product
 from ._unknowns import Unknowns
 
 
@@ -67,9 +67,9 @@ def propose(
         # min |[R; sqrt(damping)] d + [Q^T r; 0]| by QR, without the normal equations.
         matrix, right = system.root[:, :-1], system.root[:, -1]
         curve = optx.FunctionInfo.ResidualJac(right, lx.MatrixLinearOperator(matrix))
-        descent = optx.DampedNewtonDescent(linear_solver=lx.QR())
-    state = descent.init(system.slope, jax.eval_shape(lambda: curve))
-    scaled, _ = descent.step(step_size, descent.query(system.slope, curve, state))
+        solver = lx.QR()
+    descent, state = optx.DampedNewtonDescent(linear_solver=solver), None
+    scaled, _ = descent.step(step_size, descent.query(system.slope, curve, state))  # type: ignore
     promise = -_SEARCH.predict_reduction(scaled, information)
     return scaled, system.scale * scaled, promise
 

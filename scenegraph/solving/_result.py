@@ -1,4 +1,4 @@
-"""What the residuals at the solution say: covariance, rank, undetermined directions."""
+"""The report on residuals at the solution: covariance, rank, undetermined directions."""
 
 import dataclasses
 from typing import Any
@@ -35,7 +35,7 @@ def _short(move: np.ndarray) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Uncertainty:
-    """How well residuals determine leaves: from the Jacobian, in double precision.
+    """The precision with which residuals determine leaves, from the Jacobian at the solution.
 
     **Arguments:**
 
@@ -162,8 +162,7 @@ def dense_uncertainty(
     # Derivatives in single precision are right to about five digits.
     good = singular > eps**0.7
     rank, kept, lost = int(np.sum(good)), rows[good], rows[~good]
-    if variance is None:
-        variance = weighted / max(count - rank, 1)
+    variance = weighted / max(count - rank, 1) if variance is None else variance
     half = scale[:, None] * kept.T / singular[good]
     covariance = variance * half @ half.T
     # A number is undetermined where the null space has a part along it.
@@ -171,7 +170,7 @@ def dense_uncertainty(
     errors = np.where(free, np.inf, np.sqrt(np.diag(covariance)))
     unseen = [path for path, part in layout.split(seen).items() if not np.any(part)]
     return Uncertainty(
-        float(np.sqrt(variance)),
+        float(variance) ** 0.5,
         count,
         rank,
         covariance,
@@ -187,13 +186,12 @@ def diagonal_uncertainty(
 ) -> Uncertainty:
     """Computes standard errors for all other unknowns given, 1 / sqrt((J^T J)_jj)."""
     diagonal = np.asarray(diagonal, np.float64)
-    if variance is None:
-        variance = weighted / max(count - diagonal.size, 1)
+    known = weighted / max(count - diagonal.size, 1) if variance is None else variance
     with np.errstate(divide="ignore"):
-        errors = np.sqrt(variance / diagonal)
+        errors = np.sqrt(known / diagonal)
     unseen = [path for path, part in layout.split(diagonal).items() if not np.any(part)]
     return Uncertainty(
-        float(np.sqrt(variance)),
+        float(known) ** 0.5,
         count,
         None,
         None,

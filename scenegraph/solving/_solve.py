@@ -1,47 +1,28 @@
-import dataclasses
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._typing import IntLike, PyTree, RandomKey
-from .._words import describe
-from ..data import RayBatches, SceneCameras, Views
-from ..fitting import choose_trainable, free_memory, in_stated_space, TooLarge
-from ..integrators import AbstractIntegrator, choose_integrator
-from ..io import MappedArray
-from ..rendering import check_scene, choose_chunk
-from ..scene import color_space, Scene, ties
-from ._descent import (
-    FIRST_STEP,
-    judge,
-    large_system,
-    LARGEST_STEP,
-    propose,
-    rounding,
-    small_system,
-    SMALLEST_STEP,
-    System,
-)
-from ._residuals import FunctionResiduals, PictureResiduals, Residuals
-from ._result import dense_uncertainty, diagonal_uncertainty, Layout, SolveResult, Uncertainty
+from ..data import Annealing, Views
+from ..fitting import choose_trainable
+from ..integrators import AbstractIntegrator
+from ._descent import FIRST_STEP, judge, LARGEST_STEP, propose, rounding, SMALLEST_STEP
+from ._method import Covariance, Method, Point
+from ._problem import make_problem, Options
+from ._residuals import FunctionResiduals, Residuals
+from ._result import SolveResult
 from ._robust import AbstractRobustLoss, LeastSquares
-from ._system import compressed, Costs, costs, gradient, Problem
+from ._system import Costs, costs
 from ._unknowns import as_unknowns, Unknowns
 
 
-# More unknowns than this are solved for by conjugate gradients.
-_SMALL = 256
-# Samples of a block, over all forward derivatives.
-_SAMPLES = 2**20
 # Steps whose decrease of the cost is lost in rounding are taken on trust, so many times.
 _TRUSTED = 3
-
-Covariance = Literal["auto", "dense", "diagonal"] | None
 
 
 def solve(
@@ -56,6 +37,8 @@ def solve(
     covariance: Covariance = "auto",
     sigma: float | None = None,
     key: RandomKey | None = None,
+    annealing: Annealing | None = None,
+    pixels: IntLike | None = None,
 ) -> SolveResult:
     """Finds leaves of a scene by nonlinear least squares, with their standard errors.
 
@@ -82,6 +65,10 @@ def solve(
     - `sigma`: the standard deviation of a residual, if it is known; by default the root of the
       sum of squares over the degrees of freedom, residuals minus rank.
     - `key`: the key of jittered samples, the same in all iterations; `None` is deterministic.
+    - `annealing`: a schedule that begins with wide cones and blurred pictures, which leads from
+      farther away; a step is an accepted iteration. For `Views`.
+    - `pixels`: the number of pixels to compare, drawn at random once; by default all. Blurred
+      pictures need only few. For `Views`.
 
     **Returns:**
 
@@ -111,23 +98,22 @@ def solve(
     steps = _check_numbers(steps, tolerance, sigma, covariance)
     chosen = choose_trainable(scene, trainable)
     unknowns, paths = as_unknowns(scene, chosen)
-    problem = make_problem(scene, views, unknowns, paths, loss, integrator, key)
-    method = _Method(problem, covariance, paths, jax.random.key(0) if key is None else key)
+    options = Options(loss, integrator, key, annealing, pixels)
+    problem = make_problem(scene, views, unknowns, paths, options)
+    method = Method(problem, covariance, paths, jax.random.key(0) if key is None else key)
     method.check_memory(unknowns)
-    found, history, renders, reason = _iterate(method, unknowns, steps, tolerance, trainable)
-    certain = None if covariance is None else method.uncertainty(found, sigma)
+    course = _Course(method, unknowns)
+    _check_start(method, course.point, unknowns, trainable)
+    reason = _iterate(course, steps, tolerance)
+    found, history = course.unknowns, np.asarray(course.history)
+    certain = None if covariance is None else method.at_step(steps).uncertainty(found, sigma)
     converged = reason.startswith("converged")
-    return SolveResult(found.scene(), np.asarray(history), converged, reason, renders, certain)
+    return SolveResult(found.scene(), history, converged, reason, course.renders, certain)
 
 
 def _check_numbers(steps: Any, tolerance: float, sigma: float | None, covariance: Any) -> int:
     """Refuses arguments that would fail late; returns the number of steps."""
-    try:
-        steps = operator.index(steps)
-    except TypeError:
-        raise TypeError(
-            f"`steps` of `solve` must be a whole number, after which it ends; got {steps!r}."
-        ) from None
+    steps = operator.index(steps)
     if steps < 0:
         raise ValueError(f"`steps` must not be negative; got {steps}.")
     for name, value in (("tolerance", tolerance), ("sigma", sigma)):
@@ -140,200 +126,71 @@ def _check_numbers(steps: Any, tolerance: float, sigma: float | None, covariance
     return steps
 
 
-def make_problem(
-    scene: PyTree,
-    views: Any,
-    unknowns: Unknowns,
-    paths: tuple[str, ...],
-    loss: AbstractRobustLoss,
-    integrator: AbstractIntegrator | None,
-    key: RandomKey | None,
-) -> Problem:
-    """Puts together residuals and derivatives."""
-    sizes, count = np.asarray(unknowns.sizes()), unknowns.count()
-    if not isinstance(views, Views):
-        if not callable(views):
-            raise TypeError(
-                "`views` of `solve` must be `Views` (see `sg.views`) or a function of the scene "
-                f"that returns residuals; got {describe(views)}."
-            )
-        every = jnp.arange(count), jnp.full(count, -1)
-        return Problem(FunctionResiduals(views), loss, *every, count)
-    check_scene(scene)
-    numbers, owner = _owners(scene, views, paths)
-    color, colors = _colors(np.repeat(owner, sizes))
-    decided = choose_integrator(scene, integrator).with_budget(float("inf"))
-    residuals = _picture_residuals(scene, views, decided, key, numbers, colors)
-    return Problem(residuals, loss, jnp.asarray(color), jnp.asarray(np.repeat(owner, sizes)), colors)
+class _Course:
+    """The course of an iteration: where it is, the linearisation there, and what it took."""
 
+    def __init__(self, method: Method, unknowns: Unknowns):
+        self.method, self.unknowns, self.clock = method.at_step(0), unknowns, 0
+        self.point, self.renders = self.method.linearise(unknowns)
+        self.history, self.size, self.trusted = [self.cost()], FIRST_STEP, 0
 
-def _picture_residuals(
-    scene: Scene,
-    views: Views,
-    integrator: AbstractIntegrator,
-    key: RandomKey | None,
-    numbers: np.ndarray,
-    colors: int,
-) -> PictureResiduals:
-    if isinstance(views.pixels, MappedArray):
-        pixels = jnp.asarray(views.pixels.take(np.arange(views.pixels.shape[0])))
-        views = dataclasses.replace(views, pixels=pixels)
-    space, count = color_space(scene), views.pixels.shape[0]
-    views = in_stated_space(views, space)
-    size = choose_chunk("auto", count, integrator, samples_on_cpu=_SAMPLES // (1 + min(colors, 64)))
-    # Blocks of like size, so that few rows are padding.
-    size = -(-count // -(-count // size))
-    batches = RayBatches(views, size, space=space)
-    return PictureResiduals(batches, integrator, key, jnp.asarray(numbers), count)
+    def cost(self) -> float:
+        """Returns the cost here."""
+        return float(self.point.costs.cost)
 
+    def advance(self, unknowns: Unknowns) -> None:
+        """Linearises elsewhere, and at the next width of cones."""
+        self.unknowns, self.clock = unknowns, self.clock + 1
+        self.method = self.method.at_step(self.clock)
+        self.point, renders = self.method.linearise(unknowns)
+        self.renders += renders
 
-def _owners(scene: PyTree, views: Views, paths: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the camera of each picture, and of each leaf that moves the pixels of one alone."""
-    if not isinstance(views.cameras, SceneCameras):
-        return np.zeros(views.frames, np.int32), np.full(len(paths), -1)
-    cameras = list(dict.fromkeys(views.cameras.paths))
-    shared = {leader for _, leader in ties(scene)}
-
-    def owner(path: str) -> int:
-        own = (i for i, camera in enumerate(cameras) if path.startswith(f"{camera}."))
-        return -1 if path in shared else next(own, -1)
-
-    numbers = [cameras.index(path) for path in views.cameras.paths]
-    return np.asarray(numbers, np.int32), np.asarray([owner(path) for path in paths])
-
-
-def _colors(owner: np.ndarray) -> tuple[np.ndarray, int]:
-    """Numbers derivatives: one for each shared unknown, others shared by one of each camera."""
-    color, used = np.zeros(owner.size, int), {}
-    shared = int(np.sum(owner < 0))
-    color[owner < 0] = np.arange(shared)
-    for index in np.flatnonzero(owner >= 0):
-        used[owner[index]] = used.get(owner[index], -1) + 1
-        color[index] = shared + used[owner[index]]
-    return color, int(color.max()) + 1
-
-
-class _Point(NamedTuple):
-    """A linearisation: the system, the costs, and R or the diagonal of J^T W J."""
-
-    system: System
-    costs: Costs
-    known: Any
-
-
-class _Method(NamedTuple):
-    """A way to linearise a problem and to bound its leaves: densely, or by products."""
-
-    problem: Problem
-    covariance: Covariance
-    paths: tuple[str, ...]
-    key: Any
-
-    def is_small(self, unknowns: Unknowns) -> bool:
-        return unknowns.count() <= _SMALL
-
-    def linearise(self, unknowns: Unknowns) -> tuple[_Point, int]:
-        """Returns the linearisation, and what it took in renderings."""
-        if self.is_small(unknowns):
-            root, sums = compressed(self.problem, unknowns)
-            return _Point(small_system(root, sums.cost), sums, root), 1 + self.problem.colors
-        slope, diagonal, sums = gradient(self.problem, unknowns, self.key)
-        return _Point(large_system(slope, diagonal, sums.cost), sums, diagonal), 10
-
-    def unseen(self, point: _Point, unknowns: Unknowns) -> list[str]:
-        """Returns the paths of leaves on which no residual depends."""
-        squares = np.asarray(point.known if point.known.ndim == 1 else point.known[:, :-1] ** 2)
-        squares = squares if squares.ndim == 1 else squares.sum(axis=0)
-        parts = np.split(squares, np.cumsum(unknowns.sizes())[:-1])
-        return [path for path, part in zip(self.paths, parts, strict=True) if not part.any()]
-
-    def is_dense(self, unknowns: Unknowns) -> bool:
-        auto = self.covariance == "auto" and self.is_small(unknowns)
-        return auto or self.covariance == "dense"
-
-    def check_memory(self, unknowns: Unknowns) -> None:
-        """Refuses a dense covariance for which there is no memory."""
-        count, (free, where) = unknowns.count(), free_memory()
-        # The covariance, R, singular vectors and copies of them, in double precision.
-        needed = 8 * 8 * count**2
-        if self.is_dense(unknowns) and needed > free:
-            raise TooLarge(
-                f"the covariance of {count:,} numbers needs {needed / 2**30:,.1f} GiB, and {where} "
-                f'leaves {free / 2**30:,.1f}. Use `covariance="diagonal"`, or name fewer leaves in '
-                "`trainable`."
-            )
-
-    def uncertainty(self, unknowns: Unknowns, sigma: float | None) -> Uncertainty:
-        """Computes it from the unweighted Jacobian, at the solution."""
-        plain = self.problem._replace(loss=LeastSquares())
-        sums = costs(self.problem, unknowns)
-        count, variance = int(sums.count), None if sigma is None else sigma**2
-        # Huber's: sum (w r)^2 / mean(d(w r)/dr)^2, over the degrees of freedom.
-        weighted = float(sums.squares) / (float(sums.slopes) / count) ** 2
-        layout = _layout(unknowns, self.paths)
-        if self.is_dense(unknowns):
-            root, _ = compressed(plain, unknowns)
-            eps = float(jnp.finfo(root.dtype).eps)
-            return dense_uncertainty(layout, root, variance, weighted, count, eps)
-        _, diagonal, _ = gradient(plain, unknowns, self.key)
-        return diagonal_uncertainty(layout, diagonal, variance, weighted, count)
-
-
-def _layout(unknowns: Unknowns, paths: tuple[str, ...]) -> Layout:
-    leaves = [np.asarray(x) for x in jax.tree.leaves(unknowns.free)]
-    shape = lambda x, turn: (*x.shape[:-1], 3) if turn else x.shape
-    pairs = zip(leaves, unknowns.turns, strict=True)
-    return Layout(paths, tuple(shape(x, t) for x, t in pairs), tuple(leaves))
-
-
-def _iterate(
-    method: _Method, unknowns: Unknowns, steps: int, tolerance: float, trainable: Any
-) -> tuple[Unknowns, list[float], int, str]:
-    """Takes steps until they no longer matter."""
-    point, renders = method.linearise(unknowns)
-    _check_start(method, point, unknowns, trainable)
-    history, size, trusted = [float(point.costs.cost)], FIRST_STEP, 0
-    for _ in range(steps):
-        noise = rounding(history[-1], point.system.slope.dtype)
-        scaled, delta, promise = propose(method.problem, unknowns, point.system, jnp.asarray(size))
-        small = float(promise) <= _least_promise(point.costs, unknowns, tolerance)
-        if small or float(promise) <= noise and trusted == _TRUSTED:
-            return unknowns, history, renders, _converged(len(history) - 1)
-        moved, renders = unknowns.moved(delta), renders + 1
-        sums = costs(method.problem, moved)
-        arguments = method.problem, unknowns, point.system, scaled, sums.cost, jnp.asarray(size)
-        size, accepted = (x.item() for x in judge(*arguments))
-        if float(promise) <= noise and np.isfinite(float(sums.cost)):
-            accepted, size, trusted = True, LARGEST_STEP, trusted + 1
+    def step(self, tolerance: float) -> str:
+        """Takes or rejects a step; returns why it was the last, or nothing."""
+        problem, system = self.method.problem, self.point.system
+        noise = rounding(self.cost(), system.slope.dtype)
+        size, final = jnp.asarray(self.size), problem.residuals.is_final()
+        scaled, delta, promise = propose(problem, self.unknowns, system, size)
+        small = float(promise) <= _least_promise(self.point.costs, self.unknowns, tolerance)
+        lost = float(promise) <= noise
+        if final and (small or (lost and self.trusted == _TRUSTED)):
+            return f"converged in {len(self.history) - 1} iterations."
+        moved, self.renders = self.unknowns.moved(delta), self.renders + 1
+        cost = costs(problem, moved).cost
+        judged = judge(problem, self.unknowns, system, scaled, cost, size)
+        self.size, accepted = (x.item() for x in judged)
+        if lost and np.isfinite(float(cost)):
+            accepted, self.size, self.trusted = True, LARGEST_STEP, self.trusted + final
         if accepted:
-            unknowns = moved
-            point, more = method.linearise(unknowns)
-            renders += more
-        elif size < SMALLEST_STEP:
-            return unknowns, history, renders, "stopped: no step lowers the cost."
-        history.append(float(point.costs.cost))
-    return unknowns, history, renders, f"stopped after {steps} iterations, before it converged."
+            self.advance(moved)
+        self.history.append(self.cost())
+        return "stopped: no step lowers the cost." if self.size < SMALLEST_STEP else ""
 
 
-def _converged(iterations: int) -> str:
-    return f"converged in {iterations} iterations."
+def _iterate(course: _Course, steps: int, tolerance: float) -> str:
+    """Takes steps until they no longer matter; returns why it ended."""
+    for _ in range(steps):
+        if reason := course.step(tolerance):
+            return reason
+    return f"stopped after {steps} iterations, before it converged."
 
 
 def _least_promise(sums: Costs, unknowns: Unknowns, tolerance: float) -> float:
     """Returns the decrease of the cost that moves every direction by `tolerance` errors."""
     # |R d|^2 / 2 <= tolerance^2 s^2 / 2 with s^2 = 2 cost / (residuals - unknowns)
-    count, eps = int(sums.count), float(jnp.finfo(unknowns.zeros().dtype).eps)
-    variance = 2 * float(sums.cost) / max(count - unknowns.count(), 1)
-    return 0.5 * tolerance**2 * max(variance, (8 * eps) ** 2)
+    count, eps = int(sums.number), float(jnp.finfo(unknowns.zeros().dtype).eps)
+    variance = 2 * float(sums.cost) / max(count - unknowns.size(), 1)
+    return 0.5 * max(tolerance**2 * variance, (8 * eps) ** 2)
 
 
-def _check_start(method: _Method, point: _Point, unknowns: Unknowns, trainable: Any) -> None:
+def _check_start(method: Method, point: Point, unknowns: Unknowns, trainable: Any) -> None:
     """Refuses what cannot be solved, and says why."""
-    sums, count = point.costs, unknowns.count()
+    sums, count = point.costs, unknowns.size()
     if int(sums.bad):
         raise ValueError(
-            f"{int(sums.bad)} residuals are not finite at the start, the first {_place(method, sums)}. "
-            "Check the pictures and the scene there, or give these pixels the weight 0."
+            f"{int(sums.bad)} residuals are not finite at the start, the first "
+            f"{_place(method, sums)}. Check the pictures and the scene there, or "
+            "give these pixels the weight 0."
         )
     if int(sums.left_out):
         warnings.warn(
@@ -341,9 +198,9 @@ def _check_start(method: _Method, point: _Point, unknowns: Unknowns, trainable: 
             "`solve` an `integrator` with more.",
             stacklevel=4,
         )
-    if int(sums.count) < count:
+    if int(sums.number) < count:
         raise ValueError(
-            f"there are {int(sums.count)} residuals for {count} unknowns. Add pictures, or name "
+            f"there are {int(sums.number)} residuals for {count} unknowns. Add pictures, or name "
             "fewer leaves in `trainable`."
         )
     unseen = [] if trainable is None else method.unseen(point, unknowns)
@@ -360,13 +217,13 @@ def _check_start(method: _Method, point: _Point, unknowns: Unknowns, trainable: 
         )
 
 
-def _place(method: _Method, sums: Costs) -> str:
+def _place(method: Method, sums: Costs) -> str:
     """Says where the first residual that is not finite lies."""
     residuals: Residuals = method.problem.residuals
     if isinstance(residuals, FunctionResiduals):
         return "of the function's"
-    views, row = residuals.batches.views, int(sums.first_bad)
-    frame, place = (np.asarray(x)[0] for x in views.locate(jnp.asarray([row])))
+    views, row = residuals.batches.views, residuals.pixels[int(sums.first_bad)]
+    frame, place = (np.asarray(x)[0] for x in views.locate(row[None]))
     names = views.names
     name = names[int(frame)] if names else f"picture {int(frame)}"
     return f"at column {place[0]}, row {place[1]} of {name!r}"

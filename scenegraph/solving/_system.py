@@ -13,7 +13,7 @@ from ._unknowns import Unknowns
 
 
 class Problem(NamedTuple):
-    """What is minimised, over which leaves.
+    """A least-squares problem: residuals, loss, and the sharing of derivatives.
 
     Unknowns of one camera alone move no pixel of another, so that those of several cameras share
     one derivative: `color` is the number of that derivative, `owner` the camera, or -1.
@@ -27,10 +27,10 @@ class Problem(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Half the robust sum, and counts: residuals, not finite ones and the first, pixels left out."""
+    """Half the robust sum; numbers of residuals, of those not finite, of pixels left out."""
 
     cost: Scalar
-    count: Int[Array, ""]
+    number: Int[Array, ""]
     bad: Int[Array, ""]
     first_bad: Int[Array, ""]
     left_out: Int[Array, ""]
@@ -103,15 +103,13 @@ def jacobian(
 
 
 @eqx.filter_jit
-def compressed(
-    problem: Problem, unknowns: Unknowns
-) -> tuple[Float[Array, "rows columns"], Costs]:
+def compressed(problem: Problem, unknowns: Unknowns) -> tuple[Float[Array, "rows columns"], Costs]:
     """Computes R of the QR factors of [J, r], weighted by rows: all that a small problem needs.
 
     Blocks are stacked below the R of those before (Golub and Van Loan, 2013, section 5.3): memory
     does not grow with the pictures, and the condition number is not squared.
     """
-    size = unknowns.count() + 1
+    size = unknowns.size() + 1
 
     def one(root: Array, rows: Array) -> tuple[Array, Costs]:
         derivatives, block = jacobian(problem, unknowns, rows)

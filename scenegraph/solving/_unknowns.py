@@ -21,16 +21,16 @@ class Unknowns(NamedTuple):
 
     def sizes(self) -> tuple[int, ...]:
         """Returns the number of unknowns of each leaf: three for a quaternion."""
-        leaves = jax.tree.leaves(self.free)
-        return tuple(3 * x.size // 4 if t else x.size for x, t in zip(leaves, self.turns))
+        pairs = zip(jax.tree.leaves(self.free), self.turns, strict=True)
+        return tuple(3 * x.size // 4 if t else x.size for x, t in pairs)
 
-    def count(self) -> int:
+    def size(self) -> int:
         """Returns the number of all unknowns."""
         return sum(self.sizes())
 
     def zeros(self) -> Float[Array, " unknowns"]:
         """Returns the tangent vector that moves nothing."""
-        return jnp.zeros(self.count(), jnp.result_type(*jax.tree.leaves(self.free)))
+        return jnp.zeros(self.size(), jnp.result_type(*jax.tree.leaves(self.free)))
 
     def scene(self) -> PyTree:
         """Returns the scene."""
