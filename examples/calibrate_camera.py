@@ -70,14 +70,14 @@ def photographs(scene: sg.Scene, noise: float = 0.01, seed: int = 0) -> sg.Views
 
 
 # Widths of cones in pixels, as wide as two squares of the board at first; iterations, and pixels.
-STAGES = ((24.0, 6, 2000), (8.0, 5, 2000), (1.0, 9, None))
+STAGES = ((24.0, 6, 2000), (8.0, 5, 2000), (1.0, 9, 40_000))
 
 
 def calibrate(guess: sg.Scene, views: sg.Views, steps: int = 20) -> list[sg.SolveResult]:
-    """Solves with blurred pictures first, which lead from farther away, then with all pixels."""
+    """Solves with blurred pictures first, which lead from farther away, then with sharp ones."""
     results = []
     for width, most, pixels in STAGES:
-        blur = None if pixels is None else sg.data.Annealing(start=width, steps=100_000)
+        blur = None if width == 1 else sg.data.Annealing(start=width, steps=100_000)
         result = sg.solve(
             guess,
             views,
@@ -85,7 +85,7 @@ def calibrate(guess: sg.Scene, views: sg.Views, steps: int = 20) -> list[sg.Solv
             steps=min(most, steps),
             annealing=blur,
             pixels=pixels,
-            covariance="auto" if pixels is None else None,
+            covariance="auto" if width == 1 else None,
         )
         guess = result.scene
         results.append(result)
