@@ -31,6 +31,7 @@ from . import (
     scene as scene,
     shaders as shaders,
     shapes as shapes,
+    solving as solving,
     transforms as transforms,
     visibility as visibility,
 )
@@ -131,6 +132,7 @@ from .shapes import (
     Sphere as Sphere,
     TriangleMesh as TriangleMesh,
 )
+from .solving import solve as solve, SolveResult as SolveResult
 from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 

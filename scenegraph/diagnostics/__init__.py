@@ -1,6 +1,7 @@
 """Gradient checks, sample scenes, and data sets made from them."""
 
 from ._dataset import make_dataset as make_dataset
+from ._fisher import fisher as fisher
 from ._gradients import (
     check_gradients as check_gradients,
     gradient_table as gradient_table,

@@ -31,6 +31,8 @@ from ._step import Loss as Loss, step as step
 # Internal: for other packages of the library, and for none of its users.
 from ._console import progress_line, SignsOfLife
 from ._keys import shared_keys
-from ._loss import empty_extra
+from ._fit import in_stated_space
+from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory
 from ._schedule import scale_by_schedule
+from ._trainable import choose_trainable

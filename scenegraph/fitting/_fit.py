@@ -186,11 +186,11 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
             raise TypeError("`annealing` needs `Views`; give it to `RayBatches` yourself.")
         return given
     space = color_space(scene) if isinstance(scene, Scene) else None
-    given = _in_stated_space(given, space)
+    given = in_stated_space(given, space)
     return RayBatches(given, annealing=annealing, space=space)
 
 
-def _in_stated_space(views: Views, space: AbstractColorSpace | None) -> Views:
+def in_stated_space(views: Views, space: AbstractColorSpace | None) -> Views:
     """Takes pictures without a stated space to be in the scene's, and says so."""
     stated = not isinstance(views.space, SRGB) or views.space.stated
     if stated or space is None or isinstance(space, SRGB):

@@ -36,7 +36,7 @@ from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode
 from ._mesh_faces import MeshFace
 from ._stacks import LeafStack
-from ._paths import check_matches, label_leaves, matches, no_match, path_of, trainable_leaves
+from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
 from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball

@@ -26,6 +26,7 @@ from scenegraph import (
     scene,
     shaders,
     shapes,
+    solving,
     transforms,
     visibility,
 )
@@ -312,6 +313,11 @@ TABLE = {
         [data.AllImages(), data.SingleImage(), data.PixelList(jnp.array([1, 5, 7]))],
         lambda choice, key: choice(VIEWS, 4, key),
         (KEYS,),
+    ),
+    solving.AbstractRobustLoss: Contract(
+        [solving.LeastSquares(), solving.Huber(0.3), solving.Cauchy(0.3)],
+        lambda loss, squares: (loss.cost(squares), loss.weight(squares)),
+        (numbers(3, 5),),
     ),
     data.AbstractBackdrop: Contract(
         [data.Solid([0.9, 1.0, 0.8]), data.Random(), data.IgnoreAlpha()],

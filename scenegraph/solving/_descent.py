@@ -1,0 +1,111 @@
+"""Levenberg and Marquardt's step, and the test of it, by optimistix and lineax."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import lineax as lx
+import optimistix as optx
+
+from .._typing import Array, Float, Scalar
+from ._system import Problem, product
+from ._unknowns import Unknowns
+
+
+# Accepted steps that do as predicted multiply the step size, which is 1 / damping; rejected ones
+# divide it.
+_SEARCH = optx.ClassicalTrustRegion(
+    high_cutoff=0.75, low_cutoff=1e-3, high_constant=10.0, low_constant=0.1
+)
+FIRST_STEP, LARGEST_STEP, SMALLEST_STEP = 1e2, 1e6, 1e-8
+# The relative residual of conjugate gradients, and their number.
+_CG_TOLERANCE, _CG_STEPS = 1e-3, 100
+
+
+class System(NamedTuple):
+    """The linearised problem, in unknowns that are divided by `scale`.
+
+    `root` is R of the QR factors of [J S, r]; `None` where products with J are used instead.
+    """
+
+    cost: Scalar
+    slope: Float[Array, " unknowns"]
+    scale: Float[Array, " unknowns"]
+    root: Float[Array, "rows columns"] | None
+
+
+def small_system(root: Float[Array, "rows columns"], cost: Scalar) -> System:
+    """Makes the system of a compressed Jacobian; its columns then have length one."""
+    matrix, right = root[:, :-1], root[:, -1]
+    scale = _inverse_lengths(jnp.sum(matrix**2, axis=0))
+    scaled = jnp.column_stack([matrix * scale, right])
+    return System(cost, scale * (matrix.T @ right), scale, scaled)
+
+
+def large_system(slope: Array, diagonal: Array, cost: Scalar) -> System:
+    """Makes the system of a gradient and the diagonal of J^T W J."""
+    scale = _inverse_lengths(diagonal)
+    return System(cost, scale * slope, scale, None)
+
+
+def _inverse_lengths(squares: Array) -> Array:
+    return jnp.where(squares > 0, 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+
+@eqx.filter_jit
+def propose(
+    problem: Problem, unknowns: Unknowns, system: System, step_size: Scalar
+) -> tuple[Array, Array, Scalar]:
+    """Returns the damped step, scaled and not, and the decrease of the cost that it promises."""
+    information = _information(problem, unknowns, system)
+    if system.root is None:
+        solver: Any = lx.CG(_CG_TOLERANCE, 0.0, max_steps=_CG_STEPS)
+        descent, curve = optx.DampedNewtonDescent(linear_solver=solver), information
+    else:
+        # min |[R; sqrt(damping)] d + [Q^T r; 0]| by QR, without the normal equations.
+        matrix, right = system.root[:, :-1], system.root[:, -1]
+        curve = optx.FunctionInfo.ResidualJac(right, lx.MatrixLinearOperator(matrix))
+        solver = lx.QR()
+    descent, state = optx.DampedNewtonDescent(linear_solver=solver), None
+    scaled, _ = descent.step(step_size, descent.query(system.slope, curve, state))  # type: ignore
+    promise = -_SEARCH.predict_reduction(scaled, information)
+    return scaled, system.scale * scaled, promise
+
+
+@eqx.filter_jit
+def judge(
+    problem: Problem,
+    unknowns: Unknowns,
+    system: System,
+    scaled: Array,
+    cost: Scalar,
+    step_size: Scalar,
+) -> tuple[Scalar, Array]:
+    """Returns the next step size, and whether a step is accepted."""
+    information = _information(problem, unknowns, system)
+    tried = optx.FunctionInfo.Eval(jnp.where(jnp.isfinite(cost), cost, jnp.inf))
+    state = _SEARCH.init(scaled, information)
+    state = eqx.tree_at(lambda s: s.step_size, state, step_size)
+    size, accepted, _, _ = _SEARCH.step(
+        jnp.array(False), jnp.zeros_like(scaled), scaled, information, tried, state
+    )
+    return jnp.minimum(size, LARGEST_STEP), accepted
+
+
+def _information(problem: Problem, unknowns: Unknowns, system: System) -> Any:
+    """Returns value, gradient and Gauss and Newton's Hessian, S J^T W J S."""
+    like, tag = jax.eval_shape(lambda: system.slope), lx.positive_semidefinite_tag
+    if system.root is None:
+        multiply = lambda v: system.scale * product(problem, unknowns, system.scale * v)
+        hessian: Any = lx.FunctionLinearOperator(multiply, like, tag)
+    else:
+        matrix = system.root[:, :-1]
+        hessian = lx.MatrixLinearOperator(matrix.T @ matrix, tag)
+    return optx.FunctionInfo.EvalGradHessian(system.cost, system.slope, hessian)
+
+
+def rounding(cost: float, dtype: Any) -> float:
+    """Returns the part of a cost below which its decrease is not seen for rounding."""
+    return 32 * float(jnp.finfo(dtype).eps) * cost + math.ulp(0.0)

@@ -1,0 +1,116 @@
+"""The problem that scene, pictures and options make up."""
+
+import dataclasses
+import operator
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, IntLike, PyTree, RandomKey
+from .._words import describe
+from ..data import Annealing, RayBatches, SceneCameras, Views
+from ..fitting import in_stated_space
+from ..integrators import AbstractIntegrator, choose_integrator
+from ..io import MappedArray
+from ..rendering import check_scene, choose_chunk
+from ..scene import color_space, Scene, ties
+from ._residuals import FunctionResiduals, PictureResiduals
+from ._robust import AbstractRobustLoss, LeastSquares
+from ._system import Problem
+from ._unknowns import Unknowns
+
+
+# Samples of a block, over all forward derivatives.
+_SAMPLES = 2**20
+
+
+class Options(NamedTuple):
+    """Arguments of `solve`, by which pictures are rendered and compared."""
+
+    loss: AbstractRobustLoss = LeastSquares()
+    integrator: AbstractIntegrator | None = None
+    key: RandomKey | None = None
+    annealing: Annealing | None = None
+    pixels: IntLike | None = None
+
+
+def make_problem(
+    scene: PyTree,
+    views: Any,
+    unknowns: Unknowns,
+    paths: tuple[str, ...],
+    options: Options,
+) -> Problem:
+    """Puts together residuals and derivatives."""
+    sizes, count = np.asarray(unknowns.sizes()), unknowns.size()
+    if not isinstance(views, Views):
+        if not callable(views):
+            raise TypeError(
+                "`views` of `solve` must be `Views` (see `sg.views`) or a function of the scene "
+                f"that returns residuals; got {describe(views)}."
+            )
+        if options.annealing is not None or options.pixels is not None:
+            raise TypeError("`annealing` and `pixels` are for `Views`.")
+        every = jnp.arange(count), jnp.full(count, -1)
+        return Problem(FunctionResiduals(views), options.loss, *every, count)
+    check_scene(scene)
+    numbers, owner = _owners(scene, views, paths)
+    color, colors = _colors(np.repeat(owner, sizes))
+    residuals = _picture_residuals(scene, views, options, numbers, colors)
+    owner = jnp.asarray(np.repeat(owner, sizes))
+    return Problem(residuals, options.loss, jnp.asarray(color), owner, colors)
+
+
+def _picture_residuals(
+    scene: Scene, views: Views, options: Options, numbers: np.ndarray, colors: int
+) -> PictureResiduals:
+    integrator = choose_integrator(scene, options.integrator).with_budget(float("inf"))
+    if isinstance(views.pixels, MappedArray):
+        values = jnp.asarray(views.pixels.take(np.arange(views.pixels.shape[0])))
+        views = dataclasses.replace(views, pixels=values)
+    drawn = _drawn(views.pixels.shape[0], options.pixels)
+    space, count = color_space(scene), drawn.size
+    views = in_stated_space(views, space)
+    size = choose_chunk("auto", count, integrator, samples_on_cpu=_SAMPLES // (1 + min(colors, 64)))
+    # Blocks of like size, so that few rows are padding.
+    size = -(-count // -(-count // size))
+    batches = RayBatches(views, size, annealing=options.annealing, space=space)
+    number = jnp.asarray(0)
+    return PictureResiduals(batches, integrator, options.key, jnp.asarray(numbers), drawn, number)
+
+
+def _drawn(count: int, pixels: IntLike | None) -> Array:
+    """Draws some of all pixels, in their order, so that neighbours share blocks."""
+    if pixels is None:
+        return jnp.arange(count)
+    if not 0 < (number := operator.index(pixels)):
+        raise ValueError(f"`pixels` must be positive; got {number}.")
+    rng = np.random.default_rng(0)
+    return jnp.asarray(np.sort(rng.choice(count, min(number, count), replace=False)))
+
+
+def _owners(scene: PyTree, views: Views, paths: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the camera of each picture, and of each leaf that moves the pixels of one alone."""
+    if not isinstance(views.cameras, SceneCameras):
+        return np.zeros(views.frames, np.int32), np.full(len(paths), -1)
+    cameras = list(dict.fromkeys(views.cameras.paths))
+    shared = {leader for _, leader in ties(scene)}
+
+    def owner(path: str) -> int:
+        own = (i for i, camera in enumerate(cameras) if path.startswith(f"{camera}."))
+        return -1 if path in shared else next(own, -1)
+
+    numbers = [cameras.index(path) for path in views.cameras.paths]
+    return np.asarray(numbers, np.int32), np.asarray([owner(path) for path in paths])
+
+
+def _colors(owner: np.ndarray) -> tuple[np.ndarray, int]:
+    """Numbers derivatives: one for each shared unknown, others shared by one of each camera."""
+    color, used = np.zeros(owner.size, int), {}
+    shared = int(np.sum(owner < 0))
+    color[owner < 0] = np.arange(shared)
+    for index in np.flatnonzero(owner >= 0):
+        used[owner[index]] = used.get(owner[index], -1) + 1
+        color[index] = shared + used[owner[index]]
+    return color, int(color.max()) + 1
