@@ -9,7 +9,7 @@ import tyro
 from rich.progress import Progress
 
 from ..cameras import AbstractCamera
-from ..diagnostics import check_gradients, gradient_table
+from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
 from ._progress import frames_bar
@@ -21,13 +21,14 @@ class WrongGradients(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Compare the gradient of every leaf of a scene with finite differences."""
+    """Compare the gradient of every leaf of a scene with finite differences, or, with `--fisher`,
+    say how well pictures determine each leaf."""
 
     # A Python file and a function in it, as in SCENE.py:make, which returns a scene, or a scene
     # and a camera. The file is run.
     scene: Annotated[str, tyro.conf.Positional]
 
-    # The path of a camera in the scene; by default the first.
+    # The path of a camera in the scene; by default the first, with --fisher all.
     camera: str | None = None
 
     # The paths of the leaves to check; by default every leaf that is not frozen.
@@ -39,9 +40,23 @@ class Check:
     # The largest relative error of a gradient that is called right.
     tolerance: float = 1e-4
 
+    # Print the standard error of every leaf after a fit to whole pictures, and what they leave
+    # undetermined, instead of checking gradients.
+    fisher: bool = False
+
+    # The noise of every pixel and channel, as a standard deviation; for --fisher.
+    sigma: float = 0.01
+
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
         scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
+        if self.fisher:
+            one = self.camera or camera
+            cameras = camera_paths(scene) if one is None else [one]
+            cameras = cameras or [_first_camera(scene, self.scene)]
+            leaves = self.where or None
+            print(fisher(scene, cameras, trainable=leaves, sigma=self.sigma).table())
+            return
         with frames_bar() as bar:
             checks = check_gradients(
                 scene,

@@ -32,6 +32,13 @@ def wrong():
 def alone():
     return wrong()[0]
 
+def slid():
+    # A floor of one colour, moved within itself, and a lamp of unknown colour.
+    floor = sg.Surface(sg.Plane([0.0, 0.0, 0.0], [0.0, 0.0, 1.0]), sg.Lambert([0.5, 0.5, 0.5]))
+    lamp = sg.PointLight([0.0, 0.0, 2.0], [5.0, 5.0, 5.0])
+    eye = sg.PerspectiveCamera.look_at([0, -3, 2], [0, 0, 0], [0, 0, 1], 0.7, 8, 6)
+    return sg.Scene(sg.Group(floor=floor, lamp=lamp)), eye
+
 number = 3
 """
 
@@ -51,6 +58,18 @@ def test_check_prints_a_table(checked, capsys):
 
 
 @pytest.mark.slow
+def test_fisher_names_what_pictures_do_not_determine(checked, capsys):
+    """The plane's point moves in its plane unseen; a darker floor looks like a dimmer lamp."""
+    where = ["--where", "floor.shape.point", "floor.shader.albedo.color", "lamp.intensity"]
+    assert main(["check", f"{checked}:slid", "--fisher", *where]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["leaf", "standard", "error"]
+    # Three numbers each; two directions of the plane and one for each colour are not determined.
+    assert any("4 of 9 unknowns" in line for line in lines)
+    unseen = [line for line in lines if line.startswith("not determined")]
+    assert len(unseen) == 5 and sum("floor.shape.point" in line for line in unseen) == 2
+
+
 def test_check_of_a_wrong_gradient_exits_with_one(checked, capsys):
     assert main(["check", f"{checked}:wrong", "--where", "fog.field"]) == 1
     out, err = capsys.readouterr()
