@@ -1,4 +1,4 @@
-"""How rough a mesh is: losses that keep the vertices of a mesh in order while it is fitted."""
+"""Losses that keep the vertices of a mesh in order while it is fitted."""
 
 from typing import NamedTuple
 

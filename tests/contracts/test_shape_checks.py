@@ -18,6 +18,7 @@ from jaxtyping import AbstractArray, TypeCheckError
 
 import scenegraph as sg
 from scenegraph.fitting import Deadline, RenderLoss, start_state
+from scenegraph.visibility._search import no_items
 from support.architecture_classes import find_modules
 from support.contract_table import INSTANCES, SCENE
 
@@ -36,6 +37,8 @@ VALUES = [
     sg.fitting.LogLinear(),
     Deadline(10.0),
     RenderLoss(),
+    sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),
+    no_items(2, jnp.zeros(2)),
     OPTIMIZER,
     jax.random.key(0),
     "text",

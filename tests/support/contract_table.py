@@ -343,7 +343,6 @@ RECORDS = [
     LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
-    FACE,
     shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
     scene.MeshFace(FACE, jnp.ones(()), jnp.asarray(3)),
     visibility.FaceSums(jnp.ones(2), jnp.ones(2)),
