@@ -9,8 +9,8 @@ import jaxlie
 import numpy as np
 
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
-from ..io import Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
+from ..models import Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
 from ..scene import Group, Scene, Surface, Transformed
 from ..shapes import AbstractShape
 from ..transforms import AbstractTransform, Affine, Pose, Similarity

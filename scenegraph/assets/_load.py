@@ -1,7 +1,7 @@
 import os
 import warnings
 
-from ..io import read_model
+from ..models import read_model
 from ..scene import Scene
 from ._build import build_scene
 from ._mesh_shape import make_mesh

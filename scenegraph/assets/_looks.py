@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array, Float, Vector
 from ..images import as_bytes, Image, Linear
-from ..io import ModelPart
+from ..models import ModelPart
 from ..rays import Hit, no_light
 from ..shaders import (
     AbstractShader,

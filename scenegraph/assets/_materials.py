@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..images import srgb_to_linear
-from ..io import FileError, ModelMaterial, ModelPart, ModelTexture
+from ..io import FileError
+from ..models import ModelMaterial, ModelPart, ModelTexture
 from ..shaders import AbstractShader, Constant, GGX, ImageTexture, VertexColor
 
 

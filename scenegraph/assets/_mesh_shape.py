@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io import ModelPart
+from ..models import ModelPart
 from ..shapes import AbstractShape, TriangleMesh
 
 

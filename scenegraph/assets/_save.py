@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
-from ..io import ModelPart, vertex_normals, write_container
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
+from ..models import ModelPart, vertex_normals, write_container
 from ..numerics import unfreeze
 from ..scene import Backdrop, Group, Instances, open_scene, Scene, Surface, Transformed
 from ..shaders import Constant

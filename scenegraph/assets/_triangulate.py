@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..io import ModelPart
+from ..models import ModelPart
 from ..numerics import tangents
 from ..shapes import AbstractShape, Box, Capsule, Cylinder, Disk, Plane, Rectangle, Sphere
 

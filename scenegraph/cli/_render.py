@@ -7,7 +7,8 @@ import tyro
 from ..assets import add_lights, camera_path, load_scene, scene_camera, up_of
 from ..cameras import AbstractCamera
 from ..images import Quantity
-from ..io import FileError, MODEL_ENDINGS
+from ..io import FileError
+from ..models import MODEL_ENDINGS
 from ..rendering import (
     Exr,
     Film,

@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..io import (
-    ColmapCamera,
-    ColmapImage,
-    ColmapModel,
-    FileError,
-    read_colmap,
-    write_json,
-    write_points,
-)
+from ..io import ColmapCamera, ColmapImage, ColmapModel, FileError, read_colmap, write_json
+from ..models import write_points
 from ._lenses import MODELS
 from ._transforms import transforms_path
 

@@ -1,8 +1,6 @@
 """Files to NumPy arrays and back; everything that reads an untrusted file.
 
-Read `_errors` and `_fields` first, then a format: `_pictures`, `_hdr`, `_archive`, `_colmap`; of
-meshes, `_model` (the record), `_mesh_checks`, `_gltf` with `_gltf_buffers` and `_gltf_materials`,
-`_obj` with `_mtl`, `_ply`, `_stl`.
+Read `_errors` first, then a format: `_pictures`, `_hdr`, `_archive`, `_colmap`.
 """
 
 from ._colmap import (
@@ -24,24 +22,10 @@ from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
 from ._atomic import PART, replace_file
 from ._extras import import_extra
-from ._gltf_buffers import write_container
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
-from ._mesh_checks import vertex_normals
-from ._model import (
-    Model,
-    ModelCamera,
-    ModelLight,
-    ModelMaterial,
-    ModelMesh,
-    ModelNode,
-    ModelPart,
-    ModelTexture,
-)
 from ._pictures import decode_picture, encode_png, require_video
-from ._ply import write_points
 from ._poses import are_usable, as_matrix, as_number, as_pose, LARGEST
-from ._read_model import MODEL_ENDINGS, read_model

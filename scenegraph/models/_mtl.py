@@ -4,10 +4,9 @@ import pathlib
 
 import numpy as np
 
-from ._errors import FileError
+from ..io import decode_picture, FileError
 from ._gltf_buffers import path_inside, read_beside
 from ._model import ModelMaterial, ModelTexture
-from ._pictures import decode_picture
 
 
 # Options of a texture, and the largest number of words after each.

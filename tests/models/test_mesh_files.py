@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from scenegraph.io import FileError, read_model, write_picture
+from scenegraph.io import FileError, write_picture
+from scenegraph.models import read_model
 from support.helpers import assert_close
 from support.model_files import flip_bytes, TEXELS
 

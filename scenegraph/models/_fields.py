@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import FileError
-from ._poses import LARGEST
+from ..io import FileError, LARGEST
 
 
 class Fields:

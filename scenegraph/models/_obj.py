@@ -12,7 +12,7 @@ from collections import Counter
 
 import numpy as np
 
-from ._errors import FileError
+from ..io import FileError
 from ._mesh_checks import checked_part
 from ._model import linear_from_srgb, Model, ModelMesh, ModelNode, ModelPart, notes_of
 from ._mtl import MaterialLibrary

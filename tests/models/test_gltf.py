@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from scenegraph.io import DamagedFile, FileError, read_model
+from scenegraph.io import DamagedFile, FileError
+from scenegraph.models import read_model
 from support.helpers import assert_close
 from support.model_files import (
     Binary,

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from ._errors import DamagedFile, FileError
+from ..io import DamagedFile, FileError
 from ._mesh_checks import checked_part
 from ._model import Model, ModelPart, notes_of, one_mesh
 

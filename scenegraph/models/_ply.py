@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._errors import DamagedFile, FileError
+from ..io import DamagedFile, FileError
 from ._mesh_checks import checked_part, fan_of
 from ._model import linear_from_srgb, Model, ModelPart, notes_of, one_mesh
 

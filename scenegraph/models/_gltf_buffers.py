@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._atomic import replace_file
-from ._errors import DamagedFile, FileError
+from ..io import DamagedFile, FileError, replace_file
 from ._fields import Fields, shown
 
 

@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 
-from ._errors import FileError
+from ..io import decode_picture, FileError
 from ._fields import Fields
 from ._gltf_buffers import Buffers
 from ._model import ModelMaterial, ModelTexture
-from ._pictures import decode_picture
 
 
 _WRAPS = {10497: "repeat", 33071: "clamp", 33648: "mirror"}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scenegraph.io import DamagedFile, FileError, read_model
+from scenegraph.io import DamagedFile, FileError
+from scenegraph.models import read_model
 from support.model_files import damage, everything, pack_glb, write_everything
 
 

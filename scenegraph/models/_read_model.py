@@ -1,7 +1,7 @@
 import os
 import pathlib
 
-from ._errors import FileError
+from ..io import FileError
 from ._gltf import read_gltf
 from ._model import Model
 from ._obj import read_obj

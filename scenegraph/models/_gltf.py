@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._errors import FileError
+from ..io import FileError
 from ._fields import Fields
 from ._gltf_buffers import Buffers, read_container
 from ._gltf_materials import read_material, Textures

@@ -4,9 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from ._errors import FileError
+from ..io import are_usable, FileError, LARGEST
 from ._model import ModelPart
-from ._poses import are_usable, LARGEST
 
 
 def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPart | None:
