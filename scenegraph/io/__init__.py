@@ -29,3 +29,4 @@ from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import decode_picture, encode_png, require_video
 from ._poses import are_usable, as_matrix, as_number, as_pose, LARGEST
+from ._read import read_bytes

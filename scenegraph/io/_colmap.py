@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._errors import FileError
+from ._read import read_bytes
 
 
 # Number, name and parameters of every model, as `colmap/sensor/models.h` of COLMAP 4.2 has them.
@@ -134,10 +135,7 @@ class _Bytes:
 
     def __init__(self, path: pathlib.Path):
         self.path, self.place = path, 0
-        try:
-            self.data = path.read_bytes()
-        except OSError as error:
-            raise FileError(f"cannot read {path}: {error.strerror}.") from error
+        self.data = read_bytes(path)
 
     def take(self, layout: str) -> tuple:
         """Reads little-endian numbers."""

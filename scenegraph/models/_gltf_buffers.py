@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io import DamagedFile, FileError, replace_file
+from ..io import DamagedFile, FileError, read_bytes, replace_file
 from ._fields import Fields, shown
 
 
@@ -25,10 +25,7 @@ _TIMES, _AT_LEAST = 32, 2**24
 
 def read_container(path: pathlib.Path) -> tuple[Any, bytes | None]:
     """Returns the JSON of a .glb or .gltf file, and the binary part of a .glb."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    data = read_bytes(path)
     if data[:4] != b"glTF":
         if path.suffix.lower() == ".glb":
             raise DamagedFile(f"{path} is not a GLB file: it does not begin with 'glTF'.")

@@ -12,7 +12,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..io import FileError
+from ..io import FileError, read_bytes
 from ._mesh_checks import checked_part
 from ._model import linear_from_srgb, Model, ModelMesh, ModelNode, ModelPart, notes_of
 from ._mtl import MaterialLibrary
@@ -24,10 +24,7 @@ _WIDTHS = {"v": 3, "vt": 2, "vn": 3}
 def read_obj(path: str | os.PathLike) -> Model:
     """Reads a file; every object becomes a mesh, with a part for each of its materials."""
     path = pathlib.Path(path)
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    text = read_bytes(path).decode("utf-8", errors="replace").replace("\r\n", "\n")
     reader = _Reader(path)
     # A line that ends in a backslash goes on.
     for number, line in enumerate(text.replace("\\\n", "  ").splitlines(), 1):

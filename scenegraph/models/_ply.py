@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..io import DamagedFile, FileError
+from ..io import DamagedFile, FileError, read_bytes
 from ._mesh_checks import checked_part, fan_of
 from ._model import linear_from_srgb, Model, ModelPart, notes_of, one_mesh
 
@@ -61,10 +61,7 @@ def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray
 def read_ply(path: str | os.PathLike) -> Model:
     """Reads a mesh, with the normals, texture coordinates and colours of its vertices."""
     path = pathlib.Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    data = read_bytes(path)
     order, elements, start = _header(data, path)
     read = _read_text if order == "" else _read_binary
     try:

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..io import DamagedFile, FileError
+from ..io import DamagedFile, FileError, read_bytes
 from ._mesh_checks import checked_part
 from ._model import Model, ModelPart, notes_of, one_mesh
 
@@ -22,10 +22,7 @@ _DTYPE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute
 def read_stl(path: str | os.PathLike) -> Model:
     """Reads the facets; corners at the same place become one vertex, and faces are flat."""
     path = pathlib.Path(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}.") from error
+    data = read_bytes(path)
     corners = _corners(data, path)
     repairs = Counter[str]()
     # Adding zero makes 0 of -0, so that equal places have equal bytes.

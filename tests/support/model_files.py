@@ -3,11 +3,12 @@
 import json
 import pathlib
 import struct
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from scenegraph.io import encode_png
+from scenegraph.io import encode_png, FileError
 
 
 def pack_glb(content: dict[str, Any], binary: bytes = b"") -> bytes:
@@ -211,3 +212,17 @@ def change_value(node: Any, rng: np.random.Generator) -> None:
         else:
             node[key] = STRANGE[rng.integers(len(STRANGE))]
         return
+
+
+def check_damaged(folder: pathlib.Path, seeds: Iterable[int], read: Callable) -> None:
+    """Reads a GLB with the damage of each seed: it is read, or refused with a `FileError`."""
+    data = write_everything(folder).read_bytes()
+    path = folder / "damaged.glb"
+    for seed in seeds:
+        path.write_bytes(damage(data, seed))
+        try:
+            read(path)
+        except FileError:
+            continue
+        except BaseException as error:
+            raise AssertionError(f"seed {seed}") from error
