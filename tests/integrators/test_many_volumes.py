@@ -1,5 +1,7 @@
 """Many volumes: what blocks of samples ask equals asking everything, everywhere."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -64,9 +66,16 @@ INTEGRATORS = {
 }
 
 
-@pytest.mark.parametrize("scene", SCENES)
-@pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_pictures_and_gradients_are_those_of_asking_everything(scene, integrator, monkeypatch):
+# Every scene and every integrator is among the quick pairs.
+QUICK = {("hierarchical", "blobs"), ("march", "mixed"), ("proposals", "copies")}
+PAIRS = [
+    pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
+    for pair in itertools.product(INTEGRATORS, SCENES)
+]
+
+
+@pytest.mark.parametrize(("integrator", "scene"), PAIRS)
+def test_pictures_and_gradients_are_those_of_asking_everything(integrator, scene, monkeypatch):
     scene = sg.Scene(SCENES[scene](), integrator=INTEGRATORS[integrator])
 
     def loss(scene):
