@@ -24,6 +24,9 @@ _VISIBLE = 0.02
 _POINTS = 2**15
 # What a box leaves out is found by so many rays along each axis of at most so many pictures.
 _RAYS, _PICTURES = 32, 1000
+# Points tell a box if there are so many of them; so many percent on each side count as outliers,
+# and the box is wider by a share. So many larger ones are tried.
+_FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.1, 64
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -56,8 +59,10 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """Finds a box about what the pictures show.
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
-    on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole. In NDC: all that the cameras see between near and far.
+    on a coarse grid, then on a finer one inside it. Without: the box of most of the points that
+    are known to be on surfaces, or else the cube that the nearest camera sees whole; either is
+    enlarged until the line of every pixel meets it. In NDC: all that the cameras see between near
+    and far.
 
     **Arguments:**
 
@@ -67,11 +72,10 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     `(lower, upper)`, two corners in world units, `3` each.
     """
-    lower, upper = _common_cube(views)
-    if isinstance(views.cameras, NDCCamera):
-        lower, upper = _frustum_box(views, views.cameras)
+    in_ndc = isinstance(views.cameras, NDCCamera)
+    lower, upper = _frustum_box(views, views.cameras) if in_ndc else _common_cube(views)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
-        return lower, upper
+        return (lower, upper) if in_ndc else _open_box(views, lower, upper)
     # The second round's grid is finer, because it spans the first round's box.
     masks = [_dilate(mask) for mask in _coarse_masks(views, _CELLS)]
     for _ in range(2):
@@ -143,6 +147,23 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
+def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Enlarges a box until it cuts nothing off; where there are points, that of most of them."""
+    if views.points is not None and views.points.shape[0] >= _FEWEST_POINTS:
+        points = np.asarray(views.points, np.float64)
+        lower, upper = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
+        spare = 0.5 * _SPARE * float(np.max(upper - lower))
+        lower, upper = lower - spare, upper + spare
+    probe, middle, half = probe_views(views), (lower + upper) / 2, (upper - lower) / 2
+    # A box about all cameras is met by every line.
+    around = np.max(np.abs(probe.origins[:, 0] - middle) / half)
+    for scale in np.geomspace(1.0, max(1.0, 1.01 * around), _TRIALS):
+        box = middle - scale * half, middle + scale * half
+        if np.max(probe.missed(*box)) == 0:
+            break
+    return box
+
+
 class Probe(NamedTuple):
     """Lines through a raster of pixels of every picture, or of many, that show something."""
 
@@ -169,9 +190,10 @@ def probe_views(views: Views) -> Probe:
     cameras = known_cameras(views)
     chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
     sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
-    steps = (np.arange(_RAYS) + 0.5) / _RAYS
+    # The corners of the pictures are among them: what meets a box there meets it everywhere.
+    steps = np.linspace(0, 1, _RAYS)
     raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    pixels = np.floor(raster * sizes[:, None])  # column and row
+    pixels = np.round(raster * (sizes[:, None] - 1))  # column and row
     lines = pixel_lines(cameras, np.repeat(chosen, len(raster)), pixels.reshape(-1, 2) + 0.5)
     origins, directions = (part.reshape(len(chosen), -1, 3) for part in lines)
     ends = [np.asarray(x)[chosen] for x in (cameras.near, cameras.far)]

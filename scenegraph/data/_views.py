@@ -35,7 +35,10 @@ class Views(AbstractModule):
     - `names`: the pictures' names.
     - `space`: the colour space of the pixels.
     - `weights`: the weight of each pixel in the loss, `pixels`, times that of its picture; `None`
-      for equal weights.
+      for equal weights. Masks are weights that are true or false.
+    - `points`: points that are known to lie on surfaces of the scene, in the world, `points 3`;
+      `None` if none are.
+    - `notes`: what a loader left out, turned or guessed, in words.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
@@ -46,7 +49,9 @@ class Views(AbstractModule):
     backdrop: AbstractBackdrop = eqx.field(default_factory=Solid)
     names: tuple[str, ...] = eqx.field(static=True, default=())
     space: AbstractColorSpace = SRGB()
-    weights: Float[Array, " pixels"] | None = None
+    weights: Float[Array, " pixels"] | Bool[Array, " pixels"] | None = None
+    points: Float[Array, "points 3"] | None = None
+    notes: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
     def frames(self) -> int:
@@ -371,14 +376,28 @@ def _check_size_independence(camera: AbstractCamera, resized: AbstractCamera) ->
     # All pictures of a stack are rendered with one static size, which must not change a ray.
     if (camera.width, camera.height) == (resized.width, resized.height):
         return
-    # Tested in the last pixel of the picture.
-    pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
-    leaves = [jax.tree.leaves(x.ray(pixel)) for x in (camera, resized)]
-    if not all(jnp.array_equal(a, b) for a, b in zip(*leaves, strict=True)):
+    # Tested in the last pixel of the picture. Numbers that are being traced cannot be compared:
+    # any others of their shapes do as well.
+    with jax.ensure_compile_time_eval():
+        pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
+        leaves = [jax.tree.leaves(_stand_in(x).ray(pixel)) for x in (camera, resized)]
+        equal = [bool(jnp.array_equal(a, b, equal_nan=True)) for a, b in zip(*leaves, strict=True)]
+    if not all(equal):
         raise ValueError(
             f"the rays of a {type(camera).__name__} depend on the size of its picture; "
             "all pictures must have the same."
         )
+
+
+def _stand_in(camera: AbstractCamera) -> AbstractCamera:
+    """Returns a camera with some numbers in the place of those that are being traced."""
+
+    def known(leaf: Any) -> Any:
+        if not isinstance(leaf, Tracer):
+            return leaf
+        return jnp.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape)
+
+    return jax.tree.map(known, camera)
 
 
 def pixel_rays(camera: AbstractCamera) -> Ray:
