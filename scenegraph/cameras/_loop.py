@@ -154,14 +154,13 @@ def _follow(
     # A mean over the cameras near in azimuth, and near what it was before: of several rings of
     # cameras, it keeps to one.
     found, last = np.zeros((len(angles), 2)), np.median(shape, axis=0)
-    for lap in range(2):
-        for index, angle in enumerate(angles):
-            turn = np.angle(np.exp(1j * (azimuth - angle)))
-            apart = np.sum((shape - last) ** 2, axis=1) / (2 * bound) ** 2
-            cost = 0.5 * ((turn / width) ** 2 + apart)
-            weight = np.exp(np.min(cost) - cost)
-            last = weight @ shape / weight.sum()
-            found[index] = last
+    for index in [*range(len(angles))] * 2:
+        turn = np.angle(np.exp(1j * (azimuth - angles[index])))
+        apart = np.sum((shape - last) ** 2, axis=1) / (2 * bound) ** 2
+        cost = 0.5 * ((turn / width) ** 2 + apart)
+        weight = np.exp(np.min(cost) - cost)
+        last = weight @ shape / weight.sum()
+        found[index] = last
     return found
 
 

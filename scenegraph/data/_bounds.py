@@ -25,8 +25,8 @@ _POINTS = 2**15
 # What a box leaves out is found by so many rays along each axis of at most so many pictures.
 _RAYS, _PICTURES = 32, 1000
 # Points tell a box if there are so many of them; so many percent on each side count as outliers,
-# and the box is wider by a share. So many larger ones are tried.
-_FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.1, 64
+# and the box is wider by a share. Its size is found in so many steps.
+_FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.05, 10
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -59,10 +59,10 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     """Finds a box about what the pictures show.
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
-    on a coarse grid, then on a finer one inside it. Without: the box of most of the points that
-    are known to be on surfaces, or else the cube that the nearest camera sees whole; either is
-    enlarged until the line of every pixel meets it. In NDC: all that the cameras see between near
-    and far.
+    on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
+    sees whole, or the box of most of the points that are known to lie on surfaces; both are
+    enlarged until the line of every pixel meets them, and the smaller one is taken. In NDC: all
+    that the cameras see between near and far.
 
     **Arguments:**
 
@@ -148,20 +148,31 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Enlarges a box until it cuts nothing off; where there are points, that of most of them."""
+    """Enlarges a box until it cuts nothing off, and one of the points; the smaller one is taken."""
+    boxes, probe = [(lower, upper)], probe_views(views)
     if views.points is not None and views.points.shape[0] >= _FEWEST_POINTS:
         points = np.asarray(views.points, np.float64)
-        lower, upper = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
-        spare = 0.5 * _SPARE * float(np.max(upper - lower))
-        lower, upper = lower - spare, upper + spare
-    probe, middle, half = probe_views(views), (lower + upper) / 2, (upper - lower) / 2
-    # A box about all cameras is met by every line.
-    around = np.max(np.abs(probe.origins[:, 0] - middle) / half)
-    for scale in np.geomspace(1.0, max(1.0, 1.01 * around), _TRIALS):
-        box = middle - scale * half, middle + scale * half
-        if np.max(probe.missed(*box)) == 0:
-            break
-    return box
+        low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
+        spare = _SPARE * max(float(np.max(high - low)), 1e-6)
+        boxes.append((low - spare, high + spare))
+    whole = [_enlarge(probe, *box) for box in boxes]
+    return min(whole, key=lambda box: float(np.prod(box[1] - box[0])))
+
+
+def _enlarge(probe: "Probe", lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Enlarges a box about its middle until every line meets it."""
+    if np.max(probe.missed(lower, upper)) == 0:
+        return lower, upper
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    # A box about all cameras is met by every line. In between, larger boxes miss less: bisection.
+    around = float(np.max(np.abs(probe.origins[:, 0] - middle) / half))
+    least, most = 0.0, math.log(max(1.0, 1.01 * around))
+    for _ in range(_TRIALS):
+        log = (least + most) / 2
+        box = middle - math.exp(log) * half, middle + math.exp(log) * half
+        cuts = np.max(probe.missed(*box)) > 0
+        least, most = (log, most) if cuts else (least, log)
+    return middle - math.exp(most) * half, middle + math.exp(most) * half
 
 
 class Probe(NamedTuple):
