@@ -1,7 +1,7 @@
 """Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step.
 
 To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
-`_annealing`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
+`_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
 what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the formats
 `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
 `_colmap`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last
@@ -45,5 +45,5 @@ from ._pixel_list import PixelList, pixels_through
 from ._pixel_store import cache_folder, gather_pixels
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
+from ._stacked import stack_cameras
 from ._transforms import transforms_path, transforms_splits
-from ._views import stack_cameras

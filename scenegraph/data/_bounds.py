@@ -149,7 +149,7 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
 def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Enlarges a box until it cuts nothing off, and one of the points; the smaller one is taken."""
-    boxes, probe = [(lower, upper)], probe_views(views)
+    boxes, probe = [(lower, upper)], probe_views(views, to_edges=True)
     if views.points is not None and views.points.shape[0] >= _FEWEST_POINTS:
         points = np.asarray(views.points, np.float64)
         low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
@@ -196,15 +196,17 @@ class Probe(NamedTuple):
         return np.sum(misses & self.visible, axis=1) / np.maximum(self.visible.sum(axis=1), 1)
 
 
-def probe_views(views: Views) -> Probe:
-    """Makes the lines by which it is found what a box leaves out of the pictures."""
+def probe_views(views: Views, *, to_edges: bool = False) -> Probe:
+    """Makes the lines by which it is found what a box leaves out of the pictures.
+
+    Those `to_edges` go through the corners, too: what meets a box there meets it everywhere.
+    """
     cameras = known_cameras(views)
     chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
     sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
-    # The corners of the pictures are among them: what meets a box there meets it everywhere.
-    steps = np.linspace(0, 1, _RAYS)
+    steps = np.linspace(0, 1, _RAYS) if to_edges else (np.arange(_RAYS) + 0.5) / _RAYS
     raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    pixels = np.round(raster * (sizes[:, None] - 1))  # column and row
+    pixels = np.minimum(np.floor(raster * sizes[:, None]), sizes[:, None] - 1)  # column and row
     lines = pixel_lines(cameras, np.repeat(chosen, len(raster)), pixels.reshape(-1, 2) + 0.5)
     origins, directions = (part.reshape(len(chosen), -1, 3) for part in lines)
     ends = [np.asarray(x)[chosen] for x in (cameras.near, cameras.far)]
