@@ -8,6 +8,7 @@ from .._typing import VectorLike
 from ._base import AbstractCamera
 from ._interpolated import interpolate
 from ._paths import aim_camera, orbit_frame, require_frames
+from ._poses import pose_matrix
 
 
 # The path is found at so many places, and smoothed over this share of them.
@@ -71,16 +72,10 @@ def find_loop(
     target, up, _ = orbit_frame(camera, target, up)
     places, bound = poses[:, :3, 3], near_bound(poses, target)
     if not _look_inwards(poses, target):
-        passed = interpolate(camera, poses, frames)
-        eyes = keep_near(
-            np.stack([np.asarray(x.pose.offset(), float) for x in passed]), places, bound
-        )
-        ahead = [-np.asarray(x.pose.linear(), float)[:, 2] for x in passed]
-        return Loop(
-            [_level(camera, *pair, up) for pair in zip(eyes, ahead, strict=True)],
-            bound,
-            "goes from camera to camera",
-        )
+        passed = np.stack([np.asarray(pose_matrix(x)) for x in interpolate(camera, poses, frames)])
+        eyes, ahead = keep_near(passed[:, :3, 3], places, bound), -passed[:, :3, 2]
+        looks = [_level(camera, *pair, up) for pair in zip(eyes, ahead, strict=True)]
+        return Loop(looks, bound, "goes from camera to camera")
     path, kind = _around(places - target, up, bound)
     eyes = keep_near(_resampled(path, frames) + target, places, bound)
     return Loop([_level(camera, eye, target - eye, up) for eye in eyes], bound, kind)

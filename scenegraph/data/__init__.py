@@ -1,7 +1,8 @@
 """Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step.
 
 To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
-`_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
+`_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`,
+`_pixel_list`;
 what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the formats
 `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
 `_colmap`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last

@@ -72,8 +72,11 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     `(lower, upper)`, two corners in world units, `3` each.
     """
-    in_ndc = isinstance(views.cameras, NDCCamera)
-    lower, upper = _frustum_box(views, views.cameras) if in_ndc else _common_cube(views)
+    cameras = views.cameras
+    if in_ndc := isinstance(cameras, NDCCamera):
+        lower, upper = _frustum_box(views, cameras)
+    else:
+        lower, upper = _common_cube(views)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return (lower, upper) if in_ndc else _open_box(views, lower, upper)
     # The second round's grid is finer, because it spans the first round's box.

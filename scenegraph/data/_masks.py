@@ -87,7 +87,7 @@ def _read_mask(file: pathlib.Path, orientation: int, width: int, height: int) ->
         factor = max(1, turned.shape[1] // width)
         if (turned.shape[0] // factor, turned.shape[1] // factor) == (height, width):
             blocks = turned[: height * factor, : width * factor]
-            return blocks.reshape(height, factor, width, factor).all(axis=(1, 3))
+            return np.asarray(blocks.reshape(height, factor, width, factor).all(axis=(1, 3)))
     raise FileError(
         f"the mask {file} has {counts.shape[1]}x{counts.shape[0]} pixels, and its picture "
         f"{width}x{height}: it must be as large, or a whole multiple. Correct it, or leave masks "

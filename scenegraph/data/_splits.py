@@ -7,7 +7,12 @@ from ..io import FileError
 
 
 def choose_frames(
-    where: str, names: Sequence[str], hold_every: int, held_out: Sequence[str], *, training: bool
+    where: str,
+    names: Sequence[str],
+    hold_every: int,
+    held_out: Sequence[str | int],
+    *,
+    training: bool,
 ) -> list[int]:
     """Returns the numbers of the training pictures, or of the others.
 
