@@ -148,10 +148,11 @@ def _follow(
     """Follows the cameras' distances and heights along angles, twice around."""
     # A mean over the cameras near in azimuth, and near what it was before: of several rings of
     # cameras, it keeps to one.
-    found, last = np.zeros((len(angles), 2)), np.median(shape, axis=0)
+    usual = np.sum((shape - np.median(shape, axis=0)) ** 2, axis=1)
+    found, last = np.zeros((len(angles), 2)), shape[np.argmin(usual)]
     for index in [*range(len(angles))] * 2:
         turn = np.angle(np.exp(1j * (azimuth - angles[index])))
-        apart = np.sum((shape - last) ** 2, axis=1) / (2 * bound) ** 2
+        apart = np.sum((shape - last) ** 2, axis=1) / bound**2
         cost = 0.5 * ((turn / width) ** 2 + apart)
         weight = np.exp(np.min(cost) - cost)
         last = weight @ shape / weight.sum()

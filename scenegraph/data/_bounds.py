@@ -27,6 +27,8 @@ _RAYS, _PICTURES = 32, 1000
 # Points tell a box if there are so many of them; so many percent on each side count as outliers,
 # and the box is wider by a share. Its size is found in so many steps.
 _FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.05, 10
+# A box that holds less than this share of the points is not about the scene.
+_HELD = 0.75
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -60,9 +62,9 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
     on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole, or the box of most of the points that are known to lie on surfaces; both are
-    enlarged until the line of every pixel meets them, and the smaller one is taken. In NDC: all
-    that the cameras see between near and far.
+    sees whole; or, where that is larger or lacks many of the points that are known to lie on
+    surfaces, a box about most of these; either is enlarged until the line of every pixel meets it.
+    In NDC: all that the cameras see between near and far.
 
     **Arguments:**
 
@@ -151,15 +153,18 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Enlarges a box until it cuts nothing off, and one of the points; the smaller one is taken."""
-    boxes, probe = [(lower, upper)], probe_views(views, to_edges=True)
-    if views.points is not None and views.points.shape[0] >= _FEWEST_POINTS:
-        points = np.asarray(views.points, np.float64)
-        low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
-        spare = _SPARE * max(float(np.max(high - low)), 1e-6)
-        boxes.append((low - spare, high + spare))
-    whole = [_enlarge(probe, *box) for box in boxes]
-    return min(whole, key=lambda box: float(np.prod(box[1] - box[0])))
+    """Enlarges a box until it cuts nothing off; where it lacks points, or is large, theirs."""
+    probe = probe_views(views, to_edges=True)
+    found = _enlarge(probe, lower, upper)
+    if views.points is None or views.points.shape[0] < _FEWEST_POINTS:
+        return found
+    points = np.asarray(views.points, np.float64)
+    low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
+    spare = _SPARE * max(float(np.max(high - low)), 1e-6)
+    other = _enlarge(probe, low - spare, high + spare)
+    held = np.mean(np.all((points > found[0]) & (points < found[1]), axis=1))
+    larger = np.prod(found[1] - found[0]) > np.prod(other[1] - other[0])
+    return other if larger or held < _HELD else found
 
 
 def _enlarge(probe: "Probe", lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

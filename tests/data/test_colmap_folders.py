@@ -106,9 +106,7 @@ def test_missing_pictures_are_named(tmp_path):
     assert load(folder, skip_missing=True).frames == 1
     shutil.rmtree(folder / "images")
     (folder / "images").mkdir()
-    with pytest.raises(
-        FileError, match="images.bin: none of its 2 pictures, such as 'a.png', is in"
-    ):
+    with pytest.raises(FileError, match="images.bin: none of its 2 pictures, such as 'a.png'"):
         load(folder)
 
 
