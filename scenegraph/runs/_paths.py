@@ -197,9 +197,10 @@ def describe_path(run: Run, request: PathRequest) -> str | None:
         return None
     found = find_loop(known.camera, known.poses(), *known.place, request.length)
     up = ", ".join(f"{x:.2f}" for x in np.asarray(known.place[1]))
+    others = [path for path in PATHS if path not in ("loop", OWN_PATH)]
     return (
         f"the film {found.kind}, within {found.bound:.3g} of the nearest training picture, with "
-        f"({up}) upwards; other --path: {', '.join(x for x in PATHS if x != 'loop')}, views"
+        f"({up}) upwards (`scenegraph render` has --up, and --path {', '.join(others)} or views)"
     )
 
 
