@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
-from ..io import as_pose, ColmapImage, FileError, read_colmap
+from ..io import as_pose, ColmapCamera, ColmapImage, ColmapModel, FileError, read_colmap
 from ._convert_colmap import COLMAP_TURN, convert_lens, convert_pose
 from ._lenses import Lens, read_lens
 from ._listed import ListedView, load_listed, Shrinking
@@ -79,29 +79,54 @@ def load_colmap(
     kind = ".bin" if (model_folder / "cameras.bin").is_file() else ".txt"
     where, images = model_folder / f"images{kind}", sorted(model.images, key=lambda x: x.name)
     pictures = _find_pictures(model_folder, where, images, loading.downscale)
-    lenses = {
-        number: _read_lens(f"{model_folder / f'cameras{kind}'}: camera {number}", number, camera)
-        for number, camera in model.cameras.items()
-        if number in {image.camera for image in images}
-    }
+    lenses = _read_lenses(model, model_folder / f"cameras{kind}")
     every = [_read_view(where, image, lenses[image.camera], pictures.place) for image in images]
     odd = _note_folder(model_folder, pictures, loading.downscale)
     if loading.masks:
-        named = [f"{pictures.place.name}/{image.name}" for image in images]
-        masks, more = find_masks(_root(model_folder), named)
-        every = [one._replace(mask=mask) for one, mask in zip(every, masks, strict=True)]
-        odd = (*odd, *more)
-    names, training = [one.name for one in every], split == "train"
-    chosen = choose_frames(str(where), names, hold_every, held_out, training=training)
-    if not chosen:
-        raise FileError(
-            f"{where}: its {len(every)} pictures leave none for the split {split!r}; choose others "
-            "by --held-out or --hold-every."
-        )
+        every, odd_masks = _add_masks(every, model_folder, pictures.place)
+        odd = (*odd, *odd_masks)
+    chosen = _choose(where, every, split, hold_every, held_out)
     factor = loading.downscale if pictures.smaller != loading.downscale else 1
     shrinking = Shrinking(factor, pictures.smaller, resized=True)
     points = model.points @ COLMAP_TURN[:, :3].T
-    return load_listed(every, [every[index] for index in chosen], loading, shrinking, points, odd)
+    return load_listed(every, chosen, loading, shrinking, points, odd)
+
+
+def _add_masks(
+    views: list[ListedView], model: pathlib.Path, place: pathlib.Path
+) -> tuple[list[ListedView], tuple[str, ...]]:
+    """Finds the masks beside the pictures; also says what is odd about them."""
+    named = [f"{place.name}/{view.name}" for view in views]
+    masks, odd = find_masks(_root(model), named)
+    return [view._replace(mask=mask) for view, mask in zip(views, masks, strict=True)], odd
+
+
+def _choose(
+    where: pathlib.Path,
+    views: list[ListedView],
+    split: str,
+    hold_every: int,
+    held_out: Sequence[str | int],
+) -> list[ListedView]:
+    """Returns the views of one split."""
+    names, training = [view.name for view in views], split == "train"
+    chosen = choose_frames(str(where), names, hold_every, held_out, training=training)
+    if not chosen:
+        raise FileError(
+            f"{where}: its {len(views)} pictures leave none for the split {split!r}; choose others "
+            "by --held-out or --hold-every."
+        )
+    return [views[index] for index in chosen]
+
+
+def _read_lenses(model: ColmapModel, path: pathlib.Path) -> dict[int, Lens]:
+    """Reads the lenses of those cameras that pictures have."""
+    used = {image.camera for image in model.images}
+    return {
+        number: _read_lens(f"{path}: camera {number}", number, camera)
+        for number, camera in model.cameras.items()
+        if number in used
+    }
 
 
 def find_model(folder: pathlib.Path) -> pathlib.Path | None:
@@ -159,7 +184,7 @@ def _picture(place: pathlib.Path, name: str) -> pathlib.Path:
     return next((other for other in others if other.is_file()), file)
 
 
-def _read_lens(where: str, number: int, camera) -> Lens:
+def _read_lens(where: str, number: int, camera: ColmapCamera) -> Lens:
     try:
         return read_lens(where, convert_lens(number, camera), {})
     except FileError as error:
