@@ -2,8 +2,8 @@
 
 To read it in order: `_base` (the contract, and how a line becomes a cone), `_intrinsics`; the
 cameras `_perspective`, `_orthographic`, `_panorama`, `_lens` with `_opencv` and `_fisheye`, `_ndc`,
-`_moved`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`, `_interpolated`, `_llff_paths` and
-`_path_file`.
+`_moved`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`, `_interpolated`, `_loop`,
+`_llff_paths` and `_path_file`; `_orientation` finds what is up.
 """
 
 from ._base import AbstractCamera as AbstractCamera, cone as cone
@@ -11,6 +11,7 @@ from ._ellipse import ellipse as ellipse
 from ._fisheye import FisheyeCamera as FisheyeCamera
 from ._interpolated import interpolate as interpolate
 from ._llff_paths import llff_spiral as llff_spiral, spherified_circle as spherified_circle
+from ._loop import loop as loop
 from ._ndc import NDCCamera as NDCCamera
 from ._opencv import OpenCVCamera as OpenCVCamera
 from ._orthographic import OrthographicCamera as OrthographicCamera
@@ -24,7 +25,9 @@ from ._scaled import scale_resolution as scale_resolution
 # Internal: for other packages of the library, and for none of its users.
 from ._base import pixel_centres
 from ._llff_paths import average_pose, recentre_poses, spherify_poses
+from ._loop import find_loop
 from ._moved import MovedCamera
 from ._ndc import line_to_ndc
+from ._orientation import common_up
 from ._perspective import focal_from_fov
 from ._poses import cameras_at

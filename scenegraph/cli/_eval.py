@@ -25,6 +25,9 @@ class Eval:
     # into RUN/other-data/NAME.
     other_data: bool = False
 
+    # Leave out pictures whose files are missing or damaged.
+    skip_missing: bool = False
+
     # Measure LPIPS too, if its extra and its weights are installed; takes seconds a picture on a
     # CPU.
     lpips: bool = True
@@ -45,6 +48,7 @@ class Eval:
             self.split,
             data=self.data,
             other_data=self.other_data,
+            skip_missing=self.skip_missing,
             measures=measures,
             say=say,
         )

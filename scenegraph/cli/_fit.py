@@ -32,8 +32,8 @@ class Fit:
     """Fit a radiance field to a folder of pictures, or to those that come with the library."""
 
     # The data folder, with transforms_train.json (Blender), metadata.json (multiscale),
-    # poses_bounds.npy (LLFF) or transforms.json (nerfstudio, instant-ngp; a COLMAP reconstruction
-    # after scenegraph convert colmap); without it, the table-top that comes with the library.
+    # poses_bounds.npy (LLFF), transforms.json (nerfstudio, instant-ngp) or sparse/0 (COLMAP);
+    # without it, the table-top that comes with the library.
     data: Annotated[pathlib.Path | None, tyro.conf.Positional] = None
 
     # The run folder; by default the next free runs/NNN.

@@ -20,7 +20,14 @@ from ..rendering import (
     write_frames,
     write_still,
 )
-from ..runs import find_cameras, open_run, path_context, PathRequest, read_cameras
+from ..runs import (
+    describe_path,
+    find_cameras,
+    open_run,
+    path_context,
+    PathRequest,
+    read_cameras,
+)
 from ..scene import camera_paths, find_camera, load, Scene
 from ._console import say
 from ._progress import track_frames
@@ -38,8 +45,10 @@ class Render:
     # file, which gets a camera and lights where it has none.
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
-    # The path of the camera: orbit, spiral, ellipse, interpolate, data (the path of LLFF data),
-    # views (the cameras of --split), or a JSON file of cameras. By default data, or else orbit.
+    # The path of the camera: orbit, spiral, ellipse, loop (a closed path that stays among the
+    # cameras of the data), interpolate, data (the path of LLFF data), views (the cameras of
+    # --split), or a JSON file of cameras. By default data, or loop for pictures without opacity,
+    # or else orbit.
     path: str | None = None
 
     # The quantities that each frame shows, side by side.
@@ -93,6 +102,10 @@ class Render:
     # The data folder of views; by default the one that was fitted.
     data: pathlib.Path | None = None
 
+    # The direction that is upwards in the film of a run, such as 0 0 1; by default that of the
+    # data, or that which the cameras of pictures without opacity have in common.
+    up: tuple[float, float, float] | None = None
+
     # The path in the scene of a camera, to be used instead of one of the data's.
     camera: str | None = None
 
@@ -126,7 +139,7 @@ class Render:
     def _gather(self) -> tuple[Scene, list[AbstractCamera], float | None]:
         """Returns the scene, the cameras, and the frames a second that a file asks for."""
         request = PathRequest(
-            self.path, self.frames, self.order, self.keyframes, self.split, self.data
+            self.path, self.frames, self.order, self.keyframes, self.split, self.data, self.up
         )
         if self.run.suffix.lower() in MODEL_ENDINGS:
             return self._gather_model(request)
@@ -137,8 +150,10 @@ class Render:
             run.load_config()  # A folder that is no run is refused first.
             scene = load(run.folder)
             if self.camera is None:
-                path = "views" if self.suite else self.path
-                return scene, *find_cameras(run, dataclasses.replace(request, path=path))
+                request = dataclasses.replace(request, path="views" if self.suite else self.path)
+                if line := describe_path(run, request):
+                    say(line)
+                return scene, *find_cameras(run, request)
         camera = find_camera(scene, self.camera or _only_camera(scene))
         if self.path is None:
             return scene, [camera], None

@@ -1,10 +1,12 @@
 """Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step.
 
 To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
-`_annealing`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
-`_loading` and `_listing`, which loaders share; the formats `_blender`, `_multiscale`, `_llff`,
-`_lenses` with `_transforms`, and `_formats`; the converters `_convert_multiscale` and
-`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras.
+`_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`,
+`_pixel_list`;
+what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the formats
+`_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
+`_colmap`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last
+`_bounds`, which finds the scene from pictures and cameras.
 """
 
 from ._annealing import Annealing as Annealing
@@ -23,6 +25,7 @@ from ._batches import (
 )
 from ._blender import load_blender as load_blender
 from ._bounds import find_bounds as find_bounds
+from ._colmap import load_colmap as load_colmap
 from ._convert_colmap import convert_colmap as convert_colmap
 from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._formats import find_splits as find_splits, load_data as load_data
@@ -43,5 +46,5 @@ from ._pixel_list import PixelList, pixels_through
 from ._pixel_store import cache_folder, gather_pixels
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
+from ._stacked import stack_cameras
 from ._transforms import transforms_path, transforms_splits
-from ._views import stack_cameras

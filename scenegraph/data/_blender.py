@@ -12,7 +12,8 @@ from ..cameras import focal_from_fov, PerspectiveCamera
 from ..transforms import Pose
 from ._bounds import depth_range
 from ._listing import read_blender_listing
-from ._loading import assemble_views, gather_pictures, Loading, LoadOptions
+from ._loading import Loading, LoadOptions
+from ._pictures import assemble_views, gather_pictures, PictureFile
 from ._views import Views
 
 
@@ -38,9 +39,10 @@ def load_blender(
     """
     loading = Loading(**options)
     fov_x, frames = read_blender_listing(pathlib.Path(folder) / f"transforms_{split}.json")
-    files = [frame.picture for frame in frames]
-    pixels, full = gather_pictures(files, loading, loading.downscale)
-    sizes = full // loading.downscale
+    wanted = [PictureFile(frame.picture) for frame in frames]
+    pictures = gather_pictures(wanted, loading, loading.downscale)
+    frames = [frames[index] for index in pictures.kept]
+    sizes = pictures.sizes // loading.downscale
     width, height = map(int, sizes[0])
     poses = np.stack([frame.pose for frame in frames]).astype(np.float32)
     near, far = depth_range(poses, loading.near, loading.far)
@@ -54,4 +56,4 @@ def load_blender(
         return jax.vmap(camera)(poses)
 
     names = [frame.name for frame in frames]
-    return assemble_views(loading, pixels, cameras(poses), sizes, names)
+    return assemble_views(loading, pictures, cameras(poses), sizes, names)

@@ -24,6 +24,11 @@ _VISIBLE = 0.02
 _POINTS = 2**15
 # What a box leaves out is found by so many rays along each axis of at most so many pictures.
 _RAYS, _PICTURES = 32, 1000
+# Points tell a box if there are so many of them; so many percent on each side count as outliers,
+# and the box is wider by a share. Its size is found in so many steps.
+_FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.05, 10
+# A box that holds less than this share of the points is not about the scene.
+_HELD = 0.75
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
 
@@ -57,7 +62,9 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
     on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole. In NDC: all that the cameras see between near and far.
+    sees whole; or, where that is larger or lacks many of the points that are known to lie on
+    surfaces, a box about most of these; either is enlarged until the line of every pixel meets it.
+    In NDC: all that the cameras see between near and far.
 
     **Arguments:**
 
@@ -67,11 +74,13 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
 
     `(lower, upper)`, two corners in world units, `3` each.
     """
-    lower, upper = _common_cube(views)
-    if isinstance(views.cameras, NDCCamera):
-        lower, upper = _frustum_box(views, views.cameras)
+    cameras = views.cameras
+    if in_ndc := isinstance(cameras, NDCCamera):
+        lower, upper = _frustum_box(views, cameras)
+    else:
+        lower, upper = _common_cube(views)
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
-        return lower, upper
+        return (lower, upper) if in_ndc else _open_box(views, lower, upper)
     # The second round's grid is finer, because it spans the first round's box.
     masks = [_dilate(mask) for mask in _coarse_masks(views, _CELLS)]
     for _ in range(2):
@@ -143,6 +152,37 @@ def _common_cube(views: Views) -> tuple[np.ndarray, np.ndarray]:
     return centre - half, centre + half
 
 
+def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Enlarges a box until it cuts nothing off; where it lacks points, or is large, theirs."""
+    probe = probe_views(views, to_edges=True)
+    found = _enlarge(probe, lower, upper)
+    if views.points is None or views.points.shape[0] < _FEWEST_POINTS:
+        return found
+    points = np.asarray(views.points, np.float64)
+    low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
+    spare = _SPARE * max(float(np.max(high - low)), 1e-6)
+    other = _enlarge(probe, low - spare, high + spare)
+    held = np.mean(np.all((points > found[0]) & (points < found[1]), axis=1))
+    larger = np.prod(found[1] - found[0]) > np.prod(other[1] - other[0])
+    return other if larger or held < _HELD else found
+
+
+def _enlarge(probe: "Probe", lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Enlarges a box about its middle until every line meets it."""
+    if np.max(probe.missed(lower, upper)) == 0:
+        return lower, upper
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    # A box about all cameras is met by every line. In between, larger boxes miss less: bisection.
+    around = float(np.max(np.abs(probe.origins[:, 0] - middle) / half))
+    least, most = 0.0, math.log(max(1.0, 1.01 * around))
+    for _ in range(_TRIALS):
+        log = (least + most) / 2
+        box = middle - math.exp(log) * half, middle + math.exp(log) * half
+        cuts = np.max(probe.missed(*box)) > 0
+        least, most = (log, most) if cuts else (least, log)
+    return middle - math.exp(most) * half, middle + math.exp(most) * half
+
+
 class Probe(NamedTuple):
     """Lines through a raster of pixels of every picture, or of many, that show something."""
 
@@ -164,14 +204,17 @@ class Probe(NamedTuple):
         return np.sum(misses & self.visible, axis=1) / np.maximum(self.visible.sum(axis=1), 1)
 
 
-def probe_views(views: Views) -> Probe:
-    """Makes the lines by which it is found what a box leaves out of the pictures."""
+def probe_views(views: Views, *, to_edges: bool = False) -> Probe:
+    """Makes the lines by which it is found what a box leaves out of the pictures.
+
+    Those `to_edges` go through the corners, too: what meets a box there meets it everywhere.
+    """
     cameras = known_cameras(views)
     chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
     sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
-    steps = (np.arange(_RAYS) + 0.5) / _RAYS
+    steps = np.linspace(0, 1, _RAYS) if to_edges else (np.arange(_RAYS) + 0.5) / _RAYS
     raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
-    pixels = np.floor(raster * sizes[:, None])  # column and row
+    pixels = np.minimum(np.floor(raster * sizes[:, None]), sizes[:, None] - 1)  # column and row
     lines = pixel_lines(cameras, np.repeat(chosen, len(raster)), pixels.reshape(-1, 2) + 0.5)
     origins, directions = (part.reshape(len(chosen), -1, 3) for part in lines)
     ends = [np.asarray(x)[chosen] for x in (cameras.near, cameras.far)]

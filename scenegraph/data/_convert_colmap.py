@@ -14,7 +14,7 @@ from ._transforms import transforms_path
 
 # The rotation by which nerfstudio turns COLMAP's world, whose y points down if the first camera is
 # upright, so that z points up.
-_TURN = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0]])
+COLMAP_TURN = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0]])
 _POINTS = "sparse_pc.ply"
 # nerfstudio's name for each of COLMAP's models; coefficients that a model lacks are zero.
 _COUNTERPARTS = {
@@ -73,7 +73,7 @@ def convert_colmap(
         raise FileError(f"{sparse} holds no image: COLMAP has found no camera's place.")
     folder = path.parent / "images" if images is None else pathlib.Path(images)
     names = _picture_names(path, folder, model.images)
-    turn = np.eye(4)[:3] if keep_world else _TURN
+    turn = np.eye(4)[:3] if keep_world else COLMAP_TURN
     listing = _make_listing(model, names, turn)
     if not keep_world:
         listing["applied_transform"] = turn.tolist()
@@ -117,12 +117,12 @@ def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
 def _make_listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dict[str, Any]:
     # A lens stands before all frames if there is only one, else each frame has its own.
     numbers = {image.camera for image in model.images}
-    lenses = {number: _convert_lens(number, model.cameras[number]) for number in sorted(numbers)}
+    lenses = {number: convert_lens(number, model.cameras[number]) for number in sorted(numbers)}
     shared = lenses[numbers.pop()] if len(lenses) == 1 else {}
     frames = [
         {
             "file_path": name,
-            "transform_matrix": _convert_pose(image, turn).tolist(),
+            "transform_matrix": convert_pose(image, turn).tolist(),
             "colmap_im_id": image.number,
         }
         | ({} if shared else lenses[image.camera])
@@ -131,7 +131,7 @@ def _make_listing(model: ColmapModel, names: list[str], turn: np.ndarray) -> dic
     return {**shared, "frames": frames}
 
 
-def _convert_lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
+def convert_lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
     """Converts a camera to what nerfstudio writes of a lens."""
     if camera.model not in _COUNTERPARTS:
         raise FileError(
@@ -156,7 +156,7 @@ def _convert_lens(number: int, camera: ColmapCamera) -> dict[str, Any]:
     } | {name: given.get(name, 0.0) for name in coefficients}
 
 
-def _convert_pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
+def convert_pose(image: ColmapImage, turn: np.ndarray) -> np.ndarray:
     """Converts COLMAP's camera from world to world from camera, 4x4."""
     # R = (w^2 - v.v) I + 2 v v^T + 2 w [v]x of the quaternion (w, v). The pose is
     # turn (R^T diag(1, -1, -1), -R^T t): the camera's y is turned up and its z back.

@@ -3,29 +3,34 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..io import FileError
 from ._blender import load_blender
+from ._colmap import COLMAP_LISTINGS, load_colmap
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._llff import LLFF_LISTING, LLFF_SPLITS, load_llff
 from ._loading import LoadOptions
 from ._multiscale import load_multiscale, multiscale_splits
-from ._transforms import load_transforms, TRANSFORMS_LISTING, transforms_splits
+from ._transforms import LISTED_SPLITS, load_transforms, TRANSFORMS_LISTING, transforms_splits
 from ._views import Views
 
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A data format, known by a file that matches `marker`."""
+    """A data format, known by a file that matches one of `markers`."""
 
     name: str
-    marker: str
+    markers: tuple[str, ...]
     load: Callable[..., Views]
     splits: Callable[[pathlib.Path], tuple[str, ...]]
     # Keywords of the loader that the others do not have.
     options: frozenset[str] = frozenset()
+
+    def files(self, folder: pathlib.Path) -> Iterator[pathlib.Path]:
+        """Yields the files in a folder that tell the format."""
+        return (file for marker in self.markers for file in folder.glob(marker))
 
 
 def _blender_splits(folder: pathlib.Path) -> tuple[str, ...]:
@@ -37,24 +42,31 @@ def _blender_splits(folder: pathlib.Path) -> tuple[str, ...]:
 FORMATS = (
     Format(
         "multiscale",
-        MULTISCALE_LISTING,
+        (MULTISCALE_LISTING,),
         load_multiscale,
         lambda folder: multiscale_splits(folder / MULTISCALE_LISTING),
     ),
     Format(
         "LLFF",
-        LLFF_LISTING,
+        (LLFF_LISTING,),
         load_llff,
         lambda folder: LLFF_SPLITS,
-        frozenset({"hold_every", "ndc", "spherify", "published_radii"}),
+        frozenset({"hold_every", "held_out", "ndc", "spherify", "published_radii"}),
     ),
-    Format("Blender", "transforms_*.json", load_blender, _blender_splits),
+    Format("Blender", ("transforms_*.json",), load_blender, _blender_splits),
     Format(
         "nerfstudio",
-        TRANSFORMS_LISTING,
+        (TRANSFORMS_LISTING,),
         load_transforms,
         transforms_splits,
-        frozenset({"hold_every"}),
+        frozenset({"hold_every", "held_out"}),
+    ),
+    Format(
+        "COLMAP",
+        COLMAP_LISTINGS,
+        load_colmap,
+        lambda folder: LISTED_SPLITS,
+        frozenset({"hold_every", "held_out"}),
     ),
 )
 
@@ -65,8 +77,8 @@ def find_folder(path: str | os.PathLike) -> pathlib.Path:
     if not path.is_file():
         return path
     form = _present_format(path.parent)
-    if form is None or path not in path.parent.glob(form.marker):
-        which = "" if form is None else f", which would be read by its {form.marker}"
+    if form is None or path not in form.files(path.parent):
+        which = "" if form is None else f", which would be read by its {form.markers[0]}"
         raise FileError(f"{path} is a file; pass the data folder that it is in{which}.")
     return path.parent
 
@@ -79,24 +91,12 @@ def find_format(folder: str | os.PathLike) -> Format:
     found = _present_format(folder)
     if found is not None:
         return found
-    markers = ", ".join(f"{one.marker} ({one.name})" for one in FORMATS)
-    raise FileError(f"{folder} is no data folder: it has none of {markers}.{_advice(folder)}")
+    markers = ", ".join(f"{one.markers[0]} ({one.name})" for one in FORMATS)
+    raise FileError(f"{folder} is no data folder: it has none of {markers}.")
 
 
 def _present_format(folder: pathlib.Path) -> Format | None:
-    return next((one for one in FORMATS if any(folder.glob(one.marker))), None)
-
-
-def _advice(folder: pathlib.Path) -> str:
-    """Says what to do with a COLMAP reconstruction."""
-    for name in (".", "sparse/0", "sparse", "colmap/sparse/0"):
-        if any((folder / name / f"cameras.{end}").is_file() for end in ("bin", "txt")):
-            sparse = folder / name
-            return (
-                f" {sparse} is a COLMAP reconstruction: `scenegraph convert colmap {sparse} "
-                "FOLDER`, with the folder that has the pictures in it, makes nerfstudio data of it."
-            )
-    return ""
+    return next((one for one in FORMATS if any(one.files(folder))), None)
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
@@ -123,8 +123,8 @@ def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -
 
     **Arguments:**
 
-    - `folder`: the data folder, in Blender's, the multiscale, LLFF's or nerfstudio's format, or
-      the file in it that tells the format.
+    - `folder`: the data folder, in Blender's, the multiscale, LLFF's, nerfstudio's or COLMAP's
+      format, or the file in it that tells the format.
     - `split`: `train`, `test`, or another that the folder has.
     - `options`: the keywords of `LoadOptions`, and those of the loader of the folder's format.
 

@@ -11,6 +11,7 @@ from .._typing import Array
 from ..cameras import AbstractCamera, FisheyeCamera, OpenCVCamera, PanoramaCamera, PerspectiveCamera
 from ..io import FileError, LARGEST
 from ..transforms import Pose
+from ._folds import folded_share
 
 
 Kind = Callable[..., AbstractCamera]
@@ -33,6 +34,8 @@ _WIDE: dict[str, Kind] = {
     "OPENCV_FISHEYE": FisheyeCamera,
     "EQUIRECTANGULAR": PanoramaCamera,
 }
+# A fitted polynomial may fold in the corners of a picture, which no scene needs; not in more.
+_FOLDED = 0.05
 # Keys that instant-ngp reads and this does not: nothing that changes a picture is ignored silently.
 _OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular", "orthographic", "rolling_shutter")
 
@@ -48,16 +51,31 @@ class Lens(NamedTuple):
         """Returns the distortion coefficients, zero where the listing has none."""
         return {name: self.numbers.get(name, 0.0) for name in MODELS[self.model]}
 
-    def pixels(self, width: int, height: int) -> np.ndarray:
-        """Returns `(focal x, focal y, centre x, centre y)` in pixels, for pictures of this size."""
-        for name, size in {"w": width, "h": height}.items():
-            if self.numbers.get(name, size) != size:
+    def size(self, smaller: float = 1.0) -> tuple[float, float] | None:
+        """Returns the width and height of pictures that are so much smaller, if they are known."""
+        width, height = self.numbers.get("w"), self.numbers.get("h")
+        known = width is not None and height is not None
+        return (width / smaller, height / smaller) if known else None
+
+    def pixels(self, width: int, height: int, *, resized: bool = False) -> np.ndarray:
+        """Returns `(focal x, focal y, centre x, centre y)` in pixels, for pictures of this size.
+
+        If they are `resized`, the lens is scaled to them; else its own size must be theirs.
+        """
+        own = int(self.numbers.get("w", width)), int(self.numbers.get("h", height))
+        scale = np.array([width / own[0], height / own[1]] if resized else [1.0, 1.0])
+        # Sizes of smaller pictures are rounded.
+        alike = abs(width - scale[1] * own[0]) <= 1 + 0.01 * width if resized else True
+        for (name, size), mine in zip({"w": width, "h": height}.items(), own, strict=True):
+            if (mine != size and not resized) or not alike:
                 raise FileError(
-                    f"{self.where}: `{name}` is {self.numbers[name]:g}, but the picture has "
-                    f"{width}x{height} pixels; correct the listing, or use pictures of its size."
+                    f"{self.where}: `{name}` is {mine}, but the picture has {width}x{height} "
+                    "pixels; correct the listing, or use pictures of its size."
                 )
-        centre = self.numbers.get("cx", width / 2), self.numbers.get("cy", height / 2)
-        return np.array([*self._focal(width, height), *centre])
+        centre = self.numbers.get("cx", own[0] / 2), self.numbers.get("cy", own[1] / 2)
+        found = np.array([*self._focal(*own), *centre])
+        check_fold(self, found, own)
+        return found * np.tile(scale, 2)
 
     def _focal(self, width: int, height: int) -> tuple[float, float]:
         # f = (length / 2) / tan(angle / 2), where the listing has angles of view instead.
@@ -137,6 +155,17 @@ def _check_coefficients(lens: Lens) -> None:
                 f"{lens.model} have no `{key}`; set it to 0, or name a model that has it: "
                 f"{', '.join(others)}."
             )
+
+
+def check_fold(lens: Lens, pixels: np.ndarray, size: tuple[int, int]) -> None:
+    """Refuses coefficients by which a lens shows nothing in a part of its pictures."""
+    share = folded_share(lens.model, lens.coefficients(), pixels, size)
+    if share > _FOLDED:
+        values = ", ".join(f"{name} {x:g}" for name, x in lens.coefficients().items() if x)
+        raise FileError(
+            f"{lens.where}: the coefficients ({values}) fold the picture over: {100 * share:.0f} % "
+            "of its pixels would show nothing. Correct them, or calibrate again."
+        )
 
 
 def camera_kind(lenses: list[Lens]) -> Kind:

@@ -48,23 +48,39 @@ def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")
     name, matrix = frame["file_path"], frame.get("transform_matrix")
-    return Frame(
-        name, picture_path(path, where, name), as_pose(matrix, f"{where}: `transform_matrix`")
-    )
+    picture = picture_path(path, where, name)
+    if pathlib.PurePath(name).is_absolute():  # Names are those inside the folder.
+        name = picture.resolve().relative_to(path.parent.resolve()).as_posix()
+    return Frame(name, picture, as_pose(matrix, f"{where}: `transform_matrix`"))
 
 
 def picture_path(path: pathlib.Path, where: str, name: str) -> pathlib.Path:
     """Finds the file of a picture; only files inside the data folder are ever opened."""
+    return find_inside(path.parent, where, f"`file_path` {name!r}", name)
+
+
+def find_inside(folder: pathlib.Path, where: str, what: str, name: str) -> pathlib.Path:
+    """Finds the file of a picture in a folder, of which it must not lead out."""
     # Data sets are downloaded: a listing must not make the loader read any file of the machine.
-    folder = path.parent.resolve()
-    picture = folder / name
-    # A name without the ending of a picture is a PNG's.
-    if picture.suffix.lower() not in PICTURES:
-        picture = picture.with_name(picture.name + ".png")
+    folder = folder.resolve()
     try:
+        picture = with_ending(folder / name)
         inside = picture.resolve().is_relative_to(folder)
     except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name with a zero
-        raise FileError(f"{where}: `file_path` {name!r} names no file ({error}).") from error
+        raise FileError(f"{where}: {what} names no file ({error}).") from error
     if not inside:
-        raise FileError(f"{where}: `file_path` {name!r} leads out of the data folder; refused.")
+        raise FileError(
+            f"{where}: {what} leads out of the data folder {folder}; refused. Put the pictures "
+            "into it, and name them relative to it."
+        )
     return picture
+
+
+def with_ending(picture: pathlib.Path) -> pathlib.Path:
+    """Completes a name without the ending of a picture, by that of the file that is there."""
+    if picture.suffix.lower() in PICTURES:
+        return picture
+    # A name without one is a PNG's where nothing is there.
+    endings = [*PICTURES, *(ending.upper() for ending in PICTURES)]
+    named = [picture.with_name(picture.name + ending) for ending in endings]
+    return next((file for file in named if file.is_file()), named[0])

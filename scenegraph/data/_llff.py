@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 import jax
@@ -21,7 +22,10 @@ from ..cameras import (
 from ..io import are_usable, as_pose, FileError, LARGEST, read_array
 from ..transforms import Pose
 from ._listing import picture_path, PICTURES
-from ._loading import assemble_views, choose_frames, gather_pictures, Loading, LoadOptions
+from ._loading import Loading, LoadOptions
+from ._masks import find_masks
+from ._pictures import assemble_views, gather_pictures, PictureFile
+from ._splits import choose_frames
 from ._views import Views
 
 
@@ -56,6 +60,7 @@ def load_llff(
     split: str = "train",
     *,
     hold_every: int = 8,
+    held_out: Sequence[str | int] = (),
     ndc: bool = True,
     spherify: bool = False,
     published_radii: bool = False,
@@ -74,6 +79,7 @@ def load_llff(
       then averaged over blocks.
     - `split`: `test` is every eighth picture, beginning with the first; `train` is the others.
     - `hold_every`: another number than eight. Keyword only, as is all that follows.
+    - `held_out`: the pictures of `test` instead, by names or by numbers in their order.
     - `ndc`: if true, space is bent so that all in front of the cameras fits into a cube
       (`NDCCamera`).
     - `spherify`: if true, the world is scaled to the unit sphere instead of bent: for cameras that
@@ -95,16 +101,20 @@ def load_llff(
     """
     folder, loading = pathlib.Path(folder), Loading(**options)
     scene = _read_scene(folder / LLFF_LISTING, spherify)
-    chosen = _split_indices(folder, split, hold_every, len(scene.poses))
-    files, factor = _find_pictures(folder, loading.downscale, len(scene.poses))
-    files = [files[index] for index in chosen]
-    pixels, full = gather_pictures(files, loading, factor)
-    sizes = full // factor
+    every, factor = _find_pictures(folder, loading, len(scene.poses))
+    names = [one.file.name for one in every]
+    chosen = _split_indices(folder, split, names, hold_every, held_out)
+    smaller = loading.downscale / factor
+    expected = scene.width / smaller, scene.height / smaller
+    wanted = [every[index]._replace(expected=expected) for index in chosen]
+    pictures = gather_pictures(wanted, loading, factor, listed=[one.file for one in every])
+    chosen = chosen[pictures.kept]
+    sizes = pictures.sizes // factor
     width, height = map(int, sizes[0])
-    _check_size(folder, files[0], width, height, scene, loading.downscale)
+    _check_size(folder, every[chosen[0]].file, width, height, scene, loading.downscale)
     optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
     cameras = jax.jit(jax.vmap(lambda pose: _make_camera(pose, optics)))(scene.poses[chosen])
-    return assemble_views(loading, pixels, cameras, sizes, [file.name for file in files])
+    return assemble_views(loading, pictures, cameras, sizes, [names[index] for index in chosen])
 
 
 def llff_path(
@@ -196,19 +206,30 @@ def _convert_poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.
     return poses
 
 
-def _split_indices(folder: pathlib.Path, split: str, hold_every: int, count: int) -> np.ndarray:
+def _split_indices(
+    folder: pathlib.Path,
+    split: str,
+    names: list[str],
+    hold_every: int,
+    held_out: Sequence[str | int],
+) -> np.ndarray:
     if split not in LLFF_SPLITS:
         raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
-    chosen = choose_frames(count, hold_every, training=split == "train")
+    training = split == "train"
+    chosen = choose_frames(str(folder), names, hold_every, held_out, training=training)
     if not chosen:
-        raise FileError(f"{folder / LLFF_LISTING}: {count} pictures leave none for {split!r}.")
+        raise FileError(
+            f"{folder / LLFF_LISTING}: {len(names)} pictures leave none for {split!r}; choose "
+            "others by --held-out or --hold-every."
+        )
     return np.asarray(chosen)
 
 
 def _find_pictures(
-    folder: pathlib.Path, downscale: int, count: int
-) -> tuple[list[pathlib.Path], int]:
+    folder: pathlib.Path, loading: Loading, count: int
+) -> tuple[list[PictureFile], int]:
     """Finds the files of all pictures in order, and the factor by which they have to shrink."""
+    downscale = loading.downscale
     small, full = folder / f"images_{downscale}", folder / "images"
     if downscale > 1 and small.is_dir():
         place, factor = small, 1
@@ -223,9 +244,15 @@ def _find_pictures(
         )
     names = sorted(x.name for x in place.iterdir() if x.suffix.lower() in PICTURES)
     if len(names) != count:
-        raise FileError(f"{place} has {len(names)} pictures; {LLFF_LISTING} has {count} poses.")
-    listing = folder / LLFF_LISTING
-    return [picture_path(listing, str(place), f"{place.name}/{name}") for name in names], factor
+        raise FileError(
+            f"{place} has {len(names)} pictures; {LLFF_LISTING} has {count} poses, and has no "
+            "names to tell which are missing. Restore them; or, if there is a COLMAP model, pass "
+            f"its folder, such as {folder / 'sparse' / '0'}, which has names."
+        )
+    names = [f"{place.name}/{name}" for name in names]
+    files = [picture_path(folder / LLFF_LISTING, str(place), name) for name in names]
+    masks = find_masks(folder, names)[0] if loading.masks else [None] * count
+    return [PictureFile(*pair) for pair in zip(files, masks, strict=True)], factor
 
 
 def _check_size(

@@ -1,20 +1,9 @@
-"""The options that all loaders share, and what they do alike."""
+"""The options that all loaders share."""
 
 import dataclasses
-import pathlib
-from collections.abc import Sequence
 from typing import TypedDict
 
-import jax.numpy as jnp
-import numpy as np
-
-from .._typing import Int
-from ..cameras import AbstractCamera
-from ..images import shrink
-from ..io import read_picture
-from ._backdrops import AbstractBackdrop, Solid
-from ._pixel_store import gather_pixels, PixelArray
-from ._views import Views
+from ._backdrops import AbstractBackdrop
 
 
 class LoadOptions(TypedDict, total=False):
@@ -30,6 +19,9 @@ class LoadOptions(TypedDict, total=False):
       published mip-NeRF code does; false by default.
     - `memory_map`: if true, the pixels stay in a file, and are read as they are needed; by default
       if they would take more than a quarter of the memory that is free.
+    - `skip_missing`: if true, pictures whose files are missing or damaged are left out, and counted
+      in `Views.notes`; false by default, which makes them an error that names them all.
+    - `masks`: if false, masks that come with the pictures are not read; true by default.
     """
 
     downscale: int
@@ -38,6 +30,8 @@ class LoadOptions(TypedDict, total=False):
     backdrop: AbstractBackdrop | None
     straight_alpha: bool
     memory_map: bool | None
+    skip_missing: bool
+    masks: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,55 +44,5 @@ class Loading:
     backdrop: AbstractBackdrop | None = None
     straight_alpha: bool = False
     memory_map: bool | None = None
-
-
-def gather_pictures(
-    files: list[pathlib.Path], loading: Loading, factor: int, *, one_size: bool = True
-) -> tuple[PixelArray, Int[np.ndarray, "frames 2"]]:
-    """Reads pictures into one flat list, averaged over blocks; also the files' sizes."""
-
-    def shrunk(picture: np.ndarray) -> np.ndarray:
-        if factor == 1:
-            return picture
-        if not loading.straight_alpha:
-            return shrink(picture, factor)
-        # As the published code rounds.
-        return shrink(picture.astype(np.float32) / np.float32(255), factor, straight_alpha=True)
-
-    pixels, shapes = gather_pixels(
-        files,
-        lambda index: read_picture(files[index]),
-        shrunk,
-        # Part of the name of the file in the cache.
-        settings=f"{factor} {loading.straight_alpha}",
-        memory_map=loading.memory_map,
-        one_size=one_size,
-    )
-    return pixels, np.asarray([(width, height) for height, width, _ in shapes])
-
-
-def assemble_views(
-    loading: Loading,
-    pixels: PixelArray,
-    cameras: AbstractCamera,
-    sizes: Int[np.ndarray, "frames 2"],
-    names: Sequence[str],
-    lossmult: np.ndarray | None = None,
-) -> Views:
-    """Puts together what a loader has read; by default every pixel counts alike."""
-    return Views(
-        pixels,
-        cameras,
-        jnp.asarray(sizes[:, 0]),
-        jnp.asarray(sizes[:, 1]),
-        jnp.ones(len(sizes)) if lossmult is None else lossmult.astype(np.float32),
-        Solid() if loading.backdrop is None else loading.backdrop,
-        tuple(names),
-    )
-
-
-def choose_frames(count: int, hold_every: int, *, training: bool) -> list[int]:
-    """Splits frames: of each `hold_every` the first is held out, the others are for training."""
-    if hold_every < 2:
-        raise ValueError(f"`hold_every` must be at least 2, or nothing is left; got {hold_every}.")
-    return [index for index in range(count) if (index % hold_every != 0) == training]
+    skip_missing: bool = False
+    masks: bool = True

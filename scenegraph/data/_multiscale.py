@@ -13,7 +13,8 @@ from ..io import are_usable, as_matrix, as_pose, FileError, LARGEST, read_json
 from ..transforms import Pose
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._listing import picture_path
-from ._loading import assemble_views, gather_pictures, Loading, LoadOptions
+from ._loading import Loading, LoadOptions
+from ._pictures import assemble_views, gather_pictures, PictureFile
 from ._views import Views
 
 
@@ -48,9 +49,14 @@ def load_multiscale(
     files, poses, lenses = _read_cameras(listing, split, columns)
     # All is checked before the first picture is read, which takes longer.
     numbers = {name: _read_numbers(listing, split, name, columns[name]) for name in _NUMBERS}
-    pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
-    _check_sizes(listing, files, full, numbers)
-    sizes = full // loading.downscale
+    sizes = zip(numbers["width"].tolist(), numbers["height"].tolist(), strict=True)
+    wanted = [PictureFile(*pair) for pair in zip(files, [None] * len(files), sizes, strict=True)]
+    pictures = gather_pictures(wanted, loading, loading.downscale, one_size=False)
+    kept = pictures.kept
+    files, poses, lenses = [files[index] for index in kept], poses[kept], lenses[kept]
+    numbers = {name: column[kept] for name, column in numbers.items()}
+    _check_sizes(listing, files, pictures.sizes, numbers)
+    sizes = pictures.sizes // loading.downscale
     width, height = map(int, sizes[0])
     limits = [
         numbers[name] if given is None else np.full(len(files), given)
@@ -66,8 +72,8 @@ def load_multiscale(
     cameras = jax.jit(jax.vmap(camera))(
         *(column.astype(np.float32) for column in (poses, lenses / loading.downscale, *limits))
     )
-    names, lossmult = columns["file_path"], numbers["lossmult"]
-    return assemble_views(loading, pixels, cameras, sizes, names, lossmult)
+    names = [columns["file_path"][index] for index in kept]
+    return assemble_views(loading, pictures, cameras, sizes, names, numbers["lossmult"])
 
 
 def _read_cameras(

@@ -20,7 +20,7 @@ class PixelList(AbstractPixelChoice):
 
 
 def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelList:
-    """Lists the pixels whose rays pass through a box; all pixels if no ray does."""
+    """Lists the pixels that count and whose rays pass through a box; all pixels if no ray does."""
     corners = jnp.asarray(lower, jnp.float32), jnp.asarray(upper, jnp.float32)
     sizes = np.stack([views.widths, views.heights], axis=-1).tolist()
     found, start, cameras = [], 0, on_host(known_cameras(views))
@@ -29,6 +29,8 @@ def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelL
         found.append(start + np.flatnonzero(np.asarray(hits)))
         start += width * height
     indices = np.concatenate(found)
+    if views.weights is not None:
+        indices = indices[np.asarray(views.weights)[indices] > 0]
     return PixelList(jnp.asarray((indices if indices.size else np.arange(start)).astype(np.int32)))
 
 

@@ -2,30 +2,25 @@
 
 import os
 import pathlib
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import numpy as np
 
 from ..io import are_usable, as_matrix, FileError
-from ._bounds import depth_range
-from ._lenses import camera_kind, Lens, make_cameras, read_lens
-from ._listing import Frame, read_frame, read_frames_listing
-from ._loading import assemble_views, choose_frames, gather_pictures, Loading, LoadOptions
+from ..models import read_points
+from ._lenses import read_lens
+from ._listed import ListedView, load_listed, normalised, Shrinking
+from ._listing import find_inside, read_frame, read_frames_listing
+from ._loading import Loading, LoadOptions
+from ._masks import find_masks
+from ._splits import choose_frames
 from ._views import Views
 
 
 TRANSFORMS_LISTING = "transforms.json"
-_SPLITS = ("train", "val", "test")
+LISTED_SPLITS = ("train", "val", "test")
 _NAMES = "_filenames"
-
-
-class _View(NamedTuple):
-    frame: Frame
-    lens: Lens
-
-    @property
-    def name(self) -> str:
-        return _normalised(self.frame.name)
 
 
 def load_transforms(
@@ -33,6 +28,7 @@ def load_transforms(
     split: str = "train",
     *,
     hold_every: int = 8,
+    held_out: Sequence[str | int] = (),
     **options: Unpack[LoadOptions],
 ) -> Views:
     """Loads one split of a data set in the format of nerfstudio and instant-ngp.
@@ -48,12 +44,15 @@ def load_transforms(
       has. Else the pictures are sorted by name: `val` and `test` are both every eighth, beginning
       with the first, and `train` is the others.
     - `hold_every`: another number than eight. Keyword only argument.
+    - `held_out`: the pictures of `val` and `test` instead, whatever the file says, by names or by
+      numbers in the order of names. Keyword only argument.
     - `options`: the keywords of `LoadOptions`.
 
     **Returns:**
 
     The pictures, which may differ in size, with their cameras: `PerspectiveCamera` if no lens of
-    the file distorts, else `OpenCVCamera`, `FisheyeCamera` or `PanoramaCamera`.
+    the file distorts, else `OpenCVCamera`, `FisheyeCamera` or `PanoramaCamera`. Masks (`mask_path`,
+    or a folder `masks`) are the weights of pixels, and the points of `ply_file_path` are there.
 
     **Errors:**
 
@@ -64,22 +63,11 @@ def load_transforms(
     """
     path, loading = transforms_path(folder), Loading(**options)
     listing = read_frames_listing(path)
-    views = _read_views(path, listing)
-    chosen = _split_views(path, listing, views, split, hold_every)
-    files = [view.frame.picture for view in chosen]
-    pixels, full = gather_pictures(files, loading, loading.downscale, one_size=False)
-    lenses = [view.lens.pixels(*map(int, size)) for view, size in zip(chosen, full, strict=True)]
-    sizes = full // loading.downscale
-    cameras = make_cameras(
-        camera_kind([view.lens for view in views]),
-        [view.lens for view in chosen],
-        np.stack([view.frame.pose for view in chosen]),
-        np.stack(lenses) / loading.downscale,
-        (int(sizes[0, 0]), int(sizes[0, 1])),
-        depth_range(np.stack([view.frame.pose for view in views]), loading.near, loading.far),
-    )
-    names = [view.frame.name for view in chosen]
-    return assemble_views(loading, pixels, cameras, sizes, names)
+    views, odd_masks = _read_views(path, listing, loading.masks)
+    chosen = _split_views(path, listing, views, split, hold_every, held_out)
+    points, odd_points = _read_points(path, listing.get("ply_file_path"))
+    notes = (*odd_masks, *odd_points)
+    return load_listed(views, chosen, loading, Shrinking(loading.downscale), points, notes)
 
 
 def transforms_path(folder: str | os.PathLike) -> pathlib.Path:
@@ -91,25 +79,32 @@ def transforms_path(folder: str | os.PathLike) -> pathlib.Path:
 def transforms_splits(folder: str | os.PathLike) -> tuple[str, ...]:
     """Lists the splits of a data set: those that its file names, else train, val and test."""
     keys = _split_keys(read_frames_listing(transforms_path(folder)))
-    return tuple(key.removesuffix(_NAMES) for key in keys) or _SPLITS
+    return tuple(key.removesuffix(_NAMES) for key in keys) or LISTED_SPLITS
 
 
 def _split_keys(listing: dict[str, Any]) -> list[str]:
     return [key for key in listing if key.endswith(_NAMES)]
 
 
-def _normalised(name: str) -> str:
-    """Normalises a path: `./images/a.png` is `images/a.png`."""
-    return pathlib.PurePosixPath(name).as_posix()
-
-
-def _read_views(path: pathlib.Path, listing: dict[str, Any]) -> list[_View]:
+def _read_views(
+    path: pathlib.Path, listing: dict[str, Any], masks: bool
+) -> tuple[list[ListedView], tuple[str, ...]]:
     """Reads all frames of a listing, sorted by the names of the pictures."""
     # Sorted, because splits by `hold_every` are by name.
     _check_applied_transform(path, listing.get("applied_transform"))
     read = lambda index, frame: _read_view(path, listing, index, frame)
     views = [read(index, frame) for index, frame in enumerate(listing["frames"])]
-    return sorted(views, key=lambda view: view.name)
+    views = sorted(views, key=lambda view: view.name)
+    if not masks:
+        return [view._replace(mask=None) for view in views], ()
+    if any(view.mask for view in views):
+        return views, ()
+    # By the files' names: those of the listing may have no ending.
+    folders = [pathlib.PurePosixPath(view.name).parent for view in views]
+    files = [view.frame.picture.name for view in views]
+    named = [(place / file).as_posix() for place, file in zip(folders, files, strict=True)]
+    beside, odd = find_masks(path.parent, named)
+    return [view._replace(mask=mask) for view, mask in zip(views, beside, strict=True)], odd
 
 
 def _check_applied_transform(path: pathlib.Path, value: Any) -> None:
@@ -122,35 +117,64 @@ def _check_applied_transform(path: pathlib.Path, value: Any) -> None:
         raise FileError(f"{where} must be 3x4 and finite; its shape is {matrix.shape}.")
 
 
-def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: Any) -> _View:
+def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: Any) -> ListedView:
     read, where = read_frame(path, index, frame), f"{path}: frame {index}"
-    if frame.get("mask_path") is not None:
-        raise FileError(
-            f"{where}: `mask_path` is not supported. Remove it to use whole pictures, or make "
-            "masked pixels transparent."
-        )
-    return _View(read, read_lens(where, listing, frame))
+    name, mask = frame.get("mask_path"), None
+    if name is not None:
+        if not isinstance(name, str) or not name:
+            raise FileError(f"{where}: `mask_path` must be the name of a picture; got {name!r}.")
+        mask = find_inside(path.parent, where, f"`mask_path` {name!r}", name)
+    return ListedView(read, read_lens(where, listing, frame), mask)
+
+
+def _read_points(path: pathlib.Path, name: Any) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Reads the points of a listing; those that cannot be read are not needed, and said."""
+    if name is None:
+        return None, ()
+    where = f"{path}: `ply_file_path`"
+    if not isinstance(name, str):
+        raise FileError(f"{where} must be the name of a file; got {name!r}.")
+    try:
+        file = (path.parent / name).resolve()
+        inside = file.is_relative_to(path.parent.resolve())
+        points = read_points(file) if inside else None
+    except (OSError, RuntimeError, ValueError) as error:  # also `FileError`
+        return None, (f"{where}: the points are not used ({error})",)
+    if not inside:
+        return None, (f"{where}: {name!r} leads out of the data folder; the points are not used",)
+    return points, ()
 
 
 def _split_views(
-    path: pathlib.Path, listing: dict[str, Any], views: list[_View], split: str, hold_every: int
-) -> list[_View]:
+    path: pathlib.Path,
+    listing: dict[str, Any],
+    views: list[ListedView],
+    split: str,
+    hold_every: int,
+    held_out: Sequence[str | int],
+) -> list[ListedView]:
     """Returns the views of one split."""
-    indices = choose_frames(len(views), hold_every, training=split == "train")
-    if _split_keys(listing):
+    names = [view.name for view in views]
+    training = split == "train"
+    indices = choose_frames(str(path), names, hold_every, held_out, training=training)
+    if _split_keys(listing) and not held_out:
         return _views_by_name(path, listing, views, split + _NAMES)
-    if split not in _SPLITS:
+    if split not in LISTED_SPLITS:
         raise FileError(
-            f"{path} names no pictures of the split {split!r}; there are {', '.join(_SPLITS)}."
+            f"{path} names no pictures of the split {split!r}; there are "
+            f"{', '.join(LISTED_SPLITS)}."
         )
     if not indices:
-        raise FileError(f"{path}: its {len(views)} frames leave none for the split {split!r}.")
+        raise FileError(
+            f"{path}: its {len(views)} frames leave none for the split {split!r}; choose others by "
+            "--held-out or --hold-every."
+        )
     return [views[index] for index in indices]
 
 
 def _views_by_name(
-    path: pathlib.Path, listing: dict[str, Any], views: list[_View], key: str
-) -> list[_View]:
+    path: pathlib.Path, listing: dict[str, Any], views: list[ListedView], key: str
+) -> list[ListedView]:
     if key not in listing:
         raise FileError(f"{path} has no `{key}`; there are: {', '.join(_split_keys(listing))}.")
     names = listing[key]
@@ -158,7 +182,7 @@ def _views_by_name(
         raise FileError(f"{path}: `{key}` must be a list of names.")
     if not names:
         raise FileError(f"{path}: `{key}` is empty; at least one picture is needed.")
-    wanted = {_normalised(name) for name in names}
+    wanted = {normalised(name) for name in names}
     unknown = sorted(wanted - {view.name for view in views})
     if unknown:
         raise FileError(f"{path}: `{key}` names {unknown[0]!r}, which no frame has.")

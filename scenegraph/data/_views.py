@@ -18,6 +18,7 @@ from ._annealing import Annealing
 from ._backdrops import AbstractBackdrop, Solid
 from ._pixel_weights import pixel_weights
 from ._scene_cameras import SceneCameras, ScenePixels
+from ._stacked import stack_cameras
 
 
 class Views(AbstractModule):
@@ -35,7 +36,10 @@ class Views(AbstractModule):
     - `names`: the pictures' names.
     - `space`: the colour space of the pixels.
     - `weights`: the weight of each pixel in the loss, `pixels`, times that of its picture; `None`
-      for equal weights.
+      for equal weights. Masks are weights that are true or false.
+    - `points`: points that are known to lie on surfaces of the scene, in the world, `points 3`;
+      `None` if none are.
+    - `notes`: what a loader left out, turned or guessed, in words.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
@@ -46,7 +50,9 @@ class Views(AbstractModule):
     backdrop: AbstractBackdrop = eqx.field(default_factory=Solid)
     names: tuple[str, ...] = eqx.field(static=True, default=())
     space: AbstractColorSpace = SRGB()
-    weights: Float[Array, " pixels"] | None = None
+    weights: Float[Array, " pixels"] | Bool[Array, " pixels"] | None = None
+    points: Float[Array, "points 3"] | None = None
+    notes: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property
     def frames(self) -> int:
@@ -352,33 +358,6 @@ def _combine(cameras: list) -> AbstractCamera | SceneCameras:
     if paths:
         raise TypeError(f"cameras and paths cannot be mixed; {paths[0]!r} is a path.")
     return stack_cameras(cameras)
-
-
-def stack_cameras(cameras: list[AbstractCamera]) -> AbstractCamera:
-    """Stacks cameras to one whose leaves have a leading axis, with the size of the first."""
-    size = cameras[0].width, cameras[0].height
-    alike = [camera.resized(*size) for camera in cameras]
-    if len({jax.tree.structure(camera) for camera in alike}) > 1:
-        raise ValueError("the cameras differ in kind, or in static settings other than their size.")
-    # One camera of each size is enough to test.
-    by_size = {(camera.width, camera.height): camera for camera in cameras}
-    for camera in by_size.values():
-        _check_size_independence(camera, camera.resized(*size))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *alike)
-
-
-def _check_size_independence(camera: AbstractCamera, resized: AbstractCamera) -> None:
-    # All pictures of a stack are rendered with one static size, which must not change a ray.
-    if (camera.width, camera.height) == (resized.width, resized.height):
-        return
-    # Tested in the last pixel of the picture.
-    pixel = jnp.asarray([camera.width - 0.5, camera.height - 0.5])
-    leaves = [jax.tree.leaves(x.ray(pixel)) for x in (camera, resized)]
-    if not all(jnp.array_equal(a, b) for a, b in zip(*leaves, strict=True)):
-        raise ValueError(
-            f"the rays of a {type(camera).__name__} depend on the size of its picture; "
-            "all pictures must have the same."
-        )
 
 
 def pixel_rays(camera: AbstractCamera) -> Ray:

@@ -1,6 +1,6 @@
 """Files to NumPy arrays and back; everything that reads an untrusted file.
 
-Read `_errors` first, then a format: `_pictures`, `_hdr`, `_archive`, `_colmap`.
+Read `_errors` first, then a format: `_pictures` with `_exif`, `_hdr`, `_archive`, `_colmap`.
 """
 
 from ._colmap import (
@@ -21,6 +21,7 @@ from ._pictures import (
 from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
 from ._atomic import PART, replace_file
+from ._exif import PictureHeader, read_picture_header, turn_upright
 from ._extras import import_extra
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr

@@ -18,5 +18,5 @@ from ._model import (
     ModelPart,
     ModelTexture,
 )
-from ._ply import write_points
+from ._ply import read_points, write_points
 from ._read_model import MODEL_ENDINGS, read_model

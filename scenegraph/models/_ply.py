@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..io import DamagedFile, FileError, read_bytes
+from ..io import DamagedFile, FileError, LARGEST, read_bytes
 from ._mesh_checks import checked_part, fan_of
 from ._model import linear_from_srgb, Model, ModelPart, notes_of, one_mesh
 
@@ -60,17 +60,29 @@ def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray
 
 def read_ply(path: str | os.PathLike) -> Model:
     """Reads a mesh, with the normals, texture coordinates and colours of its vertices."""
-    path = pathlib.Path(path)
+    return _model(pathlib.Path(path), *_read_elements(pathlib.Path(path)))
+
+
+def read_points(path: str | os.PathLike) -> np.ndarray:
+    """Reads the positions of points or vertices, `n 3`, float64; those not finite are left out."""
+    columns, _ = _read_elements(pathlib.Path(path))
+    if not {"x", "y", "z"} <= columns.keys():
+        raise FileError(f"{path} has no vertices with x, y and z.")
+    points = np.stack([columns[name].astype(np.float64) for name in "xyz"], axis=1)
+    return points[np.all(np.abs(points) <= LARGEST, axis=1)]
+
+
+def _read_elements(path: pathlib.Path) -> tuple[dict[str, np.ndarray], list[np.ndarray] | None]:
+    """Reads the columns of vertices, and the faces' lists of corners."""
     data = read_bytes(path)
     order, elements, start = _header(data, path)
     read = _read_text if order == "" else _read_binary
     try:
-        columns, lists = read(data[start:], elements, order)
+        return read(data[start:], elements, order)
     except (ValueError, IndexError, OverflowError) as error:
         raise DamagedFile(
             f"{path} is damaged: its data are not what its header says ({error})."
         ) from error
-    return _model(path, columns, lists)
 
 
 def _model(

@@ -2,9 +2,9 @@
 
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
 `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
-disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`),
-their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit (`_time_plan`,
-`_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
+disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`,
+`_residuals`), their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit
+(`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
@@ -40,7 +40,15 @@ from ._data_settings import held_out_split
 from ._evaluate import Pace
 from ._final_report import plot_log
 from ._fit_options import Milestones, Processes, show_lines, Stopped, TooFewSteps
-from ._paths import find_cameras, path_context, PathContext, PATHS, read_cameras, summarise_cameras
+from ._paths import (
+    describe_path,
+    find_cameras,
+    path_context,
+    PathContext,
+    PATHS,
+    read_cameras,
+    summarise_cameras,
+)
 from ._presets import differences, NOTES
 from ._recipe import describe_cut
 from ._report import latex, markdown, metric_table, report, Table

@@ -37,7 +37,12 @@ class DataSettings:
     - `memory_map`: the use of a file for the pixels instead of memory; auto if there are many.
     - `straight_alpha`: if true, downscaling does not weight colours by their opacity.
     - `area_weights`: if true, a pixel of a small picture counts for the pixels that it stands for.
-    - `hold_every`: the spacing of held-out pictures (LLFF and nerfstudio data).
+    - `hold_every`: the spacing of held-out pictures (LLFF, nerfstudio and COLMAP data).
+    - `held_out`: the held-out pictures instead, by names or by numbers in the order of names (LLFF,
+      nerfstudio and COLMAP data).
+    - `skip_missing`: if true, pictures whose files are missing or damaged are left out; otherwise
+      they are an error that names them all.
+    - `masks`: if true, pixels that masks leave out do not count (nerfstudio, COLMAP and LLFF data).
     - `ndc`: if true, the space before the cameras is bent into a cube (LLFF data).
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
@@ -55,6 +60,9 @@ class DataSettings:
     straight_alpha: bool = False
     area_weights: bool = True
     hold_every: int = 8
+    held_out: tuple[str, ...] = ()
+    skip_missing: bool = False
+    masks: bool = True
     ndc: bool = True
     spherify: bool = False
     published_radii: bool = False
@@ -96,6 +104,8 @@ class DataSettings:
             backdrop=backdrop,
             straight_alpha=self.straight_alpha,
             memory_map=_MEMORY_MAP[self.memory_map],
+            skip_missing=self.skip_missing,
+            masks=self.masks,
         )
         if self.area_weights:
             return views
@@ -125,16 +135,21 @@ class DataSettings:
         options = self._loader_options(folder)
         if "spherify" not in options:
             return None
-        del options["hold_every"]
+        del options["hold_every"], options["held_out"]
         limits = {"downscale": self.downscale, "near": self.near, "far": self.far}
         return llff_path(folder, **limits, **options)
 
     def _loader_options(self, folder: str | os.PathLike) -> dict[str, Any]:
         """Returns the settings that only the loader of the folder's format has."""
         form = find_format(folder)
-        for name in ("spherify", "ndc"):
+        listed = "data of which no file tells the splits: LLFF, nerfstudio and COLMAP"
+        for name, where in {
+            "spherify": "LLFF data",
+            "ndc": "LLFF data",
+            "held_out": listed,
+        }.items():
             if name not in form.options and getattr(self, name) != getattr(DataSettings, name):
-                raise ValueError(f"`{name}` is for LLFF data; {folder} is {form.name} data.")
+                raise ValueError(f"`{name}` is for {where}; {folder} is {form.name} data.")
         return {name: getattr(self, name) for name in form.options}
 
 

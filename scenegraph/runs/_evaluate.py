@@ -14,7 +14,7 @@ import numpy as np
 from .._typing import Array
 from ..data import Views
 from ..images import as_bytes, error_panels, Image, side_by_side, srgb_numbers
-from ..io import FileError, import_extra, MissingExtra
+from ..io import FileError, import_extra, MissingExtra, read_json
 from ..losses import flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
@@ -165,12 +165,28 @@ def _evaluate_in_time(
             return
         begin = time.monotonic()
         image, truth = render(scene, views.camera(frame)), views.image(frame)
-        scores = compare(views.names[frame], image, truth, measures)
+        scores = _compare_seen(views, frame, image, truth, measures)
         if seen is not None:
             seen(frame, image, truth)
         if count:  # The first may have been compiled.
             plan.measure(rays, time.monotonic() - begin)
         yield frame, scores
+
+
+def _compare_seen(
+    views: Views, frame: int, image: Image, truth: Image, measures: Measures
+) -> Scores:
+    """Scores one picture; pixels that its mask leaves out do not count."""
+    name, weights = views.names[frame], views.weights
+    counts = None if weights is None else np.asarray(weights[views.part(frame)]) > 0
+    if counts is None or counts.all() or not counts.any():
+        return compare(name, image, truth, measures)
+    seen = jnp.asarray(counts.reshape(truth.height, truth.width, 1))
+    truth = dataclasses.replace(truth, rgb=jnp.where(seen, truth.rgb, image.rgb))
+    scores = compare(name, image, truth, measures)
+    # The mean square over all pixels is that over the seen ones, times their share.
+    share = 10 * np.log10(counts.mean())
+    return dataclasses.replace(scores, psnr=scores.psnr + share, psnr_8bit=scores.psnr_8bit + share)
 
 
 def spread(items: Sequence[int]) -> list[int]:
@@ -187,6 +203,7 @@ def evaluate_run(
     *,
     data: str | os.PathLike | None = None,
     other_data: bool = False,
+    skip_missing: bool = False,
     scene: Scene | None = None,
     frames: list[int] | None = None,
     measures: Measures | None = None,
@@ -201,6 +218,7 @@ def evaluate_run(
     - `data`: the data folder; by default that of the fit. Keyword only, as is all that follows.
     - `other_data`: if true, `data` may hold other pictures than the fit's; what is written then
       goes into `other-data/NAME` in the run folder, with the name of the data folder.
+    - `skip_missing`: if true, pictures whose files are missing or damaged are left out.
     - `scene`: the scene; by default the saved one.
     - `frames`: the indices of the pictures to score; by default all.
     - `measures`: the metrics beside PSNR and SSIM; with `None` there are no others, and no
@@ -217,8 +235,14 @@ def evaluate_run(
     """
     (config, _), folder = run.load_config(), run.find_data(data)
     split = split or held_out_split(folder)
+    if skip_missing:
+        config = dataclasses.replace(
+            config, data=dataclasses.replace(config.data, skip_missing=True)
+        )
     views = config.data.load(folder, split)
-    out = _choose_folder(run, folder, split, views, other_data)
+    for note in views.notes:
+        say(note)
+    out = _choose_folder(run, folder, split, views, other_data, config.data.skip_missing)
     if out != run:
         say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
     scene = load(run.folder) if scene is None else scene
@@ -278,13 +302,29 @@ def score_views(
     protocol = describe_protocol(settings, views, split, len(scored), **kinds)
     scores = [scored[frame] for frame in sorted(scored)]
     metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
+    metrics |= _known_residuals(run)
     run.save_metrics(metrics, report(metrics))
     say(f"wrote {run.metrics}, {run.report} and {run.pictures}")
     return metrics
 
 
+def _known_residuals(run: Run) -> dict[str, Any]:
+    """Returns what a fit has found of its training pictures, which no evaluation looks at."""
+    try:
+        found = read_json(run.metrics)
+    except FileError:
+        return {}
+    known = found.get("training") if isinstance(found, dict) else None
+    return {"training": known} if isinstance(known, dict) else {}
+
+
 def _choose_folder(
-    run: Run, folder: pathlib.Path, split: str, views: Views, other_data: bool
+    run: Run,
+    folder: pathlib.Path,
+    split: str,
+    views: Views,
+    other_data: bool,
+    skip_missing: bool,
 ) -> Run:
     """Returns the run itself for pictures of its own data, and a folder in it for others."""
     config, others = run.load_config()
@@ -299,7 +339,9 @@ def _choose_folder(
         except FileError:
             odd = "no pictures"
     odd = odd or find_difference(known[split], views)
-    if odd is None:
+    # Of pictures that are missing since, nothing tells whether they were those of the fit.
+    fewer = skip_missing and views.frames < known[split].get("pictures", 0)
+    if odd is None or fewer:
         return run
     if not other_data:
         raise FileError(

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from ..cameras import AbstractCamera, scale_resolution
+from ..data import Views
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
 from ._data_settings import held_out_split
 from ._evaluate import HeldOut, score_views
-from ._paths import FILM_SPEED, find_cameras, PathRequest
+from ._paths import describe_path, FILM_SPEED, find_cameras, PathRequest
+from ._report import report
+from ._residuals import find_outliers, residual_rays
 from ._run import read_log, Run, silent
 from ._time_plan import TimePlan
 
@@ -30,11 +33,14 @@ class FinalReport:
     - `film`: the film, `turntable` or `none`.
     - `plan`: the time limit. What there is no time for is left out, and said: first frames of the
       film, then pictures to score.
+    - `training`: the training pictures, of which those are named that the fit shows badly; `None`
+      to look at none.
     """
 
     frames: list[int] | None = None
     film: Literal["turntable", "none"] = "turntable"
     plan: TimePlan = dataclasses.field(default_factory=TimePlan)
+    training: Views | None = None
 
     def write(
         self,
@@ -60,6 +66,8 @@ class FinalReport:
         scene = load(run.folder) if scene is None else scene
         held_out = _read(run, data) if held_out is None else held_out
         metrics = score_views(run, scene, held_out, self.frames, say=say, plan=self.plan)
+        if self.training is not None and held_out.is_held_out:
+            self._compare_training(run, scene, metrics, say)
         if self.film != "none":
             self._write_film(run, scene, say, track)
         if run.log.exists():
@@ -87,14 +95,33 @@ class FinalReport:
         width, height = int(held_out.views.widths[0]), int(held_out.views.heights[0])
         scale = min(1.0, _WIDTH / width)
         frames = 0 if self.film == "none" else _FRAMES
-        return held_out.rays() + frames * round(scale * width) * round(scale * height)
+        film = frames * round(scale * width) * round(scale * height)
+        training = 0 if self.training is None else residual_rays(self.training)
+        return held_out.rays() + film + training
+
+    def _compare_training(
+        self, run: Run, scene: Scene, metrics: dict[str, Any], say: Callable[[str], Any]
+    ) -> None:
+        """Adds the training pictures that the fit shows badly to the report, if there is time."""
+        if self.training is None or not isinstance(self.training.cameras, AbstractCamera):
+            return
+        found = find_outliers(scene, self.training, self.plan)
+        if found is None:
+            say("there is no time to look for training pictures that the fit shows badly")
+            return
+        metrics["training"] = found
+        run.save_metrics(metrics, report(metrics))
+        if number := len(found["outliers"]) + found["more"]:
+            say(f"{number} training pictures are shown badly; {run.report} names them")
 
     def _write_film(self, run: Run, scene: Scene, say: Callable[[str], Any], track: Track) -> None:
         """Films the turntable, with as many frames as there is time for."""
         cameras = self._film_cameras(run, _FRAMES)
         rays = cameras[0].width * cameras[0].height
         frames = min(_FRAMES, self.plan.affordable(rays))
-        later = f"`scenegraph render {run.folder} --path orbit` makes one"
+        later = f"`scenegraph render {run.folder}` makes one"
+        if line := describe_path(run, PathRequest(frames=_FRAMES)):
+            say(line)
         if frames < _FEWEST:
             say(f"there is no time for a film; {later}")
             return

@@ -124,7 +124,7 @@ def _begin(
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
     plan = _plan(options, begin)
-    film = FinalReport(film=config.output.film)
+    film = FinalReport(film=config.output.film, training=views)
     held_out.add_done_callback(lambda pictures: _count_rays(plan, film, pictures))
     return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
 
@@ -193,7 +193,10 @@ class _Job:
         if pictures.is_held_out:
             self.about["fingerprint"][pictures.split] = take_fingerprint(pictures.views)
             self.run.save_config(self.config, **self.about)
-        report = FinalReport(film=self.config.output.film, plan=self.plan)
+        for note in pictures.views.notes if pictures.is_held_out else ():
+            self.options.say(f"{pictures.split}: {note}")
+        training = self.parts.batches.views
+        report = FinalReport(film=self.config.output.film, plan=self.plan, training=training)
         report.write(self.run, last.model, held_out=pictures, say=options.say, track=options.track)
         if self._has_few_steps(last):
             raise TooFewSteps(
@@ -337,6 +340,8 @@ def _describe(run: Run, folder: pathlib.Path, views: Views, say: Callable[[str],
         say(f"the pixels are read from {views.pixels.path}")
     if views.pixels.shape[1] == 3:
         say("the pictures have no opacity: they are taken as they are, on no backdrop")
+    for note in views.notes:
+        say(note)
 
 
 def _about(run: Run, folder: pathlib.Path, preset: str) -> dict[str, Any]:

@@ -15,8 +15,11 @@ import numpy as np
 from .._typing import Array
 from ..cameras import (
     AbstractCamera,
+    common_up,
     ellipse,
+    find_loop,
     interpolate,
+    loop,
     NDCCamera,
     orbit,
     pose_matrix,
@@ -44,12 +47,15 @@ class PathRequest:
 
     **Arguments:**
 
-    - `path`: `orbit`, `spiral`, `ellipse`, `interpolate`, `data` (the path of LLFF data), `views`
-      (the cameras of `split`), or a JSON file of cameras; by default `data` or else `orbit`.
+    - `path`: `orbit`, `spiral`, `ellipse`, `loop`, `interpolate`, `data` (the path of LLFF data),
+      `views` (the cameras of `split`), or a JSON file of cameras; by default `data`, or `loop` for
+      pictures without opacity, or else `orbit`.
     - `frames`: the number of frames; by default 60, or all views, or all cameras of the file.
     - `order`, `keyframes`: the arguments of `interpolate`.
     - `split`: the split of `views`; by default `test`, or else `val`, or else `train`.
     - `data`: the data folder of `views`; by default that of the fit.
+    - `up`: the direction that is upwards, `3`; by default that which the data have, or, of pictures
+      without opacity, that which the cameras have in common.
     """
 
     path: str | None = None
@@ -58,6 +64,12 @@ class PathRequest:
     keyframes: int | None = None
     split: str | None = None
     data: str | os.PathLike | None = None
+    up: tuple[float, float, float] | None = None
+
+    def __post_init__(self):
+        up = (0.0, 0.0, 1.0) if self.up is None else self.up
+        if not (np.all(np.isfinite(up)) and np.any(np.asarray(up) != 0)):
+            raise ValueError(f"`up` must be a finite direction, and not zero; got {up}.")
 
     @property
     def length(self) -> int:
@@ -85,7 +97,16 @@ class PathContext:
     @property
     def usual_path(self) -> str:
         """The path that is taken by default."""
-        return OWN_PATH if OWN_PATH in self.memory else "orbit"
+        if OWN_PATH in self.memory:
+            return OWN_PATH
+        return "loop" if bool(self.memory.get("is_capture", False)) else "orbit"
+
+    def turned(self, up: tuple[float, float, float] | None) -> "PathContext":
+        """Returns the same with another direction upwards, if one is given."""
+        if up is None:
+            return self
+        unit = np.asarray(up, np.float32) / np.linalg.norm(up)
+        return dataclasses.replace(self, memory=self.memory | {"up": jnp.asarray(unit)})
 
     def poses(self) -> np.ndarray:
         """Returns the poses of all cameras; runs of earlier versions read them from their data."""
@@ -109,6 +130,7 @@ PATHS: dict[str, Callable[[PathContext, PathRequest], list[AbstractCamera]]] = {
     "ellipse": lambda known, request: ellipse(
         known.camera, known.poses(), *known.place, request.length
     ),
+    "loop": lambda known, request: loop(known.camera, known.poses(), *known.place, request.length),
     "interpolate": lambda known, request: interpolate(
         known.camera,
         known.poses(),
@@ -159,11 +181,27 @@ def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], 
         folder = run.find_data(request.data)
         views = config.data.load(folder, request.split or held_out_split(folder))
         return _some([views.camera(i) for i in range(views.frames)], request.frames), None
-    known = path_context(run)
+    known = path_context(run).turned(request.up)
     path = request.path or known.usual_path
     if path in PATHS:
         return PATHS[path](known, request), None
     return read_cameras(request, known.camera)
+
+
+def describe_path(run: Run, request: PathRequest) -> str | None:
+    """Says in one line where a loop among the cameras goes; `None` for other paths."""
+    if request.path not in (None, "loop"):
+        return None
+    known = path_context(run).turned(request.up)
+    if (request.path or known.usual_path) != "loop":
+        return None
+    found = find_loop(known.camera, known.poses(), *known.place, request.length)
+    up = ", ".join(f"{x:.2f}" for x in np.asarray(known.place[1]))
+    others = [path for path in PATHS if path not in ("loop", OWN_PATH)]
+    return (
+        f"the film {found.kind}, within {found.bound:.3g} of the nearest training picture, with "
+        f"({up}) upwards (`scenegraph render` has --up, and --path {', '.join(others)} or views)"
+    )
 
 
 def read_cameras(
@@ -197,20 +235,24 @@ def path_context(run: Run) -> PathContext:
 
 
 def summarise_cameras(views: Views) -> dict[str, Any]:
-    """Finds a typical camera, the point that all look at, the direction upwards, and all poses."""
+    """Finds a typical camera, the point that all look at, what is upwards, and all poses."""
     # Smaller pictures may be the same ones, seen from the same places.
     frames = _largest(views)[:50]
     ndc, stacked = isinstance(views.cameras, NDCCamera), _plain_cameras(views)
     middle = np.asarray([int(views.widths[frames[0]]), int(views.heights[frames[0]])]) / 2
     lines = pixel_lines(stacked, np.asarray(frames), np.tile(middle, (len(frames), 1)))
     positions, directions = lines[0], lines[1] / np.linalg.norm(lines[1], axis=1, keepdims=True)
-    target = focus_point(positions, directions)
+    target, poses = focus_point(positions, directions), _poses(views)
+    # Pictures without opacity may show a room that was photographed the wrong way up.
+    is_capture, up = views.pixels.shape[1] < 4 and not ndc, np.eye(3)[1 if ndc else 2]
+    if is_capture:
+        up = common_up(poses, None if views.points is None else np.asarray(views.points))
     # The camera of middle height above that point is the typical one.
-    order = np.argsort(positions[:, 2] - target[2])
+    order = np.argsort((positions - target) @ up)
     camera = _known_camera(views, frames[order[len(order) // 2]])
-    place = {"target": target, "up": np.asarray([0.0, 1.0, 0.0] if ndc else [0.0, 0.0, 1.0])}
+    place = {"target": target, "up": up}
     place = {name: jnp.asarray(x.astype(np.float32)) for name, x in place.items()}
-    return {"camera": camera, **place, "poses": _poses(views)}
+    return {"camera": camera, **place, "poses": poses, "is_capture": jnp.asarray(is_capture)}
 
 
 def _plain_cameras(views: Views) -> AbstractCamera:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._residuals import describe_outliers
 from ._scores import METRICS
 
 
@@ -86,6 +87,7 @@ def report(metrics: Mapping[str, Any]) -> str:
     """Writes what an evaluation found as a page of Markdown."""
     protocol = metrics["protocol"]
     title = f"# {protocol['pictures']} of {protocol['of']} {protocol['split']} pictures"
+    training = metrics.get("training")
     missing = [f"- {reason}" for reason in metrics["missing"].values()]
     parts = [
         title,
@@ -93,6 +95,7 @@ def report(metrics: Mapping[str, Any]) -> str:
         *(["Left out:", "\n".join(missing)] if missing else []),
         "## Every picture",
         markdown(_pictures(metrics)),
+        *(["## Training pictures", describe_outliers(training)] if training else []),
         "## How it was measured",
         "\n".join(f"- {key}: {_plain(value)}" for key, value in protocol.items()),
     ]

@@ -17,6 +17,7 @@ from ._data_settings import DataSettings
 
 METRICS = ("psnr", "ssim", "flip", "lpips", "average")
 _MEASURED = ("psnr", "ssim", "flip", "lpips")
+_MASKED = "psnr over pixels that count; the others are as rendered for all other metrics"
 _PACKAGES = ("scenegraph", "jax", "flip-evaluator", "lpips")
 
 
@@ -155,10 +156,17 @@ def describe_protocol(
         "psnr": "mean over pictures, float, not clipped",
         "ssim": "11x11 Gaussian window, sigma 1.5, valid pixels; float, not clipped",
         **kinds,
+        **_describe_masks(views),
         "8bit": "clipped and rounded to 8 bits",
         "errors": f"absolute, mean over channels, {ERROR_MAP} from 0 to {ERROR_SCALE:g} and more",
         "versions": _versions(),
     }
+
+
+def _describe_masks(views: Views) -> dict[str, Any]:
+    """Says what masks leave out of the scores, and what else was done to the pictures."""
+    known = {} if views.weights is None else {"masks": _MASKED}
+    return {**known, **({"notes": list(views.notes)} if views.notes else {})}
 
 
 def _versions() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Boxes found from cameras and opacities alone."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -197,3 +199,58 @@ def test_rays_that_end_before_a_box_miss_it(tmp_path):
     for limits, expected in [((0.1, 9.0), 0.0), ((0.1, 2.0), 1.0), ((7.0, 9.0), 1.0)]:
         views = sg.load_blender(tmp_path, near=limits[0], far=limits[1])
         assert np.all(probe_views(views).missed(*box) == expected)
+
+
+# --- Captures
+
+
+def capture_views(poses: np.ndarray, points=None, width: int = 40, height: int = 30) -> sg.Views:
+    cameras = [
+        sg.PerspectiveCamera(sg.Pose(pose), 24.0, width, height, near=0.01, far=100.0)
+        for pose in poses
+    ]
+    views = sg.views(cameras, [sg.Image(jnp.zeros((height, width, 3)))] * len(poses))
+    return dataclasses.replace(views, points=None if points is None else jnp.asarray(points))
+
+
+def cut_off(views: sg.Views, lower: np.ndarray, upper: np.ndarray) -> int:
+    """The number of pixels whose lines miss a box, by the slab test of one line at a time."""
+    number = 0
+    for frame in range(views.frames):
+        rays = sg.data.pixel_rays(views.camera(frame))
+        for origin, direction in zip(*map(np.asarray, (rays.origin, rays.direction)), strict=True):
+            ends = [(side - origin) / direction for side in (lower, upper)]
+            number += np.minimum(*ends).max() >= np.maximum(*ends).min()
+            number += np.maximum(*ends).min() <= 0
+    return number
+
+
+@pytest.mark.parametrize("with_points", [False, True])
+@pytest.mark.parametrize("kind", ["around", "close-up", "facing", "outwards"])
+def test_no_pixel_of_a_capture_is_cut_off(kind, with_points):
+    """Whatever the cameras look at, each pixel's line meets the box."""
+    random = np.random.default_rng(0)
+    places = eyes(7) * random.uniform(0.6, 1.0, (7, 1))
+    if kind == "close-up":
+        places[0] *= 0.1
+    if kind == "facing":
+        places = np.array([0.0, -3, 0]) + random.normal(size=(7, 3)) * 0.3
+    aims = 2 * places if kind == "outwards" else 0.5 * random.normal(size=(7, 3))
+    poses = np.stack([look_at(*pair) for pair in zip(places, aims, strict=True)])
+    points = random.normal(size=(500, 3)) * [1.0, 2.0, 0.5] if with_points else None
+    views = capture_views(poses, points)
+    lower, upper = find_bounds(views)
+    assert np.all(lower < upper) and cut_off(views, lower, upper) == 0
+
+
+def test_points_tell_where_the_scene_is():
+    """Cameras that look one way do not tell how far it is; points do, but for outliers."""
+    places = np.array([[x, -10.0, 0] for x in np.linspace(-0.5, 0.5, 7)])
+    poses = np.stack([look_at(place, place + [0, 1, 0]) for place in places])
+    random = np.random.default_rng(1)
+    points = random.uniform(-1, 1, (400, 3)) * [8.0, 1.0, 8.0]
+    points[:8] *= 1000
+    lower, upper = find_bounds(capture_views(poses, points))
+    assert upper[1] > 0.9 and np.all(upper - lower < 60)
+    inside = np.all((points > lower) & (points < upper), axis=1)
+    assert 0.9 < inside.mean() < 1

@@ -6,11 +6,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import scenegraph as sg
 from scenegraph.cameras import focal_from_fov, MovedCamera
-from scenegraph.data import find_bounds, find_empty_cells, pixel_rays, pixels_through, stack_cameras
+from scenegraph.data import (
+    find_bounds,
+    find_empty_cells,
+    pixel_rays,
+    pixels_through,
+    RayBatches,
+    stack_cameras,
+)
 from scenegraph.runs import (
     evaluate,
     open_run,
@@ -137,3 +145,41 @@ def test_impossible_size():
 def test_kinds_are_not_mixed():
     with pytest.raises(ValueError, match="differ in kind"):
         stack_cameras([CAMERAS[0], sg.OrthographicCamera(sg.Pose(POSES[0]), 5.0, 9, 7)])
+
+
+# --- Cameras in a scene
+
+
+def test_cameras_of_a_scene_are_stacked_while_they_are_traced():
+    """Two cameras of different sizes, in a scene under `jit` and `grad`: each one's own rays."""
+    cameras = {"a": camera_of(POSES[0], 12, 8), "b": camera_of(POSES[1], 6, 10)}
+    group = sg.Group(**cameras)
+
+    def first_rays(group):
+        stacked = stack_cameras([group.children["a"], group.children["b"]])
+        pixel = jnp.array([2.5, 3.5])
+        return jax.vmap(lambda camera: camera.ray(pixel).direction)(stacked)
+
+    seen = eqx.filter_jit(first_rays)(group)
+    for row, camera in zip(seen, cameras.values(), strict=True):
+        assert_close(row, camera.ray(jnp.array([2.5, 3.5])).direction, 1e-6)
+    slope = eqx.filter_grad(lambda group: jnp.sum(first_rays(group)))(group)
+    assert float(jnp.abs(slope.children["a"].focal)) > 0
+
+
+def test_a_fit_of_cameras_of_different_sizes():
+    fog = sg.Volume(sg.fields.ConstantFog(0.5, [0.2, 0.3, 0.4]), sg.Box([-0.5] * 3, [0.5] * 3))
+    scene = sg.Scene(
+        sg.Group(fog=fog, a=camera_of(POSES[0], 12, 8), b=camera_of(POSES[1], 6, 10)),
+        background=[0, 0, 0],
+    )
+    pictures = [np.full((8, 12, 3), 60, np.uint8), np.full((10, 6, 3), 60, np.uint8)]
+    views = sg.views(["a", "b"], pictures)
+    key, optimizer = jax.random.key(0), optax.adam(1e-2)
+    views = RayBatches(views, 16)
+    result = sg.fit(
+        scene, views, trainable=["fog.**", "*.focal"], optimizer=optimizer, steps=2, key=key
+    )
+    assert int(result.state.step) == 2
+    for name, camera in {"a": scene.root.children["a"], "b": scene.root.children["b"]}.items():
+        assert float(result.scene.root.children[name].focal) != float(camera.focal)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import _transforms
+from scenegraph.data import _listed
 from scenegraph.io import FileError, write_picture
 from support.transforms_folder import frames, LENS, noise, write_transforms
 
@@ -99,7 +99,8 @@ def test_lenses_that_do_not_mix(folder):
         ({"transform_matrix": None}, ["transform_matrix", "4x4"]),
         ({"transform_matrix": [[1, 2], [3]]}, ["transform_matrix", "numbers"]),
         ({"transform_matrix": np.diag([1.0, 1, 2, 1]).tolist()}, ["transform_matrix", "rotation"]),
-        ({"mask_path": "masks/b.png"}, ["mask_path", "transparent"]),
+        ({"mask_path": 3}, ["mask_path", "name of a picture"]),
+        ({"mask_path": "../outside.png"}, ["mask_path", "leads out"]),
     ],
 )
 def test_frames(folder, changes, parts):
@@ -152,7 +153,7 @@ RUBBISH = [None, True, -1, 0, 1e300, 10**400, math.nan, "x", "", [], [[]], {}, {
 def test_rubbish_is_refused_or_harmless(folder, frame, monkeypatch):
     """Whatever is wrong is a `FileError`; cameras are not made, which would take long."""
     made = sg.load_transforms(folder).cameras
-    monkeypatch.setattr(_transforms, "make_cameras", lambda *_: made)
+    monkeypatch.setattr(_listed, "make_cameras", lambda *_: made)
     part = GOOD if frame is None else GOOD["frames"][frame]
     keys = [*part, "k3", "k4", "camera_angle_x", "train_filenames", "mask_path", "is_fisheye"]
     refused = 0

@@ -1,0 +1,85 @@
+"""Pictures that one list names with their lenses and poses, made into views of one split."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ._bounds import depth_range
+from ._lenses import camera_kind, Lens, make_cameras
+from ._listing import Frame
+from ._loading import Loading
+from ._pictures import assemble_views, gather_pictures, PictureFile
+from ._views import Views
+
+
+# Points only tell where the scene is: so many are enough.
+_POINTS = 2**16
+
+
+class ListedView(NamedTuple):
+    """A picture of a list: its name, file and pose, its lens, and its mask."""
+
+    frame: Frame
+    lens: Lens
+    mask: pathlib.Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The name, without detours: `./images/a.png` is `images/a.png`."""
+        return normalised(self.frame.name)
+
+
+class Shrinking(NamedTuple):
+    """By how much pictures are averaged, and how much smaller than their lenses' they are."""
+
+    factor: int
+    smaller: float = 1.0  # of pictures of a folder `images_4`: 4
+    resized: bool = False  # whether lenses are scaled to the pictures' sizes
+
+
+def normalised(name: str) -> str:
+    """Normalises a path: `./images/a.png` is `images/a.png`."""
+    return pathlib.PurePosixPath(name).as_posix()
+
+
+def load_listed(
+    every: Sequence[ListedView],
+    chosen: Sequence[ListedView],
+    loading: Loading,
+    shrinking: Shrinking,
+    points: np.ndarray | None = None,
+    notes: tuple[str, ...] = (),
+) -> Views:
+    """Loads some views of a list; all of it tells what kind of lens there is, and how far."""
+    # The sizes of cameras tell which way up pictures are.
+    wanted = [
+        PictureFile(one.frame.picture, one.mask, one.lens.size(shrinking.smaller)) for one in chosen
+    ]
+    listed = [one.frame.picture for one in every]
+    pictures = gather_pictures(wanted, loading, shrinking.factor, one_size=False, listed=listed)
+    chosen = [chosen[index] for index in pictures.kept]
+    lenses = [
+        one.lens.pixels(*map(int, size), resized=shrinking.resized)
+        for one, size in zip(chosen, pictures.sizes, strict=True)
+    ]
+    sizes = pictures.sizes // shrinking.factor
+    cameras = make_cameras(
+        camera_kind([one.lens for one in every]),
+        [one.lens for one in chosen],
+        np.stack([one.frame.pose for one in chosen]),
+        np.stack(lenses) / shrinking.factor,
+        (int(sizes[0, 0]), int(sizes[0, 1])),
+        depth_range(np.stack([one.frame.pose for one in every]), loading.near, loading.far),
+    )
+    pictures = pictures._replace(notes=(*notes, *pictures.notes))
+    names = [one.frame.name for one in chosen]
+    return assemble_views(loading, pictures, cameras, sizes, names, points=thin_out(points))
+
+
+def thin_out(points: np.ndarray | None) -> np.ndarray | None:
+    """Returns evenly spread ones of very many points."""
+    if points is None or len(points) <= _POINTS:
+        return points
+    return points[np.linspace(0, len(points) - 1, _POINTS).astype(int)]
