@@ -1,6 +1,7 @@
 """Scenes from and to files of meshes: glTF, OBJ, PLY and STL.
 
 Read `_load`, `_build`, `_materials` and `_mesh_shape` (files to scenes), `_save`, `_glb`, `_looks`,
+`_texture_maps`, `_material_fields`,
 `_triangulate` and `_placing` (scenes to files), `_framing` with `_walk` (a view and lights).
 """
 
