@@ -74,8 +74,11 @@ class Looks:
 
     def _metallic_roughness(self, shader: GGX, part: ModelPart) -> Look:
         """Puts both into one texture, if one of them is none of a number."""
-        inputs = {"metallic": (shader.metallic, 2), "roughness": (shader.roughness, 1)}
-        found = {name: self._input(name, *x, part) for name, x in inputs.items()}
+        inputs: dict[str, tuple[Any, int]] = {
+            "metallic": (shader.metallic, 2),
+            "roughness": (shader.roughness, 1),
+        }
+        found: dict[str, Any] = {name: self._input(name, *x, part) for name, x in inputs.items()}
         maps = {name: x for name, x in found.items() if isinstance(x, TextureMap)}
         look = Look(**{name: x for name, x in found.items() if name not in maps})
         if not maps:

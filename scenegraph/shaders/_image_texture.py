@@ -99,7 +99,8 @@ class ImageTexture(AbstractShader):
         height, width = unfreeze(self.texels).shape[:2]
         # Beneath a `Frozen`, if there is one.
         pyramid = Pyramid(jax.tree.map(build_levels, self.texels), height, width)
-        wrap = Wrap(pair_of(self.repeat)[::-1], pair_of(self.mirror)[::-1])
+        (u, v), (mirror_u, mirror_v) = pair_of(self.repeat), pair_of(self.mirror)
+        wrap = Wrap((v, u), (mirror_v, mirror_u))
         return PreparedTexture(pyramid, self.size, self.corner, self.coordinates, wrap, self.probes)
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:

@@ -229,7 +229,7 @@ def test_hits_say_their_side(shape, mirrored):
         )
         flat = flatten(sg.Scene(sg.Group(it=node)))
         if flat.triangles is not None:
-            hit = visible(jax.jit(shape.parts)(ray))
+            hit = visible(jax.jit(lambda ray: shape.parts(ray))(ray))
         else:
             hit = visible(jax.jit(intersect)(flat.surfaces[0].first(), ray))
         assert float(hit.side) == side
@@ -260,6 +260,7 @@ def test_bumps_of_a_mesh_in_a_picture():
 # --- Gradients
 
 
+@pytest.mark.slow
 def test_gradients_reach_every_texel(x64):
     sizes = {"packed": 3, "normal": 3}
     texels = {name: RNG.uniform(0.3, 0.7, (3, 4, n)) for name, n in sizes.items()}
