@@ -18,7 +18,7 @@ _AROUND = np.array(list(itertools.product((0, 1), repeat=2)))
 
 
 class Wrap(NamedTuple):
-    """What lies beyond the picture, downwards and to the right."""
+    """The continuation of a picture beyond its border, downwards and to the right."""
 
     repeat: tuple[bool, bool]
     mirror: tuple[bool, bool]  # every second tile, where it repeats
@@ -101,8 +101,8 @@ def _mask(axes: tuple[bool, bool]) -> Bool[np.ndarray, "2"]:
 def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array, "2"], Scalar]:
     """Returns the step between probes, and the texels that each of them covers.
 
-    The square of side `w` at every probe, and the probes' places together, have the second moments
-    of the footprint along its long axis.
+    A square of side `w` at every probe, and the probes' places together, have the second moment of
+    the footprint along its long axis. The pyramid's own blur is taken into account.
     """
     # The squares L^2 >= S^2 of the sides of a rectangle with the footprint's second moments are the
     # eigenvalues of J J^T = ((a, b), (b, c)): (a + c) / 2 +- r, r^2 = ((a - c) / 2)^2 + b^2.
@@ -110,14 +110,16 @@ def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array
     middle, half = (a + c) / 2, (a - c) / 2
     radius = safe_sqrt(half**2 + b**2)
     long, short = middle + radius, jnp.maximum(middle - radius, 0)
-    # w = S, or L / n for a footprint longer than n squares; not less than a texel.
-    covered = jnp.maximum(jnp.maximum(short, long / probes**2), 1)
+    # w = S, or L / n for a footprint longer than n squares.
+    square = jnp.maximum(short, long / probes**2)
     # Places i d for i = 0 ... n-1 have the variance d^2 (n^2 - 1) / 12, which with w^2 / 12 is
     # to be L^2 / 12: d^2 = (L^2 - w^2) / (n^2 - 1).
-    spread = jnp.maximum(long - covered, 0) / (probes**2 - 1)
+    spread = jnp.maximum(long - square, 0) / (probes**2 - 1)
     # The eigenvector is (L^2 - c, b), or (b, L^2 - a): the one that is not nearly nothing.
     axis = jnp.where(half < 0, jnp.stack([b, radius - half]), jnp.stack([half + radius, b]))
-    return safe_sqrt(spread) * safe_normalise(axis), covered
+    # Interpolated, a level of 4^l texels each blurs by the variance 4^l / 4 - 1 / 12. Interpolated
+    # texels under a square of side w have w^2 / 12 + 1 / 6: as much, if 4^l = 1 + w^2 / 3.
+    return safe_sqrt(spread) * safe_normalise(axis), 1 + square / 3
 
 
 def level_sizes(height: int, width: int) -> list[tuple[int, int]]:
