@@ -11,7 +11,7 @@ from ..numerics import as_float_leaf, require_finite, require_positive, unfreeze
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
-from ._pyramid import build_levels, Pyramid, Wrap
+from ._pyramid import build_levels, Pyramid
 
 
 def _as_corner(value: Any) -> Any:
@@ -97,11 +97,17 @@ class ImageTexture(AbstractShader):
         A shader of the same colours.
         """
         height, width = unfreeze(self.texels).shape[:2]
-        # Beneath a `Frozen`, if there is one.
-        pyramid = Pyramid(jax.tree.map(build_levels, self.texels), height, width)
-        (u, v), (mirror_u, mirror_v) = pair_of(self.repeat), pair_of(self.mirror)
-        wrap = Wrap((v, u), (mirror_v, mirror_u))
-        return PreparedTexture(pyramid, self.size, self.corner, self.coordinates, wrap, self.probes)
+        return PreparedTexture(
+            # Beneath a `Frozen`, if there is one.
+            jax.tree.map(build_levels, self.texels),
+            self.size,
+            self.corner,
+            self.coordinates,
+            (height, width),
+            pair_of(self.repeat),
+            pair_of(self.mirror),
+            self.probes,
+        )
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         return self.prepare()(hit, view, lights)
@@ -110,11 +116,13 @@ class ImageTexture(AbstractShader):
 class PreparedTexture(AbstractShader):
     """An `ImageTexture` with its pyramid."""
 
-    pyramid: Pyramid
+    texels: Float[Array, "texels channels"]  # of all levels, in one row
     size: Float[Array, "2"]
     corner: Float[Array, "2"] | None
     coordinates: AbstractCoordinates
-    wrap: Wrap = eqx.field(static=True)
+    shape: tuple[int, int] = eqx.field(static=True)
+    repeat: tuple[bool, bool] = eqx.field(static=True)
+    mirror: tuple[bool, bool] = eqx.field(static=True)
     probes: int = eqx.field(static=True)
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
@@ -122,10 +130,11 @@ class PreparedTexture(AbstractShader):
         position, derivatives = self.coordinates(hit)
         corner = -self.size / 2 if self.corner is None else self.corner
         right, up = (position[:2] - corner) / self.size
-        extent = jnp.asarray([self.pyramid.width, self.pyramid.height], position.dtype)
+        extent = jnp.asarray(self.shape[::-1], position.dtype)
         d_right, d_up = derivatives[:2] * (extent / self.size)[:, None]
         at, footprint = jnp.stack([1 - up, right]), jnp.stack([-d_up, d_right])
-        color = self.pyramid.average(at, footprint, self.wrap, self.probes)
+        pyramid = Pyramid(self.texels, self.shape, self.repeat[::-1], self.mirror[::-1])
+        color = pyramid.average(at, footprint, self.probes)
         return jnp.broadcast_to(color, (3,))
 
 

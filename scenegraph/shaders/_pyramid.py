@@ -3,13 +3,12 @@
 import itertools
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Bool, Float, Int, Scalar
-from ..numerics import AbstractModule, safe_normalise, safe_sqrt
+from .._typing import Array, Float, Int, Scalar
+from ..numerics import safe_normalise, safe_sqrt
 from ._coordinates import footprint_area
 
 
@@ -17,22 +16,19 @@ from ._coordinates import footprint_area
 _AROUND = np.array(list(itertools.product((0, 1), repeat=2)))
 
 
-class Wrap(NamedTuple):
-    """The continuation of a picture beyond its border, downwards and to the right."""
+class Pyramid(NamedTuple):
+    """A picture at full size, at half and so on: the texels of all levels in one row.
 
+    Pairs are of the picture's axes: downwards, to the right.
+    """
+
+    texels: Float[Array, "texels channels"]
+    size: tuple[int, int]
     repeat: tuple[bool, bool]
     mirror: tuple[bool, bool]  # every second tile, where it repeats
 
-
-class Pyramid(AbstractModule):
-    """A picture at full size, at half and so on: the texels of all levels in one row."""
-
-    texels: Float[Array, "texels channels"]
-    height: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
-
     def average(
-        self, at: Float[Array, "2"], footprint: Float[Array, "2 2"], wrap: Wrap, probes: int
+        self, at: Float[Array, "2"], footprint: Float[Array, "2 2"], probes: int
     ) -> Float[Array, " channels"]:
         """Averages over a footprint at parts of height and width.
 
@@ -40,18 +36,16 @@ class Pyramid(AbstractModule):
         pixel's x and y. With several probes, these lie along the footprint's long axis.
         """
         if probes == 1:
-            return self._trilinear(at, footprint_area(footprint), wrap)
+            return self._trilinear(at, footprint_area(footprint))
         step, covered = along_axis(footprint, probes)
-        size = jnp.asarray([self.height, self.width], at.dtype)
+        size = jnp.asarray(self.size, at.dtype)
         places = jnp.arange(probes, dtype=at.dtype) - (probes - 1) / 2
-        look = lambda place: self._trilinear(at + place * step / size, covered, wrap)
+        look = lambda place: self._trilinear(at + place * step / size, covered)
         return jnp.mean(jax.vmap(look)(places), axis=0)
 
-    def _trilinear(
-        self, at: Float[Array, "2"], covered: Scalar, wrap: Wrap
-    ) -> Float[Array, " channels"]:
+    def _trilinear(self, at: Float[Array, "2"], covered: Scalar) -> Float[Array, " channels"]:
         """Averages over `covered` texels, between the two nearest levels."""
-        sizes = np.array(level_sizes(self.height, self.width))
+        sizes = np.array(level_sizes(*self.size))
         first = np.concatenate([[0], np.cumsum(np.prod(sizes, axis=1))[:-1]])
         last = len(sizes) - 1
         # A texel of level l stands for 4^l texels: l = log4(covered) = log2(covered) / 2.
@@ -59,13 +53,13 @@ class Pyramid(AbstractModule):
         finer = jnp.floor(level).astype(int)
         coarser = jnp.minimum(finer + 1, last)
         one, other = (
-            self._bilinear(jnp.asarray(first)[n], jnp.asarray(sizes)[n], at, wrap)
+            self._bilinear(jnp.asarray(first)[n], jnp.asarray(sizes)[n], at)
             for n in (finer, coarser)
         )
         return one + (level - finer) * (other - one)
 
     def _bilinear(
-        self, first: Int[Array, ""], size: Int[Array, "2"], at: Float[Array, "2"], wrap: Wrap
+        self, first: Int[Array, ""], size: Int[Array, "2"], at: Float[Array, "2"]
     ) -> Float[Array, " channels"]:
         """Interpolates between the four nearest texels of one level, which starts at `first`."""
         # The centre of texel i is at (i + 1/2) / n.
@@ -73,29 +67,24 @@ class Pyramid(AbstractModule):
         low = jnp.floor(inside)
         rest = inside - low
         weights = jnp.prod(jnp.where(_AROUND == 1, rest, 1 - rest), axis=1)
-        row, column = _wrapped(low + _AROUND, size, wrap).astype(int).T
+        row, column = self._wrapped(low + _AROUND, size).astype(int).T
         return jnp.sum(weights[:, None] * self.texels[first + row * size[1] + column], axis=0)
 
+    def _wrapped(self, cells: Float[Array, "4 2"], size: Int[Array, "2"]) -> Float[Array, "4 2"]:
+        """Returns the cells of the picture that stand for those beyond it.
 
-def _wrapped(cells: Float[Array, "4 2"], size: Int[Array, "2"], wrap: Wrap) -> Float[Array, "4 2"]:
-    """Returns the cells of the picture that stand for those beyond it.
-
-    Wrapped while still floating: far away, the numbers are too large for integers.
-    """
-    clamped = jnp.clip(cells, 0, size - 1)
-    if not any(wrap.repeat):
-        return clamped
-    repeated = jnp.mod(cells, size)
-    if any(wrap.mirror):
-        # ... 1 0 | 0 1 ... n-1 | n-1 ... 1 0 | 0 1 ...
-        there_and_back = jnp.mod(cells, 2 * size)
-        mirrored = jnp.minimum(there_and_back, 2 * size - 1 - there_and_back)
-        repeated = jnp.where(_mask(wrap.mirror), mirrored, repeated)
-    return repeated if all(wrap.repeat) else jnp.where(_mask(wrap.repeat), repeated, clamped)
-
-
-def _mask(axes: tuple[bool, bool]) -> Bool[np.ndarray, "2"]:
-    return np.array(axes)
+        Wrapped while still floating: far away, the numbers are too large for integers.
+        """
+        clamped = jnp.clip(cells, 0, size - 1)
+        if not any(self.repeat):
+            return clamped
+        repeated = jnp.mod(cells, size)
+        if any(self.mirror):
+            # ... 1 0 | 0 1 ... n-1 | n-1 ... 1 0 | 0 1 ...
+            there_and_back = jnp.mod(cells, 2 * size)
+            mirrored = jnp.minimum(there_and_back, 2 * size - 1 - there_and_back)
+            repeated = jnp.where(np.array(self.mirror), mirrored, repeated)
+        return jnp.where(np.array(self.repeat), repeated, clamped)
 
 
 def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array, "2"], Scalar]:

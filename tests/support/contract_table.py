@@ -348,7 +348,6 @@ RECORDS = [
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
     BUMPS,
-    SHADERS[7].pyramid,
     shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
     scene.MeshFace(FACE, jnp.ones(()), jnp.asarray(3)),
     visibility.FaceSums(jnp.ones(2), jnp.ones(2)),
