@@ -1,7 +1,8 @@
 """Scenes from and to files of meshes: glTF, OBJ, PLY and STL.
 
-Read `_load`, `_build`, `_materials` and `_mesh_shape` (files to scenes), `_save`, `_glb`, `_looks`,
-`_triangulate` and `_placing` (scenes to files), `_framing` with `_walk` (a view and lights).
+Read `_load`, `_build`, `_materials` and `_mesh_shape` (files to scenes), `_save`, `_looks`,
+`_texture_maps`, `_material_fields`, `_glb`, `_triangulate` and `_placing` (scenes to files),
+`_framing` with `_walk` (a view and lights).
 """
 
 from ._framing import add_lights as add_lights, frame_camera as frame_camera

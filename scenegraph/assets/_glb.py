@@ -12,7 +12,7 @@ from ..io import encode_png
 _TYPES = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4"}
 _COMPONENTS = {"float32": 5126, "uint32": 5125, "uint16": 5123}
 _VERTICES, _INDICES = 34962, 34963
-_REPEAT, _CLAMP = 10497, 33071
+_REPEAT, _CLAMP, _MIRROR = 10497, 33071, 33648
 
 
 class GlbContent:
@@ -65,11 +65,16 @@ class GlbContent:
             "type": _TYPES[array.shape[1]],
         }
 
-    def texture(self, texels: np.ndarray, repeat: bool) -> int:
+    def texture(
+        self, texels: np.ndarray, repeat: tuple[bool, bool], mirror: tuple[bool, bool]
+    ) -> int:
         """Adds a picture, `height width 3` of bytes."""
         image = {"bufferView": self.view(encode_png(texels)), "mimeType": "image/png"}
-        wrap = _REPEAT if repeat else _CLAMP
-        sampler = {"wrapS": wrap, "wrapT": wrap, "magFilter": 9729, "minFilter": 9987}
+        wraps = [
+            (_MIRROR if turned else _REPEAT) if tiled else _CLAMP
+            for tiled, turned in zip(repeat, mirror, strict=True)
+        ]
+        sampler = {"wrapS": wraps[0], "wrapT": wraps[1], "magFilter": 9729, "minFilter": 9987}
         source, sampling = self.add("images", image), self.add("samplers", sampler)
         return self.add("textures", {"source": source, "sampler": sampling})
 

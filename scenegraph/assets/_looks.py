@@ -1,120 +1,149 @@
-"""Shaders to materials and textures of a file."""
+"""Shaders to materials of a file."""
 
+from collections import Counter
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, Vector
 from ..images import as_bytes, Image, Linear
 from ..models import ModelPart
-from ..rays import Hit, no_light
-from ..shaders import (
-    AbstractShader,
-    Constant,
-    GGX,
-    ImageTexture,
-    InSpace,
-    Lambert,
-    OnSurface,
-    Phong,
-    VertexColor,
-)
+from ..shaders import AbstractShader, Constant, GGX, Lambert, Phong, VertexColor
+from ._texture_maps import bake, map_of, TextureMap, vertex_colors
+
+
+# The order in which textures of a material are looked at for the coordinates of the mesh.
+ROLES = ("base", "roughness", "normal", "emission", "occlusion")
 
 
 class Look(NamedTuple):
-    """A shader as a metallic-roughness material: a colour, times a texture or vertices' colours."""
+    """A shader as a metallic-roughness material: numbers, times textures or vertices' colours."""
 
     base: np.ndarray = np.ones(3)
-    texels: np.ndarray | None = None  # bytes
-    repeat: bool = True
-    uv: np.ndarray | None = None  # v upwards
-    colors: np.ndarray | None = None
     metallic: float = 0.0
     roughness: float = 1.0
+    normal_scale: float = 1.0
+    emission: np.ndarray = np.zeros(3)
+    maps: dict[str, TextureMap] = {}  # by role, of bytes
+    colors: np.ndarray | None = None
     unlit: bool = False
 
 
-def look_of(shader: AbstractShader, part: ModelPart, texture_size: int) -> Look:
-    """Returns the look of a surface's triangles."""
-    if isinstance(shader, GGX):
-        metallic, roughness = float(shader.metallic), float(shader.roughness)
-        return _base(
-            Look(metallic=metallic, roughness=roughness), shader.base_color, part, texture_size
-        )
-    if isinstance(shader, Lambert):
-        return _base(Look(), shader.albedo, part, texture_size)
-    if isinstance(shader, Phong):
-        # The lobe of this roughness is about as wide; see `Phong`.
-        roughness = (2 * float(shader.shininess) + 1) ** -0.25
-        return _base(Look(roughness=roughness), shader.diffuse, part, texture_size)
-    return _base(Look(unlit=True), shader, part, texture_size)
+class Looks:
+    """Makes looks, and counts what a file does not have."""
+
+    def __init__(self, texture_size: int, left_out: Counter[str]):
+        self.size, self.left_out = texture_size, left_out
+
+    def look(self, shader: AbstractShader, part: ModelPart) -> Look:
+        """Returns the look of a surface's triangles."""
+        if isinstance(shader, GGX):
+            return self._base(self._ggx(shader, part), shader.base_color, part)
+        if isinstance(shader, Lambert):
+            return self._base(Look(), shader.albedo, part)
+        if isinstance(shader, Phong):
+            # The lobe of this roughness is about as wide; see `Phong`.
+            roughness = (2 * float(shader.shininess) + 1) ** -0.25
+            return self._base(Look(roughness=roughness), shader.diffuse, part)
+        return self._base(Look(unlit=True), shader, part)
+
+    def _base(self, look: Look, shader: AbstractShader, part: ModelPart) -> Look:
+        """Adds a base colour: a number, a texture, or colours of the vertices."""
+        if isinstance(shader, VertexColor):
+            inner = self._base(look, shader.shader, part)
+            own = np.ones((len(part.vertices), 3)) if part.colors is None else part.colors
+            return inner._replace(colors=own if inner.colors is None else inner.colors * own)
+        if isinstance(shader, Constant):
+            return look._replace(base=np.clip(np.asarray(shader.color, float), 0, 1))
+        found = map_of(shader, part, self.size)
+        if found is None:
+            return look._replace(colors=np.clip(vertex_colors(shader, part), 0, 1))
+        return _with_map(look, "base", found._replace(texels=_encoded(found.texels)))
+
+    # --- The other inputs of GGX
+
+    def _ggx(self, shader: GGX, part: ModelPart) -> Look:
+        look = self._metallic_roughness(shader, part)
+        if shader.normal_map is not None:
+            look = self._normal(look, shader.normal_map.texture, part)
+            look = look._replace(normal_scale=float(shader.normal_map.scale))
+        if shader.emission is not None:
+            look = self._emission(look, shader.emission, part)
+        if shader.occlusion is not None:
+            look = self._occlusion(look, shader.occlusion, part)
+        return look
+
+    def _metallic_roughness(self, shader: GGX, part: ModelPart) -> Look:
+        """Puts both into one texture, if one of them is none of a number."""
+        inputs: dict[str, tuple[Any, int]] = {
+            "metallic": (shader.metallic, 2),
+            "roughness": (shader.roughness, 1),
+        }
+        found: dict[str, Any] = {name: self._input(name, *x, part) for name, x in inputs.items()}
+        maps = {name: x for name, x in found.items() if isinstance(x, TextureMap)}
+        look = Look(**{name: x for name, x in found.items() if name not in maps})
+        if not maps:
+            return look
+        first, *others = maps.values()
+        if not all(first.lies_like(x) for x in others):
+            # Two textures that lie in two ways become one, as patterns do.
+            maps = {name: bake(inputs[name][0], part, self.size) for name in maps}
+            first = maps["metallic"]
+        texels = np.ones(first.texels.shape)
+        for name, own in maps.items():
+            texels[..., inputs[name][1]] = own.texels[..., inputs[name][1]]
+        look = look._replace(**dict.fromkeys(maps, 1.0))
+        return _with_map(look, "roughness", first._replace(texels=_rounded(texels)))
+
+    def _input(self, name: str, value: Any, channel: int, part: ModelPart) -> TextureMap | float:
+        """Returns a number, or a texture; of what is neither, the mean."""
+        if not isinstance(value, AbstractShader):
+            return float(value)
+        if isinstance(value, Constant):
+            return float(value.color[channel])
+        found = map_of(value, part, self.size)
+        return float(self._mean(name, value, part)[channel]) if found is None else found
+
+    def _mean(self, name: str, shader: AbstractShader, part: ModelPart) -> np.ndarray:
+        self.left_out[f"{name} of a {type(shader).__name__}, of which the mean is used"] += 1
+        return np.mean(vertex_colors(shader, part), axis=0)
+
+    def _normal(self, look: Look, shader: AbstractShader, part: ModelPart) -> Look:
+        found = map_of(shader, part, self.size)
+        if found is None:
+            self.left_out[f"normal map of a {type(shader).__name__}"] += 1
+            return look
+        return _with_map(look, "normal", found._replace(texels=_rounded(found.texels)))
+
+    def _emission(self, look: Look, shader: AbstractShader, part: ModelPart) -> Look:
+        if isinstance(shader, Constant):
+            return look._replace(emission=np.maximum(np.asarray(shader.color, float), 0))
+        found = map_of(shader, part, self.size)
+        if found is None:
+            return look._replace(emission=np.maximum(self._mean("emission", shader, part), 0))
+        # Texels are at most 1; what is brighter goes into the factor.
+        most = max(float(found.texels.max()), 1.0)
+        look = look._replace(emission=np.full(3, most))
+        return _with_map(look, "emission", found._replace(texels=_encoded(found.texels / most)))
+
+    def _occlusion(self, look: Look, value: Any, part: ModelPart) -> Look:
+        """Adds a texture, also for a number: the format has no factor without one."""
+        found = self._input("occlusion", value, 0, part)
+        if not isinstance(found, TextureMap):
+            found = map_of(Constant([found] * 3), part, self.size)
+            assert found is not None
+        red = np.repeat(found.texels[..., :1], 3, axis=2)
+        return _with_map(look, "occlusion", found._replace(texels=_rounded(red)))
 
 
-def _base(look: Look, shader: AbstractShader, part: ModelPart, texture_size: int) -> Look:
-    """Adds a base colour: a number, a texture, or colours of the vertices."""
-    if isinstance(shader, VertexColor):
-        inner = _base(look, shader.shader, part, texture_size)
-        product = part.colors if inner.colors is None else inner.colors * _or_white(part)
-        return inner._replace(colors=product)
-    if isinstance(shader, Constant):
-        return look._replace(base=np.clip(np.asarray(shader.color, float), 0, 1), uv=part.uv)
-    kinds = _coordinates(shader)
-    if kinds != {OnSurface} or part.uv is None:
-        return look._replace(colors=_vertex_colors(shader, part), uv=part.uv)
-    if isinstance(shader, ImageTexture):
-        size = np.asarray(shader.size)
-        corner = -size / 2 if shader.corner is None else np.asarray(shader.corner)
-        uv = (part.uv - corner) / size
-        return look._replace(texels=_encoded(shader.texels), uv=uv, repeat=shader.repeat)
-    lower, upper = part.uv.min(axis=0), part.uv.max(axis=0)
-    extent = np.where(upper > lower, upper - lower, 1)
-    texels = _baked(shader, lower, extent, texture_size)
-    return look._replace(texels=texels, uv=(part.uv - lower) / extent, repeat=False)
+def _with_map(look: Look, role: str, texture: TextureMap) -> Look:
+    return look._replace(maps={**look.maps, role: texture})
 
 
-def _or_white(part: ModelPart) -> np.ndarray:
-    return np.ones((len(part.vertices), 3)) if part.colors is None else part.colors
-
-
-def _coordinates(shader: Any) -> set[type]:
-    """Returns the kinds of coordinates that a shader and those in it use."""
-    if isinstance(shader, OnSurface | InSpace):
-        return {type(shader)}
-    if not isinstance(shader, eqx.Module):
-        return set()
-    parts = (getattr(shader, name) for name in shader.__dataclass_fields__)
-    return set().union(*map(_coordinates, parts))
-
-
-def _vertex_colors(shader: AbstractShader, part: ModelPart) -> np.ndarray:
-    """Evaluates a shader at the vertices, in the shape's own frame."""
-    normals = jnp.zeros_like(part.vertices) if part.normals is None else jnp.asarray(part.normals)
-    uv = jnp.zeros((len(part.vertices), 2)) if part.uv is None else jnp.asarray(part.uv)
-
-    def color(point: Vector, normal: Vector, uv: Float[Array, "2"]) -> Array:
-        hit = Hit(1.0, point, normal, uv, jnp.zeros((2, 2)), 1.0)
-        return shader(hit, -normal, no_light(point.dtype))
-
-    return np.clip(np.asarray(jax.vmap(color)(jnp.asarray(part.vertices), normals, uv)), 0, 1)
-
-
-def _baked(shader: AbstractShader, lower: np.ndarray, extent: np.ndarray, size: int) -> np.ndarray:
-    """Evaluates a pattern on a grid of its coordinates; a texel is the mean over its area."""
-    steps = (np.arange(size) + 0.5) / size
-    grid = np.stack(np.meshgrid(steps, steps[::-1]), axis=-1).reshape(-1, 2)
-    texel = jnp.asarray(np.diag(extent / size), jnp.float32)
-    up = jnp.asarray([0.0, 0.0, 1.0])
-
-    def color(uv: Float[Array, "2"]) -> Array:
-        hit = Hit(1.0, jnp.zeros(3), up, uv, texel, 1.0)
-        return shader(hit, -up, no_light(uv.dtype))
-
-    colors = jax.vmap(color)(jnp.asarray(lower + grid * extent, jnp.float32))
-    return _encoded(colors.reshape(size, size, 3))
-
-
-def _encoded(texels: Any) -> np.ndarray:
+def _encoded(texels: np.ndarray) -> np.ndarray:
+    """Returns linear light as sRGB bytes."""
     return as_bytes(Image(texels, space=Linear()))
+
+
+def _rounded(texels: np.ndarray) -> np.ndarray:
+    """Returns numbers as bytes."""
+    return np.round(255 * np.clip(texels, 0, 1)).astype(np.uint8)

@@ -1,6 +1,7 @@
 """Materials of files to shaders."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -8,19 +9,14 @@ import numpy as np
 
 from ..images import srgb_to_linear
 from ..io import FileError
-from ..models import ModelMaterial, ModelPart, ModelTexture
-from ..shaders import AbstractShader, Constant, GGX, ImageTexture, VertexColor
+from ..models import ModelMaterial, ModelPart, ModelTexture, textures_of
+from ..shaders import AbstractShader, Constant, GGX, ImageTexture, NormalMap, VertexColor
 
 
 # A part without a material.
 _PLAIN = ModelMaterial(roughness=0.6)
 _MOST_COPIED = 2**25
-# What a metallic-roughness material has that `GGX` has not.
-_LEFT_OUT = {
-    "normal_texture": "normal map",
-    "occlusion_texture": "occlusion texture",
-    "emission_texture": "emission texture",
-}
+_RED, _GREEN, _BLUE = 0, 1, 2
 
 
 class Appearance(NamedTuple):
@@ -36,8 +32,8 @@ class Materials:
     def __init__(self, materials: tuple[ModelMaterial, ...]):
         self.materials, self.left_out = materials, Counter[str]()
         self._made: dict[tuple[int | None, bool, bool], Appearance] = {}
-        self._textures: dict[tuple, AbstractShader] = {}
-        self._pictures, self._copied = set[int](), 0
+        self._textures: dict[tuple, ImageTexture] = {}
+        self._pictures, self._copied = set[tuple[int, str]](), 0
 
     def appearance(self, part: ModelPart) -> Appearance:
         """Returns the shader and the opacity of a part."""
@@ -48,27 +44,95 @@ class Materials:
         return self._made[key]
 
     def _make(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> Appearance:
-        self._count(material)
-        base = self._base(material, has_uv)
+        textures = self._placed(material) if has_uv else {}
+        color = material.base_color[:3]
+        base = self._colored(textures.get("base"), "base", color)
         base = VertexColor(base) if has_colors else base
         if not material.unlit:
-            base = GGX(base, *self._metallic_roughness(material))
+            base = self._lit(base, material, textures)
         return Appearance(base, self._opacity(material))
 
-    def _base(self, material: ModelMaterial, has_uv: bool) -> AbstractShader:
-        factor, texture = material.base_color[:3], material.base_texture
-        if texture is None or not has_uv:
-            return Constant(factor)
-        key = id(texture.texels), texture.wrap, factor.tobytes()
-        if key not in self._textures:
-            self._spend(texture)
-            self._textures[key] = self._texture(texture, factor)
-        return self._textures[key]
+    def _lit(
+        self, base: AbstractShader, material: ModelMaterial, textures: dict[str, "_Placed"]
+    ) -> GGX:
+        packed, occluded = textures.get("roughness"), textures.get("occlusion")
+        emission = textures.get("emission")
+        glows = np.any(material.emission > 0)
+        strength = material.occlusion_strength
+        return GGX(
+            base,
+            self._number(packed, _BLUE, material.metallic),
+            self._number(packed, _GREEN, material.roughness),
+            self._normal_map(textures.get("normal"), material.normal_scale),
+            self._colored(emission, "emission", material.emission) if glows else None,
+            # 1 + strength (texel - 1)
+            self._number(occluded, _RED, strength, 1 - strength) if occluded else None,
+        )
 
-    def _spend(self, texture: ModelTexture) -> None:
+    # --- Textures
+
+    def _placed(self, material: ModelMaterial) -> dict[str, "_Placed"]:
+        """Returns the textures that lie on the coordinates which the mesh has, those of the first.
+
+        Others may be shifted and scaled against it.
+        """
+        textures = textures_of(material)
+        first = next(iter(textures.values()), None)
+        placed = {}
+        for name, texture in textures.items():
+            between = _between(first, texture)
+            if between is None:
+                self.left_out[f"{name} texture with coordinates of its own"] += 1
+            else:
+                placed[name] = _Placed(texture, *between)
+        return placed
+
+    def _colored(self, placed: "_Placed | None", role: str, factor: np.ndarray) -> AbstractShader:
+        """Returns a colour, times a texture of sRGB numbers."""
+        if placed is None:
+            return Constant(factor)
+        if np.all(factor == 1):
+            return self._texture(placed, role, lambda texels: texels[..., :3])
+        decode = lambda x: srgb_to_linear(jnp.asarray(x[..., :3], jnp.float32) / 255) * factor
+        return self._texture(placed, role, decode, factor.tobytes())
+
+    def _number(
+        self, placed: "_Placed | None", channel: int, factor: float, shift: float = 0.0
+    ) -> float | ImageTexture:
+        """Returns a number, times a channel of a texture, which does not always change."""
+        if placed is None:
+            return factor + shift
+        texels = placed.texture.texels[..., channel]
+        if factor == 0 or np.all(texels == texels.flat[0]):
+            return float(shift + factor * texels.flat[0] / 255)
+        scale = lambda x: np.float32(shift + factor / 255 * x[..., channel : channel + 1])
+        return self._texture(placed, f"channel {channel}", scale, (factor, shift))
+
+    def _normal_map(self, placed: "_Placed | None", scale: float) -> NormalMap | None:
+        if placed is None:
+            return None
+        normals = lambda texels: np.float32(texels[..., :3]) / 255
+        return NormalMap(self._texture(placed, "normal", normals), scale)
+
+    def _texture(
+        self, placed: "_Placed", role: str, read: Callable[[np.ndarray], Any], *key: Any
+    ) -> ImageTexture:
+        """Makes a texture of what a function returns of the texels, once for every key."""
+        texture, size, corner = placed
+        name = id(texture.texels), role
+        whole = (*name, texture.wrap, size, corner, *key)
+        if whole not in self._textures:
+            self._spend(name, texture)
+            repeat = tuple(wrap != "clamp" for wrap in texture.wrap)
+            mirror = tuple(wrap == "mirror" for wrap in texture.wrap)
+            self._textures[whole] = ImageTexture(
+                read(texture.texels), size, corner, _one(repeat), mirror=_one(mirror)
+            )
+        return self._textures[whole]
+
+    def _spend(self, name: tuple[int, str], texture: ModelTexture) -> None:
         """Counts copies of one picture with other factors, of which few bytes may want many."""
-        name, texels = id(texture.texels), texture.texels[..., 0].size
-        self._copied += texels if name in self._pictures else 0
+        self._copied += texture.texels[..., 0].size if name in self._pictures else 0
         self._pictures.add(name)
         if self._copied > _MOST_COPIED:
             raise FileError(
@@ -76,33 +140,7 @@ class Materials:
                 f"share, in other colours; at most {_MOST_COPIED} are made."
             )
 
-    def _texture(self, texture: ModelTexture, factor: np.ndarray) -> ImageTexture:
-        texels: Any = texture.texels[..., :3]
-        extent = [1.0, 1.0]
-        for axis in (0, 1):
-            if texture.wrap[axis] == "mirror":
-                # The picture and its mirror image, in turn, are a picture that repeats. The first
-                # row is at the top, where v is largest.
-                parts = [texels, np.flip(texels, 1 - axis)]
-                texels = np.concatenate(parts if axis == 0 else parts[::-1], axis=1 - axis)
-                extent[axis] = 2.0
-        clamped = [wrap == "clamp" for wrap in texture.wrap]
-        if any(clamped) and not all(clamped):
-            self.left_out["texture that repeats along one axis only"] += 1
-        if not np.all(factor == 1):
-            texels = srgb_to_linear(jnp.asarray(texels, jnp.float32) / 255) * factor
-        return ImageTexture(texels, extent, (0.0, 0.0), repeat=not all(clamped))
-
-    def _metallic_roughness(self, material: ModelMaterial) -> tuple[float, float]:
-        """Returns numbers; of a texture, the factors times its means."""
-        texture = material.roughness_texture
-        if texture is None:
-            return material.metallic, material.roughness
-        flat = texture.texels.reshape(-1, texture.texels.shape[-1])
-        if np.any(flat[:, 1:3] != flat[:1, 1:3]):
-            self.left_out["metallic-roughness texture, of which the mean is used"] += 1
-        _, roughness, metallic = flat[:, :3].mean(axis=0) / 255
-        return float(material.metallic * metallic), float(material.roughness * roughness)
+    # --- Opacity
 
     def _opacity(self, material: ModelMaterial) -> float:
         if material.alpha_mode == "OPAQUE":
@@ -117,7 +155,43 @@ class Materials:
             return float(alpha >= material.alpha_cutoff)
         return alpha
 
-    def _count(self, material: ModelMaterial) -> None:
-        for name, what in _LEFT_OUT.items():
-            self.left_out[what] += getattr(material, name) is not None
-        self.left_out["emission"] += bool(np.any(material.emission > 0))
+
+class _Placed(NamedTuple):
+    """A texture, and where it lies in the coordinates of the mesh."""
+
+    texture: ModelTexture
+    size: tuple[float, float]
+    corner: tuple[float, float]
+
+
+def _one(pair: tuple[bool, ...]) -> Any:
+    """Returns one setting for two equal ones."""
+    return pair[0] if pair[0] == pair[1] else pair
+
+
+def _between(
+    first: ModelTexture | None, other: ModelTexture
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """Returns size and corner of a texture on the coordinates of the first; `None` if it is turned.
+
+    Coordinates are those of `TriangleMesh`, v upwards; placements have v downwards.
+    """
+    assert first is not None
+    if first.uv_set != other.uv_set:
+        return None
+    one, two = (_as_matrix(x.placement) for x in (first, other))
+    if np.array_equal(one, two):
+        return (1.0, 1.0), (0.0, 0.0)
+    if abs(np.linalg.det(one)) < 1e-12:
+        return None
+    # u' = a u + b and v' = c v + d in the file: u' = (u - corner) / size upwards, too.
+    matrix = two @ np.linalg.inv(one)
+    (a, skew, b), (turn, c, d) = matrix[:2]
+    if not (a > 1e-6 and c > 1e-6 and abs(skew) < 1e-6 and abs(turn) < 1e-6):
+        return None
+    # 1 - v' = c (1 - v) + (1 - c - d)
+    return (1 / a, 1 / c), (-b / a, -(1 - c - d) / c)
+
+
+def _as_matrix(placement: np.ndarray | None) -> np.ndarray:
+    return np.eye(3) if placement is None else np.concatenate([placement, [[0, 0, 1]]])

@@ -13,7 +13,8 @@ from ..numerics import unfreeze
 from ..scene import Backdrop, Group, Instances, open_scene, Scene, Surface, Transformed
 from ..shaders import Constant
 from ._glb import GlbContent
-from ._looks import Look, look_of
+from ._looks import Look, Looks
+from ._material_fields import file_coordinates, material_of
 from ._mesh_shape import part_of
 from ._placing import as_parts, matrix_of_direction
 from ._triangulate import triangulate
@@ -74,8 +75,9 @@ class _Writer:
     """Adds nodes to a file."""
 
     def __init__(self, segments: int, plane_size: float, texture_size: int):
-        self.segments, self.plane_size, self.texture_size = segments, plane_size, texture_size
+        self.segments, self.plane_size = segments, plane_size
         self.content, self.left_out = GlbContent(), Counter[str]()
+        self.looks = Looks(texture_size, self.left_out)
         self.kinds = {
             Group: self._group,
             Instances: self._instances,
@@ -160,11 +162,11 @@ class _Writer:
         if part.smooth and part.normals is None:
             normals = vertex_normals(part.vertices, part.faces).astype(np.float32)
             part = part._replace(normals=normals)
-        look = look_of(surface.shader, part, self.texture_size)
+        look = self.looks.look(surface.shader, part)
         primitive = {
             "attributes": self._attributes(part, look),
             "indices": self.content.indices(part.faces, len(part.vertices)),
-            "material": self._material(look, float(surface.opacity)),
+            "material": self.content.add("materials", material_of(look, surface, self.content)),
         }
         return self.content.add("meshes", {"primitives": [primitive], "name": name})
 
@@ -172,28 +174,11 @@ class _Writer:
         attributes = {"POSITION": self.content.array(part.vertices, bounds=True)}
         if part.normals is not None:
             attributes["NORMAL"] = self.content.array(part.normals)
-        if look.uv is not None:
-            flipped = np.stack([look.uv[:, 0], 1 - look.uv[:, 1]], axis=1)
-            attributes["TEXCOORD_0"] = self.content.array(flipped)
+        if part.uv is not None:
+            attributes["TEXCOORD_0"] = self.content.array(file_coordinates(look, part.uv))
         if look.colors is not None:
             attributes["COLOR_0"] = self.content.array(np.clip(look.colors, 0, 1))
         return attributes
-
-    def _material(self, look: Look, opacity: float) -> int:
-        pbr: dict[str, Any] = {
-            "baseColorFactor": [*map(float, look.base), opacity],
-            "metallicFactor": look.metallic,
-            "roughnessFactor": look.roughness,
-        }
-        if look.texels is not None:
-            pbr["baseColorTexture"] = {"index": self.content.texture(look.texels, look.repeat)}
-        material: dict[str, Any] = {"pbrMetallicRoughness": pbr, "doubleSided": True}
-        if opacity < 1:
-            material["alphaMode"] = "BLEND"
-        if look.unlit:
-            self.content.extensions.add("KHR_materials_unlit")
-            material["extensions"] = {"KHR_materials_unlit": {}}
-        return self.content.add("materials", material)
 
     # --- Cameras and lights
 

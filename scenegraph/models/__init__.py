@@ -17,6 +17,7 @@ from ._model import (
     ModelNode,
     ModelPart,
     ModelTexture,
+    textures_of,
 )
 from ._ply import read_points, write_points
 from ._read_model import MODEL_ENDINGS, read_model

@@ -16,7 +16,16 @@ from ._fields import Fields
 from ._gltf_buffers import Buffers, read_container
 from ._gltf_materials import read_material, Textures
 from ._mesh_checks import checked_part, fan_of
-from ._model import Model, ModelCamera, ModelLight, ModelMaterial, ModelMesh, ModelNode, ModelPart
+from ._model import (
+    Model,
+    ModelCamera,
+    ModelLight,
+    ModelMaterial,
+    ModelMesh,
+    ModelNode,
+    ModelPart,
+    textures_of,
+)
 
 
 _KNOWN = {
@@ -159,8 +168,8 @@ class _Reader:
         return array
 
     def _uv(self, attributes: Fields, material: int, read: Callable) -> np.ndarray | None:
-        """Returns the coordinates of the base colour's texture, v upwards."""
-        texture = self.materials[material].base_texture
+        """Returns the coordinates of the first of the material's textures, v upwards."""
+        texture = next(iter(textures_of(self.materials[material]).values()), None)
         number = 0 if texture is None else texture.uv_set
         uv = read(f"TEXCOORD_{number}", "VEC2")
         if uv is None and texture is not None:

@@ -37,6 +37,13 @@ class ModelMaterial(NamedTuple):
     unlit: bool = False
 
 
+def textures_of(material: ModelMaterial) -> dict[str, ModelTexture]:
+    """Returns the textures of a material by field; the first one's coordinates are the mesh's."""
+    names = ("base", "roughness", "normal", "emission", "occlusion")
+    found = {name: getattr(material, f"{name}_texture") for name in names}
+    return {name: texture for name, texture in found.items() if texture is not None}
+
+
 class ModelPart(NamedTuple):
     """Triangles of one material."""
 

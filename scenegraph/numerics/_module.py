@@ -19,10 +19,12 @@ def _array_fields(cls: type) -> dict[str, typing.Any]:
 
 
 def _array_hint(hint: typing.Any) -> typing.Any:
-    """Returns the annotation of an array, also where `None` may take its place; else `None`."""
+    """Returns the annotation of an array, also where `None` or a Module may take its place."""
     kinds = [x for x in typing.get_args(hint) if x is not type(None)] or [hint]
-    one = kinds[0] if len(kinds) == 1 else None
-    return one if isinstance(one, type) and issubclass(one, AbstractArray) else None
+    classes = [x for x in kinds if isinstance(x, type)]
+    arrays = [x for x in classes if issubclass(x, AbstractArray)]
+    others = [x for x in classes if issubclass(x, eqx.Module)]
+    return arrays[0] if len(arrays) == 1 and len(arrays + others) == len(kinds) else None
 
 
 class AbstractModule(eqx.Module, is_abstract=True):
@@ -41,13 +43,27 @@ class AbstractModule(eqx.Module, is_abstract=True):
         if not typecheck_enabled():
             return
         every = _array_fields(type(self)).items()
-        skip = lambda value: value is None or is_tied(value)
-        fields = {name: hint for name, hint in every if not skip(getattr(self, name))}
+        fields = {name: hint for name, hint in every if not _is_other(self, name)}
         # Not in a function of its own: every annotated function has dimension names of its own.
         with jaxtyped("context"):
             wrong = [name for name in fields if not isinstance(_unfrozen(self, name), fields[name])]
         if wrong:
             raise TypeError(_message(self, wrong[0], fields[wrong[0]]))
+
+
+def _is_other(module: AbstractModule, name: str) -> bool:
+    """Tells whether a field holds what may take the place of an array."""
+    value = _unfrozen(module, name)
+    return value is None or is_tied(value) or isinstance(value, _modules(type(module))[name])
+
+
+@functools.cache
+def _modules(cls: type) -> dict[str, tuple[type, ...]]:
+    """Returns the classes of Modules that may take the place of arrays."""
+    hints = typing.get_type_hints(cls)
+    kinds = {name: typing.get_args(hints[name]) for name in _array_fields(cls)}
+    is_module = lambda kind: isinstance(kind, type) and issubclass(kind, eqx.Module)
+    return {name: tuple(filter(is_module, every)) for name, every in kinds.items()}
 
 
 def _unfrozen(module: AbstractModule, name: str) -> typing.Any:

@@ -20,6 +20,8 @@ class Hit(AbstractModule):
     - `place`, `d_place`: the point and its derivatives in the shape's own frame, which solid
       patterns use; by default `point` and `d_point`.
     - `color`: the colour that vertices give the surface; `None` for white.
+    - `side`: 1 where the eye sees the outer side, which the shape's own normal looks away from, and
+      -1 where it sees the inner one; by default 1.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -32,6 +34,7 @@ class Hit(AbstractModule):
     place: Float[Array, "*rays 3"]
     d_place: Float[Array, "*rays 2 3"]
     color: Float[Array, "*rays 3"] | None
+    side: Float[Array, "*rays"]
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Hit(AbstractModule):
         place=None,
         d_place=None,
         color=None,
+        side=None,
     ):
         self.t, self.point, self.normal = t, as_float_leaf(point), normal
         self.uv, self.duv, self.coverage = uv, duv, coverage
@@ -54,3 +58,4 @@ class Hit(AbstractModule):
         self.place = self.point if place is None else as_float_leaf(place)
         self.d_place = self.d_point if d_place is None else as_float_leaf(d_place)
         self.color = None if color is None else as_float_leaf(color)
+        self.side = jnp.ones_like(self.point[..., 0]) if side is None else as_float_leaf(side)

@@ -14,7 +14,7 @@ from .._typing import Array, PyTree
 from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
 from ..scene import Contents, find_contents, named_leaves, Scene, SceneStacks
-from ..shaders import AbstractShader
+from ..shaders import AbstractShader, GGX
 from ..shapes import AbstractBounded, Plane
 
 
@@ -135,4 +135,7 @@ def _needs_light(tree: Any) -> str | None:
         return isinstance(node, AbstractShader)
 
     shaders = filter(is_shader, jax.tree.leaves(tree, is_leaf=is_shader))
-    return next((type(shader).__name__ for shader in shaders if shader.needs_light), None)
+    dark = (
+        x for x in shaders if x.needs_light and not (isinstance(x, GGX) and x.emission is not None)
+    )
+    return next((type(shader).__name__ for shader in dark), None)

@@ -18,6 +18,7 @@ from ..images import AbstractColorSpace, Linear, SRGB
 from ..lights import AbstractEnvironment, AbstractLight
 from ..numerics import AbstractModule, is_frozen, unfreeze
 from ..rays import Medium, Ray, Section, Span
+from ..shaders import prepare_textures
 from ..transforms import compose
 from ._background import AbstractBackground
 from ._contents import find_contents
@@ -135,19 +136,21 @@ def stack_scene(scene: Scene) -> SceneStacks:
     Frozen wrappers are opened: no gradient passes them. Tied leaves get their value.
     """
     contents = find_contents(resolve_ties(scene, scene))
+    # Pyramids of textures are built once a picture.
+    surfaces = derive(contents.surfaces, prepare_textures)
     cuts: list[bool] = []
-    for leaf in contents.surfaces:
+    for leaf in surfaces:
         # What another leaf gives its opacity can change.
         cuts += [leaf.frozen or is_frozen(leaf.node.opacity)] * math.prod(leaf.counts)
     plain = lambda leaf: dataclasses.replace(leaf, node=leaf.node.shader, transforms=())
     return SceneStacks(
-        stack_leaves(contents.surfaces),
-        stack_leaves(derive(contents.surfaces, lambda x: Occluder(x.shape, x.opacity))),
-        stack_leaves([plain(leaf) for leaf in contents.surfaces]),
+        stack_leaves(surfaces),
+        stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity))),
+        stack_leaves([plain(leaf) for leaf in surfaces]),
         stack_leaves(contents.volumes),
         stack_leaves(contents.lights),
         tuple(cuts),
-        unfreeze(resolve_ties(scene.background, scene)),
+        prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
     )
 
 

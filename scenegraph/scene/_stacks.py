@@ -14,6 +14,7 @@ from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule, Frozen, is_frozen, unfreeze
+from ..shaders import PreparedTexture
 from ..transforms import AbstractTransform, compose, invert
 from ._contents import Leaf
 from ._copies import is_per_copy
@@ -71,6 +72,10 @@ def map_stack(function: Any, stack: LeafStack, parts: tuple[PyTree, PyTree]) -> 
     return jax.tree.map(lambda x: x[None], whole(jax.tree.map(drop, varying)))
 
 
+# Rows of a stack gather what differs between its members: so many numbers, but no picture.
+_GATHERED = 2**10
+
+
 class _Member(NamedTuple):
     """One leaf node, as its arrays and the rest."""
 
@@ -86,7 +91,16 @@ def _member(leaf: Leaf, number: int) -> _Member:
     is_array = [eqx.is_array(x) for x in leaves]
     look = [(x.shape, x.dtype) if there else x for x, there in zip(leaves, is_array, strict=True)]
     marks = tuple(leaf.frozen or mark for mark in frozen)
-    return _Member((opened, tuple(look), tuple(is_array)), leaves, marks, number)
+    own = number if _has_large_texture(leaf.node, leaves) else None
+    return _Member((opened, tuple(look), tuple(is_array), own), leaves, marks, number)
+
+
+def _has_large_texture(node: Any, leaves: list[Any]) -> bool:
+    """Tells whether a node has a texture that must not be gathered for every row of a stack."""
+    if all(x.size <= _GATHERED for x in leaves if eqx.is_array(x)):
+        return False
+    is_texture = lambda x: isinstance(x, PreparedTexture)
+    return any(map(is_texture, jax.tree.leaves(node, is_leaf=is_texture)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -108,7 +122,7 @@ def _open_structure(structure: Any) -> tuple[Any, tuple[bool, ...]]:
 
 
 def _stack(members: list[_Member]) -> LeafStack:
-    structure, _, is_array = members[0].kind
+    structure, _, is_array, _ = members[0].kind
     varying, shared = [], []
     for place, there in enumerate(is_array):
         column = [member.arrays[place] for member in members]

@@ -4,7 +4,7 @@ import equinox as eqx
 
 from .._typing import Scalar
 from ..numerics import as_float_leaf, Frozen, is_frozen, require_fraction, unfreeze
-from ..shaders import AbstractShader, as_shader, OnSurface
+from ..shaders import AbstractShader, as_shader, NormalMap, OnSurface
 from ..shapes import AbstractShape
 from ._node import AbstractNode
 
@@ -45,6 +45,7 @@ def _pattern_in_uv(node: Any) -> str | None:
     if not isinstance(node, eqx.Module):
         return None
     parts = [getattr(node, name) for name in node.__dataclass_fields__]
-    if any(isinstance(part, OnSurface) for part in parts):
-        return type(node).__name__
+    for part in parts:
+        if isinstance(part, OnSurface | NormalMap):
+            return type(node if isinstance(part, OnSurface) else part).__name__
     return next(filter(None, map(_pattern_in_uv, parts)), None)

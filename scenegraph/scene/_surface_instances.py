@@ -51,10 +51,11 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
         # Normals are covectors: n' = A^-T n, of length one again.
         normal = safe_normalise(rotate(inverse.matrix.T, normal))
         d_point = jax.vmap(forward.direction)(d_point)
+    side = jnp.where(dot(normal, ray.direction) > 0, -1, 1)
     return Hit(
         hit.t,
         point,
-        jnp.where(dot(normal, ray.direction) > 0, -normal, normal),
+        side * normal,
         hit.uv,
         hit.duv,
         instance.node.opacity * jnp.where(near, hit.coverage, 0),
@@ -62,6 +63,7 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
         place=hit.place,
         d_place=hit.d_place,
         color=hit.color,
+        side=side * hit.side,
     )
 
 

@@ -13,6 +13,7 @@ from ._gradient import Gradient as Gradient
 from ._image_texture import ImageTexture as ImageTexture
 from ._lambert import cosines as cosines, incident as incident, Lambert as Lambert
 from ._noise import Noise as Noise
+from ._normal_map import NormalMap as NormalMap
 from ._normals import Normals as Normals
 from ._phong import Phong as Phong
 from ._stripes import Stripes as Stripes
@@ -21,3 +22,4 @@ from ._vertex_color import VertexColor as VertexColor
 
 # Internal: for other packages of the library, and for none of its users.
 from ._constant import as_shader
+from ._image_texture import pair_of, prepare_textures, PreparedTexture

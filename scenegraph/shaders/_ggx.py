@@ -1,15 +1,17 @@
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
-from ..numerics import as_float_leaf, dot, require_fraction, safe_divide, safe_norm, safe_normalise
+from ..numerics import dot, safe_divide, safe_norm, safe_normalise, unfreeze
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
+from ._inputs import as_input, as_optional_shader, read_input, require_fraction_inputs
 from ._lambert import cosines
+from ._normal_map import NormalMap
 from ._split_sum import mirrored_light, reflected_parts, SMOOTHEST, split_lights
 
 
@@ -19,6 +21,18 @@ _DIELECTRIC = 0.04
 _LEAST_COSINE = 1e-4
 # The mean of 1 - (1 - c)^5 over light that arrives evenly from all sides.
 _EVENLY = 20 / 21
+# Bumps lose a light over the last part of its cosine with the surface itself.
+_DUSK = 0.05
+
+
+def _as_normal_map(value: Any) -> Any:
+    """Converts the shader of a normal map; `None` stays."""
+    kept = value is None or isinstance(unfreeze(value), NormalMap)
+    return value if kept else NormalMap(value)
+
+
+def _as_optional(value: Any) -> Any:
+    return None if value is None else as_input(value)
 
 
 class GGX(AbstractShader):
@@ -42,8 +56,15 @@ class GGX(AbstractShader):
     **Arguments:**
 
     - `base_color`: a shader or a colour: the colour of scattered light, or of a metal's reflection.
-    - `metallic`: 1 for metals, else 0.
-    - `roughness`: 0 for a mirror, 1 for chalk.
+    - `metallic`: 1 for metals, else 0; a number, or a shader of which blue counts.
+    - `roughness`: 0 for a mirror, 1 for chalk; a number, or a shader of which green counts. So
+      one texture in the packing of glTF may be both, and anything grey, too.
+    - `normal_map`: a `NormalMap`, or the shader that it has; `None` for none. A panorama that the
+      surface mirrors, and shadows, follow the surface's own normal.
+    - `emission`: a shader or a colour: the radiance that it sends out by itself, without any
+      light, too; `None` for none.
+    - `occlusion`: the part of ambient light and of panoramas that arrives, as in glTF; a
+      number, or a shader of which red counts; `None` for all.
 
     **Source:** Walter et al. 2007, equation 33 (`D`); Heitz 2014, "Understanding the
     Masking-Shadowing Function", with correlated heights (`G`); Schlick 1994 (`F`); Khronos,
@@ -53,41 +74,87 @@ class GGX(AbstractShader):
     """
 
     base_color: AbstractShader = eqx.field(converter=as_shader, default=(0.7, 0.7, 0.7))
-    metallic: Scalar = eqx.field(converter=as_float_leaf, default=0.0)
-    roughness: Scalar = eqx.field(converter=as_float_leaf, default=0.5)
+    metallic: Scalar | AbstractShader = eqx.field(converter=as_input, default=0.0)
+    roughness: Scalar | AbstractShader = eqx.field(converter=as_input, default=0.5)
+    normal_map: NormalMap | None = eqx.field(converter=_as_normal_map, default=None)
+    emission: AbstractShader | None = eqx.field(converter=as_optional_shader, default=None)
+    occlusion: Scalar | AbstractShader | None = eqx.field(converter=_as_optional, default=None)
 
     needs_light: ClassVar[bool] = True
 
     def __check_init__(self):
-        require_fraction(self, "metallic", "roughness")
+        occlusion = [] if self.occlusion is None else ["occlusion"]
+        require_fraction_inputs(self, "metallic", "roughness", *occlusion)
         require_reflecting(self, "base_color")
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
-        base, eye = self.base_color(hit, view, lights), -safe_normalise(view)
-        # Paint scatters evenly, metal does not; both reflect, f0 = mix(0.04, base, metallic).
-        alpha = jnp.maximum(self.roughness**2, SMOOTHEST)
-        paint = (1 - self.metallic) * base
-        metal = _DIELECTRIC + self.metallic * (base - _DIELECTRIC)
+        material, eye = self._material(hit, view, lights), -safe_normalise(view)
+        if self.normal_map is not None:
+            normal = self.normal_map(hit, view, lights)
+            lights = _above_surface(hit, lights)
+            hit = eqx.tree_at(lambda x: x.normal, hit, normal)
         seen = jnp.clip(dot(hit.normal, eye), _LEAST_COSINE, 1)
-
-        def scattered(light: Vector, cosine: Scalar) -> Color:
-            half = eye + light
-            # Half of its length is the cosine v.h, both of length one.
-            mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, hit.normal, half)
-            even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
-            return paint * even + mirrors * _visibility(alpha, cosine, seen)
-
         sharp, soft = split_lights(lights)
-        parts = jax.vmap(scattered)(sharp.direction, cosines(hit, sharp))
-        total = jnp.sum(parts * sharp.irradiance, axis=0)
-        if lights.soft:
-            total += paint * _passed(seen) * _enter(hit, soft) / jnp.pi
-        # Even light from all sides: the integral of (1 - F(0.04, n.l)) n.l / pi over all directions
-        # is (1 - 0.04) * 20 / 21.
-        ambient = paint * _passed(seen) * (1 - _DIELECTRIC) * _EVENLY
-        head_on, grazing = reflected_parts(self.roughness, seen)
-        mirrored = (metal * head_on + grazing) * mirrored_light(lights, self.roughness)
-        return total + ambient * lights.ambient + mirrored
+        direct = _lamps(material, hit, eye, seen, sharp)
+        around = _surroundings(material, hit, seen, soft, lights)
+        if self.occlusion is not None:
+            around *= read_input(self.occlusion, 0, hit, view, lights)
+        if self.emission is not None:
+            direct += self.emission(hit, view, lights)
+        return direct + around
+
+    def _material(self, hit: Hit, view: Vector, lights: Irradiance) -> "_Material":
+        base = self.base_color(hit, view, lights)
+        metallic = read_input(self.metallic, 2, hit, view, lights)
+        roughness = read_input(self.roughness, 1, hit, view, lights)
+        # Paint scatters evenly, metal does not; both reflect, f0 = mix(0.04, base, metallic).
+        paint = (1 - metallic) * base
+        metal = _DIELECTRIC + metallic * (base - _DIELECTRIC)
+        return _Material(paint, metal, roughness, jnp.maximum(roughness**2, SMOOTHEST))
+
+
+class _Material(NamedTuple):
+    """The numbers of the model at a hit."""
+
+    paint: Color  # what is scattered
+    metal: Color  # what is reflected at normal incidence
+    roughness: Scalar
+    alpha: Scalar
+
+
+def _lamps(material: _Material, hit: Hit, eye: Vector, seen: Scalar, lights: Irradiance) -> Color:
+    """Returns the reflected light of lights with a direction each."""
+    paint, metal, _, alpha = material
+
+    def scattered(light: Vector, cosine: Scalar) -> Color:
+        half = eye + light
+        # Half of its length is the cosine v.h, both of length one.
+        mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, hit.normal, half)
+        even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
+        return paint * even + mirrors * _visibility(alpha, cosine, seen)
+
+    parts = jax.vmap(scattered)(lights.direction, cosines(hit, lights))
+    return jnp.sum(parts * lights.irradiance, axis=0)
+
+
+def _surroundings(
+    material: _Material, hit: Hit, seen: Scalar, soft: Irradiance, lights: Irradiance
+) -> Color:
+    """Returns the reflected light of all around: ambient, and panoramas."""
+    # Even light from all sides: the integral of (1 - F(0.04, n.l)) n.l / pi over all directions
+    # is (1 - 0.04) * 20 / 21.
+    even = _passed(seen) * (1 - _DIELECTRIC) * _EVENLY * lights.ambient
+    if lights.soft:
+        even += _passed(seen) * _enter(hit, soft) / jnp.pi
+    head_on, grazing = reflected_parts(material.roughness, seen)
+    mirrored = mirrored_light(lights, material.roughness)
+    return material.paint * even + (material.metal * head_on + grazing) * mirrored
+
+
+def _above_surface(hit: Hit, lights: Irradiance) -> Irradiance:
+    """Fades lights that set behind the surface itself, whose bumps would still see them."""
+    height = jnp.clip(jax.vmap(dot, (0, None))(lights.direction, hit.normal) / _DUSK, 0, 1)
+    return eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
 
 
 def _enter(hit: Hit, lights: Irradiance) -> Color:

@@ -130,11 +130,11 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     a, b, c = face.corners
     flat, normal = jnp.cross(b - a, c - a), weights @ face.normals
     # The winding tells the side: near an outline, interpolated normals are turned away.
-    outward = jnp.where(dot(normal, flat) < 0, -1, 1)
+    side = -fragment.facing * jnp.where(dot(normal, flat) < 0, -1, 1)
     return Hit(
         fragment.t,
         weights @ face.corners,
-        -fragment.facing * outward * normal,
+        side * normal,
         weights @ face.uv,
         slopes @ face.uv,
         fragment.coverage,
@@ -142,6 +142,7 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
         place=weights @ face.places,
         d_place=slopes @ face.places,
         color=weights @ face.colors,
+        side=side,
     )
 
 
@@ -160,7 +161,7 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
     mean = jax.tree.map(lambda x: jnp.sum(wide(shares, x) * x, axis=0), hits)
     most = jnp.argmax(coverage) == jnp.arange(len(coverage))
     one = lambda x: jnp.sum(jnp.where(wide(most, x), x, 0), axis=0)
-    place = lambda hit: (hit.point, hit.d_point, hit.uv, hit.duv)
+    place = lambda hit: (hit.point, hit.d_point, hit.uv, hit.duv, hit.side)
     pick = lambda hit: (*place(hit), hit.normal, hit.coverage)
     whole = jnp.minimum(total + rest, 1)
     normal = safe_normalise(mean.normal)

@@ -12,10 +12,17 @@ import pytest
 import scenegraph as sg
 from scenegraph.assets._walk import placed_nodes
 from scenegraph.images import srgb_to_linear
-from scenegraph.io import FileError
+from scenegraph.io import encode_png, FileError
 from scenegraph.rays import no_light
 from support.helpers import assert_close
-from support.model_files import check_damaged, everything, pack_glb, TEXELS, write_everything
+from support.model_files import (
+    Binary,
+    check_damaged,
+    everything,
+    pack_glb,
+    TEXELS,
+    write_everything,
+)
 
 
 DATA = os.environ.get("SCENEGRAPH_DATA")
@@ -145,23 +152,81 @@ def test_factors_and_textures_multiply_the_colors_of_vertices(tmp_path):
     assert_close(glow.shape.colors, np.full((4, 3), 0.5), 1e-6)
 
 
-def test_all_that_is_left_out_is_said_once(tmp_path):
+def test_all_textures_become_shaders(tmp_path):
     content, binary = everything()
     material, texture = content["materials"][0], {"index": 0}
-    material |= {"normalTexture": texture, "occlusionTexture": texture, "emissiveTexture": texture}
+    strength = {"KHR_materials_emissive_strength": {"emissiveStrength": 4}}
+    material |= {
+        "normalTexture": {"index": 0, "scale": 0.5},
+        "occlusionTexture": {"index": 0, "strength": 0.25},
+        "emissiveTexture": texture,
+        "emissiveFactor": [1, 0.5, 0],
+        "extensions": strength,
+    }
     material["pbrMetallicRoughness"]["metallicRoughnessTexture"] = texture
     path = tmp_path / "file.glb"
     path.write_bytes(pack_glb(content, binary))
     with pytest.warns(UserWarning) as caught:
         scene = sg.load_scene(path)
     assert len(caught) == 1
-    for part in ("normal map", "occlusion", "emission texture", "1 x emission", "metallic-rough"):
-        assert part in str(caught[0].message)
-    # Green is roughness, blue metallic.
-    mean = TEXELS.reshape(-1, 3).mean(axis=0) / 255
-    shader = scene["table_1.leg.shader"]
-    assert float(shader.roughness) == pytest.approx(0.75 * mean[1], abs=1e-6)
-    assert float(shader.metallic) == pytest.approx(0.25 * mean[2], abs=1e-6)
+    assert "2 x opacity of vertices" in str(caught[0].message) and ";" not in str(caught[0].message)
+    # Red is occlusion, green roughness, blue metallic.
+    shader, numbers = scene["table_1.leg.shader"], np.float32(TEXELS) / 255
+    assert_close(shader.roughness.texels, 0.75 * numbers[..., 1:2], 1e-6)
+    assert_close(shader.metallic.texels, 0.25 * numbers[..., 2:3], 1e-6)
+    assert_close(shader.occlusion.texels, 1 + 0.25 * (numbers[..., :1] - 1), 1e-6)
+    assert_close(shader.normal_map.texture.texels, numbers, 1e-6)
+    assert float(shader.normal_map.scale) == 0.5
+    glow = srgb_to_linear(jnp.asarray(numbers)) * jnp.asarray([4.0, 2, 0])
+    assert_close(shader.emission.texels, glow, 1e-6)
+
+
+def test_textures_of_one_number_are_numbers(tmp_path):
+    content, binary = everything()
+    even = Binary()
+    even.data, even.views = binary, content["bufferViews"]
+    picture = np.tile(np.uint8([51, 102, 153]), (2, 2, 1))
+    content["images"].append(
+        {"bufferView": even.view(encode_png(picture)), "mimeType": "image/png"}
+    )
+    content["textures"].append({"source": 1})
+    content["buffers"][0]["byteLength"] = len(even.data)
+    material = content["materials"][0]
+    material["occlusionTexture"] = {"index": 1}
+    material["pbrMetallicRoughness"]["metallicRoughnessTexture"] = {"index": 1}
+    path = tmp_path / "file.glb"
+    path.write_bytes(pack_glb(content, even.data))
+    shader = load(path)["table_1.leg.shader"]
+    found = [float(x) for x in (shader.occlusion, shader.roughness, shader.metallic)]
+    assert found == pytest.approx([0.2, 0.75 * 0.4, 0.25 * 0.6], abs=1e-6)
+
+
+def test_textures_may_be_shifted_against_each_other(tmp_path):
+    """Each with a transform of its own; one that is turned is left out, and counted."""
+    place = lambda **fields: {"index": 0, "extensions": {"KHR_texture_transform": fields}}
+
+    def change(content):
+        material = content["materials"][0]
+        pbr = material["pbrMetallicRoughness"]
+        pbr["baseColorTexture"] = place(scale=[2, 3], offset=[0.1, 0.2])
+        pbr["metallicRoughnessTexture"] = place(scale=[0.5, 0.25], offset=[0.3, -0.4])
+        material["normalTexture"] = place(rotation=0.5)
+
+    with pytest.warns(UserWarning, match="1 x normal texture with coordinates of its own"):
+        content, binary = everything()
+        change(content)
+        path = tmp_path / "file.glb"
+        path.write_bytes(pack_glb(content, binary))
+        leg = sg.load_scene(path)["table_1.leg"].child
+    assert leg.shader.normal_map is None
+    files = np.array([[0.2, 0.7], [0.4, 0.1]])
+    base = files * [2, 3] + [0.1, 0.2]
+    rough = files * [0.5, 0.25] + [0.3, -0.4]
+    texture = leg.shader.roughness
+    for uv, at in zip(base, rough, strict=True):
+        place_on_mesh = np.array([uv[0], 1 - uv[1]])
+        inside = (place_on_mesh - np.asarray(texture.corner)) / np.asarray(texture.size)
+        assert_close([inside[0], 1 - inside[1]], at, absolute=1e-6)
 
 
 @pytest.mark.parametrize(("cutoff", "opacity"), [(0.4, 1.0), (0.6, 0.0)])

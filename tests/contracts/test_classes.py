@@ -5,6 +5,7 @@ import inspect
 import types
 import typing
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,7 +75,7 @@ def test_numbers_are_floating(instance):
     """Users may write `1` for `1.0`: what is annotated as floating has a gradient."""
     for name, hint in array_fields(type(instance)).items():
         value = unfreeze(getattr(instance, name))
-        if hint.dtype is Float and value is not None:
+        if hint.dtype is Float and eqx.is_array(value):
             assert jnp.issubdtype(value.dtype, jnp.floating), name
 
 
@@ -90,7 +91,7 @@ FIELDS = [
 @pytest.mark.parametrize(("cls", "name"), FIELDS, ids=[f"{cls.__name__}.{x}" for cls, x in FIELDS])
 def test_a_wrong_shape_is_an_error_that_names_the_field(cls, name):
     arguments = {x: getattr(MADE[cls], x) for x in inspect.signature(cls).parameters}
-    dtype = jnp.float32 if arguments[name] is None else arguments[name].dtype
+    dtype = arguments[name].dtype if eqx.is_array(arguments[name]) else jnp.float32
     arguments[name] = jnp.zeros((7, 5, 2, 9), dtype)
     with pytest.raises((TypeError, ValueError), match=name):
         cls(**arguments)

@@ -17,6 +17,7 @@ from support.contract_table import HITS, LIGHTS, LIT, RAYS, SHADERS, SHAPES
 # Tables are looked up in: texels, grids, faces, an integral by roughness and angle.
 TABLES = (
     "ImageTexture",
+    "PreparedTexture",
     "SignedDistance",
     "TriangleMesh",
     "GGX",

@@ -7,7 +7,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.images import Image, Linear
-from scenegraph.shaders._image_texture import halved
+from scenegraph.shaders._pyramid import along_axis, halved
 from support.helpers import assert_close, assert_gradients
 from support.shading import color_at, colors, footprint_mean
 
@@ -23,7 +23,15 @@ def at_corner(texels, **options):
     return sg.ImageTexture(texels, corner=[0.0, 0.0], **options)
 
 
-def lookup(texels, place, repeat):
+def index(i, count, repeat, mirror):
+    """The texel that stands for one beyond the border, step by step."""
+    if not repeat:
+        return min(max(i, 0), count - 1)
+    tile, within = divmod(i, count)
+    return count - 1 - within if mirror and tile % 2 else within
+
+
+def lookup(texels, place, repeat, mirror=(False, False)):
     """Bilinear, texel by texel; row 0 is the top."""
     height, width, _ = texels.shape
     right, up = (place - CORNER) / SIZE
@@ -33,10 +41,8 @@ def lookup(texels, place, repeat):
     for i in (row, row + 1):
         for j in (column, column + 1):
             weight = (1 - abs(y - i)) * (1 - abs(x - j))
-            if repeat:
-                total += weight * texels[i % height, j % width]
-            else:
-                total += weight * texels[min(max(i, 0), height - 1), min(max(j, 0), width - 1)]
+            at = index(i, height, repeat[1], mirror[1]), index(j, width, repeat[0], mirror[0])
+            total += weight * texels[at]
     return total
 
 
@@ -46,8 +52,38 @@ def lookup(texels, place, repeat):
 @pytest.mark.parametrize("repeat", [False, True])
 def test_a_small_pixel_sees_bilinear_interpolation(repeat):
     shader = sg.ImageTexture(TEXELS, SIZE, CORNER, repeat=repeat)
-    expected = np.stack([lookup(TEXELS, place, repeat) for place in PLACES])
+    expected = np.stack([lookup(TEXELS, place, (repeat, repeat)) for place in PLACES])
     assert_close(colors(shader, PLACES, STILL), expected, 0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("repeat", "mirror"),
+    [
+        ((True, False), False),
+        ((False, True), (False, True)),
+        (True, True),
+        (True, (True, False)),
+    ],
+)
+def test_each_coordinate_has_its_own_border(repeat, mirror):
+    shader = sg.ImageTexture(TEXELS, SIZE, CORNER, repeat=repeat, mirror=mirror)
+    places = CORNER + SIZE * RNG.uniform(-3.4, 4.4, (40, 2))
+    pairs = [x if isinstance(x, tuple) else (x, x) for x in (repeat, mirror)]
+    expected = np.stack([lookup(TEXELS, place, *pairs) for place in places])
+    assert_close(colors(shader, places, STILL), expected, 0, 1e-4)
+
+
+def test_one_channel_is_grey():
+    shader = sg.ImageTexture(TEXELS[..., :1], SIZE, CORNER)
+    every = sg.ImageTexture(np.repeat(TEXELS[..., :1], 3, axis=2), SIZE, CORNER)
+    assert_close(colors(shader, PLACES, STILL), colors(every, PLACES, STILL), 0, 1e-6)
+
+
+def test_the_numbers_of_a_file(tmp_path):
+    numbers = np.arange(48, dtype=np.uint8).reshape(4, 4, 3) * 5
+    Image(numbers).save(tmp_path / "a.png")
+    loaded = sg.ImageTexture.load(tmp_path / "a.png", linear=True)
+    assert_close(loaded.texels, numbers / 255, 1e-6)
 
 
 def test_the_first_row_is_the_top():
@@ -92,7 +128,7 @@ def test_the_pyramid_averages_areas():
 def test_a_pixel_over_a_block_sees_its_mean():
     """Two by two, four by four and all texels of a picture of eight."""
     texels = RNG.uniform(size=(8, 8, 3))
-    shader = at_corner(texels)
+    shader = at_corner(texels, probes=1)
     for count in (1, 2, 4, 8):
         middle = np.array([[count / 16, 1 - count / 16]])
         seen = colors(shader, middle, np.array([[[count / 8, 0.0], [0.0, count / 8]]]))
@@ -132,13 +168,66 @@ def test_rays_share_one_pyramid():
     assert "1000x32" not in program and "1000x64" not in program
 
 
+STRIPES = np.tile(np.arange(64)[None, :, None] % 2 * np.ones(3), (64, 1, 1))
+
+
+def test_probes_keep_what_is_across_the_footprint():
+    """A long footprint along stripes of one texel sees them; a square as long sees grey."""
+    places = np.array([[32.5, 32.5], [33.5, 32.5]]) / 64
+    along = np.tile(np.array([[0.25, 0], [0, 8]]) / 64, (2, 1, 1))
+    sharp = colors(at_corner(STRIPES, probes=8), places, along)
+    # A texel under a square of its own width is blurred by the pyramid as by the square.
+    assert_close(sharp[:, 0], [0.1, 0.9], 0, 0.02)
+    assert_close(colors(at_corner(STRIPES, probes=1), places, along)[:, 0], [0.5, 0.5], 0, 1e-2)
+
+
+@pytest.mark.parametrize("probes", [2, 4, 8])
+def test_probes_have_the_second_moment_of_the_footprint(probes):
+    """The singular values of a footprint are the sides of a rectangle with its moments."""
+    footprints = RNG.normal(size=(30, 2, 2)) * RNG.uniform(1, 30, (30, 1, 2))
+    steps, covered = jax.vmap(lambda x: along_axis(x, probes))(jnp.asarray(footprints, jnp.float32))
+    for footprint, step, texels in zip(footprints, steps, covered, strict=True):
+        axes, (long, short), _ = np.linalg.svd(footprint)
+        side = max(short, long / probes)
+        assert float(texels) == pytest.approx(1 + side**2 / 3, rel=1e-3)
+        places = np.arange(probes)[:, None] * np.asarray(step, float)
+        along = places @ axes[:, 0]
+        assert np.var(along) + side**2 / 12 == pytest.approx(long**2 / 12, rel=1e-3)
+        assert_close(places @ axes[:, 1], np.zeros(probes), absolute=2e-2)
+
+
+def test_a_square_footprint_has_one_place():
+    step, covered = along_axis(3 * jnp.eye(2), 4)
+    assert_close(step, [0, 0], absolute=1e-6)
+    assert float(covered) == pytest.approx(1 + 9 / 3)
+
+
+def grazing(shader, samples: int) -> np.ndarray:
+    """A floor seen at a slant of some ten degrees."""
+    floor = sg.Surface(sg.Rectangle(size=[40.0, 40.0]), shader)
+    eye = [0.0, -14.0, 2.4]
+    camera = sg.PerspectiveCamera.look_at(eye, [0.0, 0.0, 0.0], [0.0, 0, 1], 0.25, 32, 24)
+    scene = sg.Scene(sg.Group(floor=floor))
+    return np.asarray(sg.render(scene, camera, samples_per_pixel=samples).rgb)
+
+
+@pytest.mark.slow
+def test_a_floor_at_a_slant():
+    """Against 256 samples a pixel: four probes have a quarter of the plain pyramid's error."""
+    texels = np.random.default_rng(5).uniform(size=(64, 64, 3)).astype(np.float32)
+    make = lambda probes: sg.ImageTexture(texels, [8.0, 8.0], repeat=True, probes=probes)
+    truth = grazing(make(1), 256)
+    error = {n: np.sqrt(np.mean((grazing(make(n), 1) - truth) ** 2)) for n in (1, 4)}
+    assert error[4] < error[1] / 4, error
+
+
 # --- Gradients
 
 
-@pytest.mark.parametrize("width", [0.0, 0.3, 0.9])
-def test_gradients_to_texels_and_places(x64, width):
+@pytest.mark.parametrize(("width", "mirror"), [(0.0, True), (0.3, False), (0.9, False)])
+def test_gradients_to_texels_and_places(x64, width, mirror):
     def look(texels, size, corner, place, slopes):
-        return color_at(sg.ImageTexture(texels, size, corner, True), place, slopes)
+        return color_at(sg.ImageTexture(texels, size, corner, True, mirror=mirror), place, slopes)
 
     slopes = width * np.array([[1.0, 0.3], [-0.2, 0.8]])
     place = np.array([0.41, 0.73])
@@ -152,3 +241,15 @@ def test_what_is_refused():
         sg.ImageTexture(np.zeros((0, 4, 3)))
     with pytest.raises(TypeError, match="ImageTexture.texels"):
         sg.ImageTexture(TEXELS[..., :2])
+    with pytest.raises(ValueError, match="ImageTexture.probes` must be at least 1"):
+        sg.ImageTexture(TEXELS, probes=0)
+
+
+@pytest.mark.parametrize(("size", "stacks"), [(4, 1), (64, 2)])
+def test_large_textures_have_a_stack_each(size, stacks):
+    """In a stack, every ray gathers the texels of its surface."""
+    cards = {
+        name: sg.Surface(sg.Rectangle(), at_corner(np.zeros((size, size, 3)))) for name in "ab"
+    }
+    flat = sg.scene.flatten(sg.Scene(sg.Group(**cards)))
+    assert len(flat.shaders) == stacks and len(flat.occluders) == 1

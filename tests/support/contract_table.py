@@ -156,6 +156,8 @@ SHAPES = [
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
 FACE = jax.tree.map(lambda x: x[0], SHAPES[-2].triangles())
+GREY = shaders.Checker(0.3, [0.2] * 3, [0.8] * 3)
+BUMPS = shaders.NormalMap([0.6, 0.5, 0.9], 0.7)
 SHADERS = [
     shaders.Constant([0.2, 0.3, 0.4]),
     shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
@@ -164,12 +166,14 @@ SHADERS = [
     shaders.Stripes(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3], 0.4),
     shaders.Gradient([0.1, 0.2, 0.3], [0.6, 0.9, 0.4], coordinates=shaders.InSpace()),
     shaders.ImageTexture(PICTURES[0], [0.7, 0.9], [0.1, 0.0], repeat=True),
+    shaders.ImageTexture(PICTURES[0], repeat=(True, False), mirror=True, probes=1).prepare(),
     shaders.Noise(0.3, octaves=2, seed=5),
     shaders.Normals(),
     shaders.UV(),
     shaders.VertexColor([0.2, 0.5, 0.9]),
     shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
     shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
+    shaders.GGX([0.5, 0.6, 0.7], GREY, GREY, BUMPS, [0.1, 0.2, 0.3], 0.5),
 ]
 LIGHTS = [
     sg.AmbientLight([0.1, 0.2, 0.3]),
@@ -343,6 +347,7 @@ RECORDS = [
     LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
+    BUMPS,
     shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
     scene.MeshFace(FACE, jnp.ones(()), jnp.asarray(3)),
     visibility.FaceSums(jnp.ones(2), jnp.ones(2)),

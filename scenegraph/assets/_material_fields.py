@@ -1,0 +1,68 @@
+"""Materials as JSON, and the coordinates of their textures."""
+
+from typing import Any
+
+import numpy as np
+
+from ..scene import Surface
+from ._glb import GlbContent
+from ._looks import Look, ROLES
+from ._texture_maps import TextureMap, transform_between
+
+
+_IN_PBR = "baseColorTexture", "metallicRoughnessTexture"
+_FIELDS = dict(
+    zip(ROLES, (*_IN_PBR, "normalTexture", "emissiveTexture", "occlusionTexture"), strict=True)
+)
+_STRENGTH, _PLACE = "KHR_materials_emissive_strength", "KHR_texture_transform"
+
+
+def material_of(look: Look, surface: Surface, content: GlbContent) -> dict[str, Any]:
+    """Returns the JSON of a material, whose textures it adds to the file."""
+    opacity = float(surface.opacity)
+    textures = {_FIELDS[role]: _texture(look, role, content) for role in ROLES if role in look.maps}
+    pbr: dict[str, Any] = {
+        "baseColorFactor": [*map(float, look.base), opacity],
+        "metallicFactor": look.metallic,
+        "roughnessFactor": look.roughness,
+    }
+    pbr |= {name: textures.pop(name) for name in _IN_PBR if name in textures}
+    material: dict[str, Any] = {"pbrMetallicRoughness": pbr, "doubleSided": True, **textures}
+    if opacity < 1:
+        material["alphaMode"] = "BLEND"
+    extensions = _emission(look, material)
+    if look.unlit:
+        extensions["KHR_materials_unlit"] = {}
+    content.extensions.update(extensions)
+    return material | ({"extensions": extensions} if extensions else {})
+
+
+def _emission(look: Look, material: dict[str, Any]) -> dict[str, Any]:
+    """Adds the factor of emission, at most 1, and returns the extension that says the rest."""
+    if not np.any(look.emission > 0):
+        return {}
+    strength = max(float(np.max(look.emission)), 1.0)
+    material["emissiveFactor"] = (look.emission / strength).tolist()
+    return {_STRENGTH: {"emissiveStrength": strength}} if strength > 1 else {}
+
+
+def _texture(look: Look, role: str, content: GlbContent) -> dict[str, Any]:
+    own = look.maps[role]
+    info: dict[str, Any] = {"index": content.texture(own.texels, own.repeat, own.mirror)}
+    if place := transform_between(_first(look), own):
+        content.extensions.add(_PLACE)
+        info["extensions"] = {_PLACE: place}
+    return info | ({"scale": look.normal_scale} if role == "normal" else {})
+
+
+def _first(look: Look) -> TextureMap:
+    """Returns the texture whose coordinates are those of the mesh."""
+    return next(look.maps[role] for role in ROLES if role in look.maps)
+
+
+def file_coordinates(look: Look, uv: np.ndarray) -> np.ndarray:
+    """Returns the coordinates of the first texture, v downwards."""
+    if look.maps:
+        first = _first(look)
+        uv = (uv - first.corner) / first.size
+    return np.stack([uv[:, 0], 1 - uv[:, 1]], axis=1)

@@ -1,0 +1,183 @@
+"""Materials to GLB files and back: every texture and factor, and what the format does not have."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.rays import no_light
+from support.helpers import assert_close
+from support.model_files import unpack_glb
+
+
+RNG = np.random.default_rng(0)
+# Numbers that 8 bits hold, linear or sRGB.
+NUMBERS = RNG.integers(0, 256, (4, 8, 3)).astype(np.float32) / 255
+COLORS = jnp.asarray(sg.images.srgb_to_linear(jnp.asarray(NUMBERS)))
+QUAD = sg.TriangleMesh(
+    [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]],
+    [[0, 1, 2], [0, 2, 3]],
+    uv=[[0.0, 0], [2, 0], [2, 2], [0, 2]],
+)
+
+
+def texture(texels, **options):
+    return sg.ImageTexture(texels, corner=[0.0, 0.0], **options)
+
+
+def everything() -> sg.GGX:
+    wrap = {"repeat": (True, False), "mirror": (True, False)}
+    return sg.GGX(
+        texture(COLORS, **wrap),
+        texture(NUMBERS[..., 2:], **wrap),
+        texture(NUMBERS[..., 1:2], **wrap),
+        sg.shaders.NormalMap(texture(NUMBERS, repeat=True), 0.75),
+        texture(COLORS, repeat=(False, True)),
+        texture(NUMBERS[..., :1]),
+    )
+
+
+def save(tmp_path, shader, shape=QUAD, **options) -> dict:
+    scene = sg.Scene(sg.Group(it=sg.Surface(shape, shader)))
+    sg.save_glb(scene, tmp_path / "saved.glb", **options)
+    return unpack_glb((tmp_path / "saved.glb").read_bytes())[0]
+
+
+def round_trip(tmp_path, shader, shape=QUAD, **options):
+    save(tmp_path, shader, shape, **options)
+    return sg.load_scene(tmp_path / "saved.glb")["it"]
+
+
+def look(shader, uv):
+    """What a shader shows at coordinates, for a narrow cone."""
+    hit = sg.rays.Hit(1.0, jnp.zeros(3), jnp.ones(3), jnp.asarray(uv), jnp.zeros((2, 2)), 1.0)
+    return shader(hit, jnp.ones(3), no_light())
+
+
+# --- Round trips
+
+
+def test_all_textures_come_back(tmp_path):
+    before, after = everything(), round_trip(tmp_path, everything()).shader
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    for one, other in zip(*map(jax.tree.leaves, (after, before)), strict=True):
+        # A grey picture of 8 bits.
+        assert_close(one, other, absolute=1e-5)
+
+
+def test_numbers_come_back(tmp_path):
+    before = sg.GGX([0.2, 0.4, 0.6], 0.25, 0.5, emission=[0.5, 3, 6], occlusion=0.6)
+    after = round_trip(tmp_path, before).shader
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    for one, other in zip(*map(jax.tree.leaves, (after, before)), strict=True):
+        assert_close(one, other, absolute=1e-6)
+
+
+def test_bright_emission_has_a_strength(tmp_path):
+    content = save(tmp_path, sg.GGX(emission=texture(5 * COLORS)))
+    (material,) = content["materials"]
+    strength = material["extensions"]["KHR_materials_emissive_strength"]["emissiveStrength"]
+    assert strength == pytest.approx(5 * float(jnp.max(COLORS)), rel=1e-5)
+    assert material["emissiveFactor"] == [1, 1, 1]
+    again = sg.load_scene(tmp_path / "saved.glb")["it"].shader
+    assert_close(again.emission.texels, 5 * COLORS, absolute=0.03)
+
+
+def test_one_picture_holds_metallic_and_roughness(tmp_path):
+    rough = texture(NUMBERS[..., 1:2])
+    content = save(tmp_path, sg.GGX([0.5] * 3, 0.25, rough))
+    pbr = content["materials"][0]["pbrMetallicRoughness"]
+    assert (pbr["metallicFactor"], pbr["roughnessFactor"]) == (0.25, 1)
+    assert len(content["images"]) == 1
+    again = sg.load_scene(tmp_path / "saved.glb")["it"].shader
+    assert float(again.metallic) == 0.25
+    assert_close(again.roughness.texels, rough.texels, absolute=1e-6)
+
+
+def test_textures_that_lie_in_two_ways(tmp_path):
+    """Each keeps its place, by a transform of its own."""
+    base = texture(COLORS, size=[0.5, 0.25], repeat=True)
+    bumps = sg.ImageTexture(NUMBERS, [2.0, 3.0], [0.1, -0.3], repeat=True)
+    found = round_trip(tmp_path, sg.GGX(base, normal_map=bumps))
+    for uv in RNG.uniform(0, 2, (10, 2)):
+        # The mesh has the coordinates of the first.
+        on_mesh = uv / [0.5, 0.25]
+        assert_close(look(found.shader.base_color, on_mesh), look(base, uv), absolute=1e-3)
+        mapped = look(found.shader.normal_map.texture, on_mesh)
+        assert_close(mapped, look(bumps, uv), absolute=1e-3)
+
+
+# --- What is baked, replaced or left out
+
+
+def test_patterns_are_baked(tmp_path):
+    rough = sg.Checker(1.0, [0.2] * 3, [0.8] * 3)
+    metal = texture(NUMBERS[..., 2:], size=[2.0, 2.0])
+    found = round_trip(tmp_path, sg.GGX([0.5] * 3, metal, rough), texture_size=64)
+    on_mesh = np.array([[0.25, 0.25], [0.75, 0.25]])
+    for uv, number in zip(on_mesh, (0.2, 0.8), strict=True):
+        assert float(look(found.shader.roughness, uv)[1]) == pytest.approx(number, abs=3e-3)
+        seen = float(look(found.shader.metallic, uv)[2])
+        assert seen == pytest.approx(float(look(metal, 2 * uv)[2]), abs=0.05)
+
+
+def test_patterns_in_space_are_means_and_said(tmp_path):
+    solid = sg.Checker(0.7, [0.2] * 3, [0.8] * 3, coordinates=sg.shaders.InSpace())
+    shader = sg.GGX([0.5] * 3, roughness=solid, emission=solid)
+    with pytest.warns(UserWarning, match="roughness of a Checker, of which the mean is used"):
+        found = round_trip(tmp_path, shader)
+    corners = [look_in_space(solid, corner) for corner in np.asarray(QUAD.vertices)]
+    assert float(found.shader.roughness) == pytest.approx(np.mean(corners), abs=1e-5)
+    assert_close(found.shader.emission.color, [np.mean(corners)] * 3, 1e-5)
+
+
+def look_in_space(shader, point):
+    hit = sg.rays.Hit(1.0, jnp.asarray(point), jnp.ones(3), jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
+    return float(shader(hit, jnp.ones(3), no_light())[0])
+
+
+# --- Other programs
+
+
+@pytest.mark.skipif(
+    not os.environ.get("GLTF_VALIDATOR") or not shutil.which("node"),
+    reason="needs node, and GLTF_VALIDATOR: a folder with the npm package gltf-validator",
+)
+def test_the_khronos_validator_finds_no_errors(tmp_path):
+    save(tmp_path, everything())
+    code = (
+        "const v=require('gltf-validator'),f=require('fs').readFileSync(process.argv[1]);"
+        "v.validateBytes(new Uint8Array(f)).then(r=>console.log(JSON.stringify(r.issues)))"
+    )
+    run = subprocess.run(
+        ["node", "-e", code, str(tmp_path / "saved.glb")],
+        cwd=pathlib.Path(os.environ["GLTF_VALIDATOR"]),
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    issues = json.loads(run.stdout)
+    assert issues["numErrors"] == 0, issues["messages"]
+
+
+def test_another_reader_finds_the_textures(tmp_path):
+    pygltflib = pytest.importorskip("pygltflib", reason="needs pygltflib")
+    save(tmp_path, everything())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        file = pygltflib.GLTF2().load(str(tmp_path / "saved.glb"))
+    (material,) = file.materials
+    assert material.normalTexture.scale == 0.75 and material.emissiveFactor == [1, 1, 1]
+    sampler = file.samplers[
+        file.textures[material.pbrMetallicRoughness.baseColorTexture.index].sampler
+    ]
+    assert (sampler.wrapS, sampler.wrapT) == (33648, 33071)
+    assert material.occlusionTexture.index is not None
