@@ -1,0 +1,76 @@
+"""The surface of a grid of opacities, as triangles."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from ..io import import_extra
+from ..models import checked_part, ModelPart, vertex_normals
+from ._opacity_grid import OpacityGrid
+from ._options import MeshOptions
+
+
+class Triangles(NamedTuple):
+    """A mesh with unit normals outwards at its vertices."""
+
+    vertices: np.ndarray  # n 3
+    faces: np.ndarray  # m 3
+    normals: np.ndarray  # n 3
+
+
+def find_surface(grid: OpacityGrid, options: MeshOptions) -> Triangles:
+    """Returns the triangles at the level, without hollows that nobody sees and small parts."""
+    opacity = np.pad(grid.opacity, 1)
+    highest = float(opacity.max())
+    if highest <= options.level:
+        raise ValueError(
+            f"there is no surface at level {options.level:g}: the most opaque of "
+            f"{grid.opacity.size} cells, {grid.width:.3g} wide, has opacity {highest:.3g}. Pass a "
+            "lower level, or a lower resolution, whose cells are wider."
+        )
+    fill_hollows(opacity, options.level)
+    drop_small_parts(opacity, options.level, options.min_part)
+    measure = import_extra("skimage.measure", "mesh", "marching cubes")
+    places, faces, _, _ = measure.marching_cubes(opacity, options.level)
+    # Index 1 is the middle of the first cell.
+    return _checked(grid.lower + (places - 0.5) * grid.cell, faces)
+
+
+def fill_hollows(opacity: np.ndarray, level: float) -> None:
+    """Makes solid what is below the level, but not connected with the border of the grid."""
+    from scipy import ndimage
+
+    labels, _ = ndimage.label(opacity < level)
+    hollow = (labels > 0) & (labels != labels[0, 0, 0])
+    opacity[hollow] = 1.0
+
+
+def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:
+    """Empties connected parts above the level with less than a share of the largest's cells."""
+    from scipy import ndimage
+
+    labels, count = ndimage.label(opacity >= level, structure=np.ones((3, 3, 3)))
+    cells = np.bincount(labels.reshape(-1), minlength=count + 1)
+    cells[0] = 0
+    opacity[(cells < share * cells.max())[labels] & (labels > 0)] = 0.0
+
+
+def simplify(mesh: Triangles, faces: int | None) -> Triangles:
+    """Returns a mesh of at most so many faces that is close to another."""
+    if faces is None or len(mesh.faces) <= faces:
+        return mesh
+    package = import_extra("fast_simplification", "mesh", "a mesh of fewer faces")
+    vertices, corners = package.simplify(
+        mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32), target_count=faces
+    )
+    return _checked(vertices, corners)
+
+
+def _checked(vertices: np.ndarray, faces: np.ndarray) -> Triangles:
+    """Leaves out faces without area, and those that are there twice."""
+    part = checked_part(ModelPart(vertices, np.asarray(faces)), "the surface", Counter())
+    if part is None:
+        raise ValueError("the surface has no faces; pass another level or a higher resolution.")
+    normals = vertex_normals(part.vertices, part.faces).astype(np.float32)
+    return Triangles(part.vertices, part.faces, normals)
