@@ -22,8 +22,8 @@ class Export:
     # one mesh with colours of vertices.
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
-    # The opacity of one cell's width at the surface of a field, between 0 and 1. A lower level
-    # gives thicker things.
+    # The opacity, between 0 and 1, of a layer 1/64 of the bounds' longest side thick that is as
+    # dense as a field's surface. A lower level gives thicker things.
     level: float = 0.5
 
     # The number of cells along the longest side of the field's bounds; by default twice that of its

@@ -113,11 +113,11 @@ class _Maker:
         """Makes the mesh of a volume, in the volume's frame."""
         grid = measure_opacity(volume, self.options, self.track)
         found = find_surface(grid, self.options)
-        mesh = simplify(found, self.options.faces)
+        mesh = simplify(found, grid, self.options.faces)
         self.say(
             f"grid of {' x '.join(map(str, grid.opacity.shape))} cells, {grid.width:.4g} wide: "
-            f"{len(found.faces)} triangles at opacity {self.options.level:g} of a cell, "
-            f"{len(mesh.faces)} kept"
+            f"{len(found.faces)} triangles at density "
+            f"{-np.log1p(-self.options.level) / grid.thickness:.4g}, {len(mesh.faces)} kept"
         )
         if self.options.texture is None:
             colors = self._colors(volume, mesh.vertices, mesh.normals, grid, matrix)

@@ -22,14 +22,18 @@ Track: TypeAlias = Callable[[list[int]], Iterable[int]]
 # Points that are evaluated at a time, and cells along the longest side where the field has none.
 _BLOCK, _USUAL = 2**15, 256
 _COARSEST, _FINEST = 128, 512
+# The level is the opacity of a layer that is this part of the longest side thick. Measured on a
+# chair: the surface is then nearest to the median depth.
+_LAYERS = 64
 
 
 class OpacityGrid(NamedTuple):
-    """The opacities of cells, each along its longest edge, and where they lie."""
+    """The opacities of a layer of each cell's medium, and where the cells lie."""
 
     opacity: np.ndarray  # x y z, from 0 to 1
     lower: np.ndarray  # the corner of the first cell, 3
     cell: np.ndarray  # the edges of a cell, 3
+    thickness: float  # of the layer
 
     @property
     def width(self) -> float:
@@ -46,15 +50,16 @@ def measure_opacity(volume: Volume, options: MeshOptions, track: Track) -> Opaci
     extent = upper - lower
     resolution = options.resolution or _default_resolution(volume.field)
     shape = np.maximum(np.round(resolution * extent / extent.max()), 1).astype(int)
-    grid = OpacityGrid(np.zeros(shape, np.float32), lower, extent / shape)
+    thickness = float(extent.max()) / _LAYERS
+    grid = OpacityGrid(np.zeros(shape, np.float32), lower, extent / shape, thickness)
     places = np.flatnonzero(_occupied(volume, grid))
     starts = list(range(0, len(places), _BLOCK))
     for start in track(starts):
         block = places[start : start + _BLOCK]
         index = np.stack(np.unravel_index(block, shape), axis=1)
         density = densities(volume.field, lower + (index + 0.5) * grid.cell, grid.width)
-        # 1 - exp(-density * width)
-        grid.opacity.reshape(-1)[block] = -np.expm1(-density * grid.width)
+        # 1 - exp(-density * thickness)
+        grid.opacity.reshape(-1)[block] = -np.expm1(-density * thickness)
     return grid
 
 

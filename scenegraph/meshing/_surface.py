@@ -26,15 +26,17 @@ def find_surface(grid: OpacityGrid, options: MeshOptions) -> Triangles:
     if highest <= options.level:
         raise ValueError(
             f"there is no surface at level {options.level:g}: the most opaque of "
-            f"{grid.opacity.size} cells, {grid.width:.3g} wide, has opacity {highest:.3g}. Pass a "
-            "lower level, or a lower resolution, whose cells are wider."
+            f"{grid.opacity.size} cells has opacity {highest:.3g} in a layer of "
+            f"{grid.thickness:.3g}. Pass a lower level."
         )
     fill_hollows(opacity, options.level)
     drop_small_parts(opacity, options.level, options.min_part)
     measure = import_extra("skimage.measure", "mesh", "marching cubes")
-    places, faces, _, _ = measure.marching_cubes(opacity, options.level)
+    places, faces, _, _ = measure.marching_cubes(
+        opacity, options.level, gradient_direction="ascent"
+    )
     # Index 1 is the middle of the first cell.
-    return _checked(grid.lower + (places - 0.5) * grid.cell, faces)
+    return _checked(grid.lower + (places - 0.5) * grid.cell, faces, grid)
 
 
 def fill_hollows(opacity: np.ndarray, level: float) -> None:
@@ -56,7 +58,7 @@ def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:
     opacity[(cells < share * cells.max())[labels] & (labels > 0)] = 0.0
 
 
-def simplify(mesh: Triangles, faces: int | None) -> Triangles:
+def simplify(mesh: Triangles, grid: OpacityGrid, faces: int | None) -> Triangles:
     """Returns a mesh of at most so many faces that is close to another."""
     if faces is None or len(mesh.faces) <= faces:
         return mesh
@@ -64,13 +66,31 @@ def simplify(mesh: Triangles, faces: int | None) -> Triangles:
     vertices, corners = package.simplify(
         mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32), target_count=faces
     )
-    return _checked(vertices, corners)
+    return _checked(vertices, corners, grid)
 
 
-def _checked(vertices: np.ndarray, faces: np.ndarray) -> Triangles:
-    """Leaves out faces without area, and those that are there twice."""
+def _checked(vertices: np.ndarray, faces: np.ndarray, grid: OpacityGrid) -> Triangles:
+    """Leaves out faces without area, and those that are there twice; adds normals."""
     part = checked_part(ModelPart(vertices, np.asarray(faces)), "the surface", Counter())
     if part is None:
         raise ValueError("the surface has no faces; pass another level or a higher resolution.")
-    normals = vertex_normals(part.vertices, part.faces).astype(np.float32)
-    return Triangles(part.vertices, part.faces, normals)
+    normals = vertex_normals(part.vertices, part.faces)
+    # Faces of marching cubes are uneven: where the blurred opacity falls off is smoother.
+    slopes = _slopes(grid, part.vertices)
+    length = np.linalg.norm(slopes, axis=1, keepdims=True)
+    agree = (length > 0) & (np.sum(slopes * normals, axis=1, keepdims=True) > 0)
+    normals = np.where(agree, slopes / np.where(length > 0, length, 1), normals)
+    return Triangles(part.vertices, part.faces, normals.astype(np.float32))
+
+
+def _slopes(grid: OpacityGrid, points: np.ndarray) -> np.ndarray:
+    """Returns the direction in which the opacity falls off, `n 3`, of any length."""
+    from scipy import ndimage
+
+    blurred = ndimage.gaussian_filter(np.pad(grid.opacity, 2), 1.0)
+    places = ((points - grid.lower) / grid.cell + 1.5).T
+    slopes = []
+    for axis in range(3):
+        rising = np.gradient(blurred, float(grid.cell[axis]), axis=axis)
+        slopes.append(-ndimage.map_coordinates(rising, places, order=1, mode="nearest"))
+    return np.stack(slopes, axis=1)
