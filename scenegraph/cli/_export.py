@@ -24,7 +24,7 @@ class Export:
 
     # The opacity, between 0 and 1, of a layer 1/64 of the bounds' longest side thick that is as
     # dense as a field's surface. A lower level gives thicker things.
-    level: float = 0.5
+    level: float = 0.6
 
     # The number of cells along the longest side of the field's bounds; by default twice that of its
     # finest grid, between 128 and 512, or 256 for other fields.

@@ -25,7 +25,7 @@ from ._atlas import covered_texels, spread, unwrap
 from ._colors import surface_colors
 from ._opacity_grid import measure_opacity, OpacityGrid, Track
 from ._options import MeshOptions
-from ._surface import find_surface, simplify, Triangles
+from ._surface import find_surface, simplify, Triangles, without_details
 
 
 def mesh_volumes(
@@ -112,7 +112,8 @@ class _Maker:
     def surface(self, volume: Volume, matrix: np.ndarray) -> Surface:
         """Makes the mesh of a volume, in the volume's frame."""
         grid = measure_opacity(volume, self.options, self.track)
-        found = find_surface(grid, self.options)
+        grid = without_details(grid, self.options)
+        found = find_surface(grid, self.options.level)
         mesh = simplify(found, grid, self.options.faces)
         self.say(
             f"grid of {' x '.join(map(str, grid.opacity.shape))} cells, {grid.width:.4g} wide: "

@@ -32,7 +32,7 @@ class MeshOptions:
     `ValueError` for numbers outside of these ranges.
     """
 
-    level: float = 0.5
+    level: float = 0.6
     resolution: int | None = None
     faces: int | None = 50_000
     texture: int | None = 1024

@@ -11,6 +11,10 @@ from ._opacity_grid import OpacityGrid
 from ._options import MeshOptions
 
 
+# The radius, in cells, of the ball that does not fit through holes of a surface.
+_BALL = 2.5
+
+
 class Triangles(NamedTuple):
     """A mesh with unit normals outwards at its vertices."""
 
@@ -19,8 +23,8 @@ class Triangles(NamedTuple):
     normals: np.ndarray  # n 3
 
 
-def find_surface(grid: OpacityGrid, options: MeshOptions) -> Triangles:
-    """Returns the triangles at the level, without hollows that nobody sees and small parts."""
+def without_details(grid: OpacityGrid, options: MeshOptions) -> OpacityGrid:
+    """Fills hollows that nobody sees and leaves out small parts; one more cell on every side."""
     opacity = np.pad(grid.opacity, 1)
     highest = float(opacity.max())
     if highest <= options.level:
@@ -31,21 +35,30 @@ def find_surface(grid: OpacityGrid, options: MeshOptions) -> Triangles:
         )
     fill_hollows(opacity, options.level)
     drop_small_parts(opacity, options.level, options.min_part)
+    return grid._replace(opacity=opacity, lower=grid.lower - grid.cell)
+
+
+def find_surface(grid: OpacityGrid, level: float) -> Triangles:
+    """Returns the triangles at a level of opacity."""
     measure = import_extra("skimage.measure", "mesh", "marching cubes")
-    places, faces, _, _ = measure.marching_cubes(
-        opacity, options.level, gradient_direction="ascent"
-    )
-    # Index 1 is the middle of the first cell.
-    return _checked(grid.lower + (places - 0.5) * grid.cell, faces, grid)
+    places, faces, _, _ = measure.marching_cubes(grid.opacity, level, gradient_direction="ascent")
+    return _checked(grid.lower + (places + 0.5) * grid.cell, faces, grid)
 
 
 def fill_hollows(opacity: np.ndarray, level: float) -> None:
-    """Makes solid what is below the level, but not connected with the border of the grid."""
+    """Makes solid what is below the level, but where no small ball from the border can roll to."""
     from scipy import ndimage
 
-    labels, _ = ndimage.label(opacity < level)
-    hollow = (labels > 0) & (labels != labels[0, 0, 0])
-    opacity[hollow] = 1.0
+    empty = opacity < level
+    # The middles of balls of that radius that fit into what is empty, and come from the border.
+    fits = (
+        ndimage.distance_transform_edt(np.pad(empty, 1, constant_values=True))[1:-1, 1:-1, 1:-1]
+        > _BALL
+    )
+    labels, _ = ndimage.label(fits)
+    comes = fits & (labels == labels[0, 0, 0])
+    reached = ndimage.distance_transform_edt(~comes) <= _BALL
+    opacity[empty & ~reached] = 1.0
 
 
 def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:

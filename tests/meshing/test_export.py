@@ -14,7 +14,7 @@ from support.solid_fields import Balls
 
 CUBE = sg.Box([-1.0] * 3, [1.0] * 3)
 FIELD = Balls([[0.0, 0, 0]], [0.6])
-OPTIONS = MeshOptions(resolution=24, faces=600, texture=64)
+OPTIONS = MeshOptions(level=0.5, resolution=24, faces=600, texture=64)
 CAMERA = sg.PerspectiveCamera.look_at([1.0, -5, 2.0], [0.0, 0, 0], [0.0, 0, 1], 0.5, 24, 24)
 
 

@@ -18,7 +18,7 @@ CUBE = sg.Box([-1.0] * 3, [1.0] * 3)
 OFFSETS = jnp.array([[0.0, 5, 0], [0.0, 9, 0]])
 # The thickness of the layer whose opacity is the level.
 LAYER = 2 / 64
-PLAIN = MeshOptions(resolution=40, faces=None, texture=None)
+PLAIN = MeshOptions(level=0.5, resolution=40, faces=None, texture=None)
 
 
 def meshed(field, options=PLAIN, bounds=CUBE, **options_of_volume):
@@ -57,7 +57,7 @@ def test_a_lower_level_is_farther_out():
 def test_the_density_is_averaged_over_a_cell():
     """A blob's mean over a Gaussian is known: so is where it has the level."""
     blob = sg.fields.GaussianBlob([0.0, 0, 0], 0.2, 400.0, [1.0, 1, 1])
-    mesh = meshed(blob, MeshOptions(resolution=20, faces=None, texture=None))
+    mesh = meshed(blob, MeshOptions(level=0.5, resolution=20, faces=None, texture=None))
     spread = 0.2**2 + 0.1**2 / 12
     peak = 400.0 * (0.2**2 / spread) ** 1.5
     radius = np.sqrt(2 * spread * np.log(peak * LAYER / np.log(2)))
@@ -71,7 +71,7 @@ def test_cells_are_even_in_a_box_that_is_not_a_cube():
 
 def test_a_field_that_goes_on_is_closed_at_the_bounds():
     fog = sg.fields.ConstantFog(1000.0, [1.0, 1, 1])
-    mesh = meshed(fog, MeshOptions(resolution=8, faces=None, texture=None))
+    mesh = meshed(fog, MeshOptions(level=0.5, resolution=8, faces=None, texture=None))
     assert np.max(np.abs(mesh.vertices)) == pytest.approx(1.0, abs=0.01)
     assert 7.0 < signed_volume(mesh) < 8.0
 

@@ -17,7 +17,7 @@ pytest.importorskip("skimage")
 pytest.importorskip("xatlas")
 CUBE = sg.Box([-1.0] * 3, [1.0] * 3)
 FIELD = Balls([[0.0, 0, 0]], [0.6])
-OPTIONS = MeshOptions(resolution=24, faces=None, texture=128)
+OPTIONS = MeshOptions(level=0.5, resolution=24, faces=None, texture=128)
 
 
 def meshed(field=FIELD, options=OPTIONS, *others, **arguments):
