@@ -1,7 +1,7 @@
 """A ball becomes a cow: vertices are found from 16 shaded pictures: `python mesh_from_pictures.py`.
 
-The cow is `models/spot` in the folder that SCENEGRAPH_DATA names, by Keenan Crane (CC0); without it,
-a ball with bumps is found.
+The cow is `models/spot` in the folder that SCENEGRAPH_DATA names, by Keenan Crane (CC0); without
+it, a ball with bumps is found.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Volumes to meshes: grids of opacity, marching cubes, textures baked from fields; files.
 
 In reading order: `_options`; `_opacity_grid` (the density on a grid), `_surface` (its triangles),
-`_atlas` and `_colors` (the texture), `_mesh_volumes` (the new scene), `_export` (files).
+`_atlas`, `_occlusion` and `_colors` (the texture), `_mesh_volumes` (the new scene), `_export`
+(files).
 """
 
 from ._export import export_scene as export_scene

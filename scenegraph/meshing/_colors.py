@@ -8,6 +8,7 @@ import numpy as np
 from .._typing import Array, Float, Scalar, Vector
 from ..fields import AbstractField
 from ..numerics import safe_normalise
+from ._occlusion import is_seen, SolidCells
 from ._opacity_grid import cell_gaussian, Track
 
 
@@ -25,14 +26,14 @@ def surface_colors(
     field: AbstractField,
     points: np.ndarray,
     normals: np.ndarray,
-    width: float,
+    cells: SolidCells,
     viewpoints: np.ndarray | None,
     track: Track,
 ) -> np.ndarray:
     """Returns the colours `n 3` of a field at points of its surface, seen from viewpoints `m 3`.
 
     Without viewpoints, a point is seen along its normal. With them, its colour is the mean over
-    those that are in front of it, weighted by the cosine.
+    those that see it, weighted by the cosine.
     """
     seen_from = np.zeros((0, 3)) if viewpoints is None else spread_out(viewpoints, _VIEWPOINTS)
     seen_from = jnp.asarray(seen_from, jnp.float32)
@@ -43,7 +44,7 @@ def surface_colors(
         places, outward = (
             jnp.asarray(np.pad(x[block], padding), jnp.float32) for x in (points, normals)
         )
-        found = _colors(field, places, outward, jnp.float32(width), seen_from)
+        found = _colors(field, places, outward, cells, seen_from)
         colors[block] = np.asarray(found)[: len(points[block])]
     return colors
 
@@ -66,10 +67,10 @@ def _colors(
     field: AbstractField,
     points: Float[Array, "points 3"],
     normals: Float[Array, "points 3"],
-    width: Scalar,
+    cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
 ) -> Float[Array, "points 3"]:
-    one = lambda point, normal: _color(field, point, normal, width, viewpoints)
+    one = lambda point, normal: _color(field, point, normal, cells, viewpoints)
     return jax.vmap(one)(points, safe_normalise(normals))
 
 
@@ -77,12 +78,14 @@ def _color(
     field: AbstractField,
     point: Vector,
     normal: Vector,
-    width: Scalar,
+    cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
 ) -> Float[Array, "3"]:
     """Composites the field along a short ray against the normal; views differ in colour alone."""
     views = jnp.concatenate([-normal[None], jax.vmap(safe_normalise)(point - viewpoints)])
-    facing = jnp.maximum(-views @ normal, 0).at[0].set(_LEAST)
+    seen = is_seen(cells, point, viewpoints)
+    facing = jnp.maximum(-views @ normal, 0).at[1:].multiply(seen).at[0].set(_LEAST)
+    width = jnp.max(cells.cell)
     offsets = jnp.linspace(_OUTWARDS, -_INWARDS, _SAMPLES, dtype=point.dtype) * width
 
     def sample(offset: Scalar) -> tuple[Scalar, Float[Array, "3"]]:

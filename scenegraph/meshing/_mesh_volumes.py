@@ -23,6 +23,7 @@ from ..shaders import Constant, ImageTexture, VertexColor
 from ..shapes import TriangleMesh
 from ._atlas import covered_texels, spread, unwrap
 from ._colors import surface_colors
+from ._occlusion import solid_cells
 from ._opacity_grid import measure_opacity, OpacityGrid, Track
 from ._options import MeshOptions
 from ._surface import find_surface, simplify, Triangles, without_details
@@ -51,8 +52,8 @@ def mesh_volumes(
       `Group` of copies; nothing is frozen or tied afterwards.
     - `options`: the settings.
     - `viewpoints`: places in the world, `n 3`, such as those of the cameras of the pictures: the
-      colour of a point is its mean as seen from those in front of it. By default, every point is
-      seen along its normal. Keyword only, as is all that follows.
+      colour of a point is its mean as seen from those that nothing hides it from. By default,
+      every point is seen along its normal. Keyword only, as is all that follows.
     - `track`: an iterator over blocks of work, which may show progress.
     - `say`: a function that is called with messages.
 
@@ -155,7 +156,8 @@ class _Maker:
         if places is not None:
             back = np.linalg.inv(matrix)
             places = places @ back[:3, :3].T + back[:3, 3]
-        colors = surface_colors(volume.field, points, normals, grid.width, places, self.track)
+        cells = solid_cells(grid, self.options.level)
+        colors = surface_colors(volume.field, points, normals, cells, places, self.track)
         return np.asarray(volume.space.to_linear(jnp.asarray(colors))) if self.lit else colors
 
 
