@@ -34,7 +34,7 @@ OPTIMISED = [
 
 
 # The tools, and the small extras that have tests; a test whose extra is not there is skipped.
-WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr]"
+WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr,mesh]"
 
 
 def pinned(name: str) -> str:

@@ -21,6 +21,7 @@ from . import (
     io as io,
     lights as lights,
     losses as losses,
+    meshing as meshing,
     numerics as numerics,
     parallel as parallel,
     rays as rays,

@@ -24,14 +24,17 @@ LAYERS = tomllib.loads((ROOT / "tests" / "layers.toml").read_text())["layers"]
 OPTIONAL = [
     "flip_evaluator",
     "OpenEXR",
+    "fast_simplification",
     "imageio_ffmpeg",
     "lpips",
     "matplotlib",
     "tensorboardX",
+    "skimage",
     "torch",
     "trimesh",
     "tyro",
     "viser",
+    "xatlas",
 ]
 
 

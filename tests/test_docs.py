@@ -27,14 +27,18 @@ LONG = [
     "rendering.md",
     "tasks.md",
 ]
-MARKS = {
-    **dict.fromkeys(LONG, pytest.mark.slow),
-    "interop.md": pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch: nox -s torch"),
+NEEDS = {
+    "interop.md": ("torch", "needs PyTorch: nox -s torch"),
+    "meshes.md": ("xatlas", "needs the extra mesh"),
 }
 
 
 def marked(file: pathlib.Path):
-    return pytest.param(file, id=file.name, marks=MARKS.get(file.name, ()))
+    marks = [pytest.mark.slow] if file.name in LONG else []
+    if file.name in NEEDS:
+        package, reason = NEEDS[file.name]
+        marks.append(pytest.mark.skipif(not find_spec(package), reason=reason))
+    return pytest.param(file, id=file.name, marks=marks)
 
 
 @pytest.mark.parametrize("file", [marked(file) for file in WITH_CODE])

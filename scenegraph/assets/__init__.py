@@ -1,8 +1,8 @@
 """Scenes from and to files of meshes: glTF, OBJ, PLY and STL.
 
 Read `_load`, `_build`, `_materials` and `_mesh_shape` (files to scenes), `_save`, `_looks`,
-`_texture_maps`, `_material_fields`, `_glb`, `_triangulate` and `_placing` (scenes to files),
-`_framing` with `_walk` (a view and lights).
+`_texture_maps`, `_material_fields`, `_glb`, `_triangulate`, `_placing` and `_parts` (scenes to
+files), `_framing` with `_walk` (a view and lights).
 """
 
 from ._framing import add_lights as add_lights, frame_camera as frame_camera
@@ -11,3 +11,5 @@ from ._save import save_glb as save_glb
 
 # Internal: for other packages of the library, and for none of its users.
 from ._framing import camera_path, scene_camera, up_of
+from ._parts import world_parts
+from ._walk import copies, matrix_of

@@ -14,6 +14,7 @@ from ._check import Check, WrongGradients
 from ._convert import Convert
 from ._data import Data
 from ._eval import Eval
+from ._export import Export
 from ._fit import Fit
 from ._flags import as_flags, refuse_others
 from ._inspect import Inspect
@@ -28,7 +29,7 @@ _USER_ERRORS = FileError, FitError, MissingExtra, ValueError, OSError, MemoryErr
 
 @ends_together
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line: `scenegraph fit`, `eval`, `table`, `render`, `convert`, ...
+    """Runs the command line: `scenegraph fit`, `eval`, `table`, `render`, `export`, ...
 
     **Arguments:**
 
@@ -79,7 +80,7 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-_Other = Eval | Table | Render | Convert | Data | Presets | Inspect | Check
+_Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | Check
 
 
 def _parse(arguments: list[str]) -> Fit | _Other:

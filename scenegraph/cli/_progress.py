@@ -57,14 +57,16 @@ def _dots(text: str) -> Iterator[None]:
         thread.join()
 
 
-def track_frames(total: int = 0) -> Callable[[list[int]], Iterator[int]]:
+def track_frames(
+    total: int = 0, description: str = "rendering"
+) -> Callable[[list[int]], Iterator[int]]:
     """Returns an iterator over frames that shows progress; `total` counts existing frames too."""
 
     def track(numbers: list[int]) -> Iterator[int]:
         if len(numbers) < total:
             say(f"{total - len(numbers)} of {total} frames are there already")
         with frames_bar() as bar:
-            yield from bar.track(numbers, description="rendering")
+            yield from bar.track(numbers, description=description)
 
     return track
 

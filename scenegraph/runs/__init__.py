@@ -3,8 +3,8 @@
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
 `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
 disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`,
-`_residuals`), their texts (`_report`, `_tables`) and films (`_paths`); and a whole fit
-(`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
+`_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and meshes (`_export_run`); and a
+whole fit (`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
@@ -19,6 +19,7 @@ from ._evaluate import (
     find_measures as find_measures,
     Measures as Measures,
 )
+from ._export_run import export_run as export_run
 from ._final_report import FinalReport as FinalReport
 from ._fit_options import FitOptions as FitOptions
 from ._fit_run import fit_run as fit_run

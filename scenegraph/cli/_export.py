@@ -1,0 +1,84 @@
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from ..meshing import export_scene, MeshOptions
+from ..runs import export_run, open_run
+from ..scene import load
+from ._console import say
+from ._progress import track_frames
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """Write the surface of a fitted scene as a mesh or points; or a scene of meshes and shapes."""
+
+    # The run folder, or a saved scene.
+    run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+
+    # The file to be written: .glb keeps the tree, materials, textures, cameras and lights; .ply is
+    # one mesh with colours of vertices.
+    out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
+
+    # The opacity, between 0 and 1, of a layer 1/64 of the bounds' longest side thick that is as
+    # dense as a field's surface. A lower level gives thicker things.
+    level: float = 0.6
+
+    # The number of cells along the longest side of the field's bounds; by default twice that of its
+    # finest grid, between 128 and 512, or 256 for other fields.
+    resolution: int | None = None
+
+    # The largest number of triangles of a field's surface.
+    faces: int = 50_000
+
+    # The number of texels along the longer side of the texture.
+    texture: int = 1024
+
+    # Colours of vertices, instead of a texture.
+    vertex_colors: bool = False
+
+    # The share of the largest part's size below which a part by itself is left out; 0 keeps all.
+    min_part: float = 0.01
+
+    # The corners of what is searched for a surface, x y z x y z in the volume's frame; by default
+    # the volume's bounds.
+    box: tuple[float, float, float, float, float, float] | None = None
+
+    # Write a .ply of the surface's points, with colours and normals.
+    points: bool = False
+
+    # Turn a .glb so that the scene's z axis points upwards in other programs, where y does. Without
+    # it, places in the file are those of the scene.
+    z_up: bool = False
+
+    def main(self) -> None:
+        """Makes the mesh, and writes it."""
+        texture = None if self.vertex_colors else self.texture
+        options = MeshOptions(
+            self.level, self.resolution, self.faces, texture, self.min_part, self.box
+        )
+        track = track_frames(description="evaluating")
+        if self.run.is_file():
+            export_scene(
+                load(self.run),
+                self.out,
+                options,
+                points=self.points,
+                z_up=self.z_up,
+                track=track,
+                say=say,
+            )
+        else:
+            run = open_run(self.run)
+            export_run(
+                run,
+                self.out,
+                options,
+                points=self.points,
+                z_up=self.z_up,
+                track=track,
+                say=say,
+            )
+        say(f"wrote {self.out}")

@@ -1,0 +1,10 @@
+"""Volumes to meshes: grids of opacity, marching cubes, textures baked from fields; files.
+
+In reading order: `_options`; `_opacity_grid` (the density on a grid), `_surface` (its triangles),
+`_atlas`, `_occlusion` and `_colors` (the texture), `_mesh_volumes` (the new scene), `_export`
+(files).
+"""
+
+from ._export import export_scene as export_scene
+from ._mesh_volumes import mesh_volumes as mesh_volumes
+from ._options import MeshOptions as MeshOptions

@@ -1,0 +1,170 @@
+"""Scenes whose volumes become meshes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import ArrayLike
+from ..assets import copies, matrix_of
+from ..images import Linear
+from ..scene import (
+    color_space,
+    Group,
+    Instances,
+    open_scene,
+    Scene,
+    Surface,
+    Transformed,
+    Volume,
+)
+from ..shaders import Constant, ImageTexture, VertexColor
+from ..shapes import TriangleMesh
+from ._atlas import covered_texels, spread, unwrap
+from ._colors import surface_colors
+from ._occlusion import solid_cells
+from ._opacity_grid import measure_opacity, OpacityGrid, Track
+from ._options import MeshOptions
+from ._surface import find_surface, simplify, Triangles, without_details
+
+
+def mesh_volumes(
+    scene: Scene,
+    options: MeshOptions = MeshOptions(),
+    *,
+    viewpoints: ArrayLike | None = None,
+    track: Track = iter,
+    say: Callable[[str], Any] = lambda text: None,
+) -> Scene:
+    """Replaces the volumes of a scene by coloured meshes of their surfaces.
+
+    The density is evaluated on a grid, averaged over its cells; hollows that nobody sees are filled
+    and small parts left out; marching cubes give the surface, which is simplified, cut into charts
+    and coloured by the field, composited over a few cells along the normal.
+
+    The numbers of the colours are those of the scene: a mesh stands for a volume in a picture, and
+    its vertices and texels can be fitted (`field.shape.vertices`, `field.shader.texels`).
+
+    **Arguments:**
+
+    - `scene`: the scene. Its surfaces, lights and cameras stay; `Instances` of a volume become a
+      `Group` of copies; nothing is frozen or tied afterwards.
+    - `options`: the settings.
+    - `viewpoints`: places in the world, `n 3`, such as those of the cameras of the pictures: the
+      colour of a point is its mean as seen from those that nothing hides it from. By default,
+      every point is seen along its normal. Keyword only, as is all that follows.
+    - `track`: an iterator over blocks of work, which may show progress.
+    - `say`: a function that is called with messages.
+
+    **Returns:**
+
+    The scene of surfaces.
+
+    **Errors:**
+
+    `ValueError` if there is no surface at that level, an occupancy is empty, or a volume has no
+    bounds and there is no `box`; `MissingExtra` if a package of the extra `mesh` is missing.
+
+    **Source:** Lewiner et al. 2003, "Efficient implementation of marching cubes' cases with
+    topological guarantees"; Garland and Heckbert 1997, "Surface simplification using quadric error
+    metrics".
+    """
+    options.require_packages()
+    places = None if viewpoints is None else np.asarray(viewpoints, float)
+    opened = open_scene(scene)
+    lit = isinstance(color_space(opened), Linear)
+    maker = _Maker(options, places, track, say, lit)
+    return Scene(
+        maker.node(opened.root, np.eye(4)),
+        background=opened.background,
+        integrator=None,
+    )
+
+
+class _Maker:
+    """Makes the nodes of the new scene."""
+
+    def __init__(
+        self,
+        options: MeshOptions,
+        viewpoints: np.ndarray | None,
+        track: Track,
+        say: Callable[[str], Any],
+        lit: bool,
+    ):
+        self.options, self.viewpoints, self.track, self.say = options, viewpoints, track, say
+        self.lit = lit
+
+    def node(self, node: Any, matrix: np.ndarray) -> Any:
+        """Returns a node with meshes; `matrix` is the world from it."""
+        if isinstance(node, Volume):
+            return self.surface(node, matrix)
+        if isinstance(node, Transformed):
+            inside = self.node(node.child, matrix @ matrix_of(node.transform))
+            return Transformed(inside, node.transform)
+        if isinstance(node, Group):
+            return Group(**{name: self.node(x, matrix) for name, x in node.children.items()})
+        if isinstance(node, Instances) and has_volumes(node.child):
+            made = [self.node(copy, matrix) for copy in copies(node)]
+            return Group(**{f"copy_{number}": copy for number, copy in enumerate(made)})
+        return node
+
+    def surface(self, volume: Volume, matrix: np.ndarray) -> Surface:
+        """Makes the mesh of a volume, in the volume's frame."""
+        grid = measure_opacity(volume, self.options, self.track)
+        grid = without_details(grid, self.options)
+        found = find_surface(grid, self.options.level)
+        mesh = simplify(found, grid, self.options.faces)
+        self.say(
+            f"grid of {' x '.join(map(str, grid.opacity.shape))} cells, {grid.width:.4g} wide: "
+            f"{len(found.faces)} triangles at density "
+            f"{-np.log1p(-self.options.level) / grid.thickness:.4g}, {len(mesh.faces)} kept"
+        )
+        if self.options.texture is None:
+            colors = self._colors(volume, mesh.vertices, mesh.normals, grid, matrix)
+            shape = TriangleMesh(mesh.vertices, mesh.faces, colors=colors)
+            return Surface(shape, VertexColor(Constant([1.0, 1.0, 1.0])))
+        return self._textured(volume, mesh, self.options.texture, grid, matrix)
+
+    def _textured(
+        self, volume: Volume, mesh: Triangles, size: int, grid: OpacityGrid, matrix: np.ndarray
+    ) -> Surface:
+        atlas = unwrap(mesh, size)
+        texels = covered_texels(atlas)
+        corners = atlas.mesh.faces[texels.face]
+        at = lambda values: np.einsum("nc,nck->nk", texels.weights, values[corners])
+        points, normals = at(atlas.mesh.vertices), at(atlas.mesh.normals)
+        picture = np.zeros((atlas.height, atlas.width, 3), np.float32)
+        covered = np.zeros(picture.shape[:2], bool)
+        where = texels.row, texels.column
+        picture[where] = self._colors(volume, points, normals, grid, matrix)
+        covered[where] = True
+        self.say(f"texture of {atlas.width} x {atlas.height}, {covered.mean():.0%} covered")
+        texture = ImageTexture(jnp.asarray(spread(picture, covered)), corner=(0.0, 0.0))
+        return Surface(TriangleMesh(atlas.mesh.vertices, atlas.mesh.faces, uv=atlas.uv), texture)
+
+    def _colors(
+        self,
+        volume: Volume,
+        points: np.ndarray,
+        normals: np.ndarray,
+        grid: OpacityGrid,
+        matrix: np.ndarray,
+    ) -> np.ndarray:
+        places = self.viewpoints
+        if places is not None:
+            back = np.linalg.inv(matrix)
+            places = places @ back[:3, :3].T + back[:3, 3]
+        cells = solid_cells(grid, self.options.level)
+        colors = surface_colors(volume.field, points, normals, cells, places, self.track)
+        return np.asarray(volume.space.to_linear(jnp.asarray(colors))) if self.lit else colors
+
+
+def has_volumes(node: Any) -> bool:
+    """Returns true if there is a volume at or below a node without wrappers."""
+    if isinstance(node, Volume):
+        return True
+    if isinstance(node, Transformed | Instances):
+        return has_volumes(node.child)
+    return isinstance(node, Group) and any(map(has_volumes, node.children.values()))

@@ -1,0 +1,109 @@
+"""The surface of a grid of opacities, as triangles."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from ..io import import_extra
+from ..models import checked_part, ModelPart, vertex_normals
+from ._opacity_grid import OpacityGrid
+from ._options import MeshOptions
+
+
+# The radius, in cells, of the ball that does not fit through holes of a surface.
+_BALL = 2.5
+
+
+class Triangles(NamedTuple):
+    """A mesh with unit normals outwards at its vertices."""
+
+    vertices: np.ndarray  # n 3
+    faces: np.ndarray  # m 3
+    normals: np.ndarray  # n 3
+
+
+def without_details(grid: OpacityGrid, options: MeshOptions) -> OpacityGrid:
+    """Fills hollows that nobody sees and leaves out small parts; one more cell on every side."""
+    opacity = np.pad(grid.opacity, 1)
+    highest = float(opacity.max())
+    if highest <= options.level:
+        raise ValueError(
+            f"there is no surface at level {options.level:g}: the most opaque of "
+            f"{grid.opacity.size} cells has opacity {highest:.3g} in a layer of "
+            f"{grid.thickness:.3g}. Pass a lower level."
+        )
+    fill_hollows(opacity, options.level)
+    drop_small_parts(opacity, options.level, options.min_part)
+    return grid._replace(opacity=opacity, lower=grid.lower - grid.cell)
+
+
+def find_surface(grid: OpacityGrid, level: float) -> Triangles:
+    """Returns the triangles at a level of opacity."""
+    measure = import_extra("skimage.measure", "mesh", "marching cubes")
+    places, faces, _, _ = measure.marching_cubes(grid.opacity, level, gradient_direction="ascent")
+    return _checked(grid.lower + (places + 0.5) * grid.cell, faces, grid)
+
+
+def fill_hollows(opacity: np.ndarray, level: float) -> None:
+    """Makes solid what is below the level, but where no small ball from the border can roll to."""
+    from scipy import ndimage
+
+    empty = opacity < level
+    # The middles of balls of that radius that fit into what is empty, and come from the border.
+    fits = (
+        ndimage.distance_transform_edt(np.pad(empty, 1, constant_values=True))[1:-1, 1:-1, 1:-1]
+        > _BALL
+    )
+    labels, _ = ndimage.label(fits)
+    comes = fits & (labels == labels[0, 0, 0])
+    reached = ndimage.distance_transform_edt(~comes) <= _BALL
+    opacity[empty & ~reached] = 1.0
+
+
+def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:
+    """Empties connected parts above the level with less than a share of the largest's cells."""
+    from scipy import ndimage
+
+    labels, count = ndimage.label(opacity >= level, structure=np.ones((3, 3, 3)))
+    cells = np.bincount(labels.reshape(-1), minlength=count + 1)
+    cells[0] = 0
+    opacity[(cells < share * cells.max())[labels] & (labels > 0)] = 0.0
+
+
+def simplify(mesh: Triangles, grid: OpacityGrid, faces: int | None) -> Triangles:
+    """Returns a mesh of at most so many faces that is close to another."""
+    if faces is None or len(mesh.faces) <= faces:
+        return mesh
+    package = import_extra("fast_simplification", "mesh", "a mesh of fewer faces")
+    vertices, corners = package.simplify(
+        mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32), target_count=faces
+    )
+    return _checked(vertices, corners, grid)
+
+
+def _checked(vertices: np.ndarray, faces: np.ndarray, grid: OpacityGrid) -> Triangles:
+    """Leaves out faces without area, and those that are there twice; adds normals."""
+    part = checked_part(ModelPart(vertices, np.asarray(faces)), "the surface", Counter())
+    if part is None:
+        raise ValueError("the surface has no faces; pass another level or a higher resolution.")
+    normals = vertex_normals(part.vertices, part.faces)
+    # Faces of marching cubes are uneven: where the blurred opacity falls off is smoother.
+    slopes = _slopes(grid, part.vertices)
+    length = np.linalg.norm(slopes, axis=1, keepdims=True)
+    agree = (length > 0) & (np.sum(slopes * normals, axis=1, keepdims=True) > 0)
+    normals = np.where(agree, slopes / np.where(length > 0, length, 1), normals)
+    return Triangles(part.vertices, part.faces, normals.astype(np.float32))
+
+
+def _slopes(grid: OpacityGrid, points: np.ndarray) -> np.ndarray:
+    """Returns the direction in which the opacity falls off, `n 3`, of any length."""
+    from scipy import ndimage
+
+    blurred = ndimage.gaussian_filter(np.pad(grid.opacity, 2), 1.0)
+    places = ((points - grid.lower) / grid.cell + 1.5).T
+    slopes = []
+    for axis in range(3):
+        rising = np.gradient(blurred, float(grid.cell[axis]), axis=axis)
+        slopes.append(-ndimage.map_coordinates(rising, places, order=1, mode="nearest"))
+    return np.stack(slopes, axis=1)
