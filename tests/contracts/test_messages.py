@@ -65,7 +65,7 @@ WRONG = {
     "`loss` must return `(value, state)`; it returns float32[].": fit(
         loss=lambda model, state, batch, key: jnp.zeros(())
     ),
-    "the root of a Scene must be a node (such as a Group, a Surface or a Volume), a light or a "
+    "the root of a Scene must be a node (such as a Group, a Surface or a Volume), a light, a "
     "camera; got the class Group. A field becomes a node in a `Volume`, a shape in a `Surface`.": (
         lambda: sg.Scene(sg.Group)
     ),

@@ -265,7 +265,11 @@ TABLE = {
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
-        [PERSPECTIVE, ORTHOGRAPHIC, *LENSES, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
+        [
+            *(PERSPECTIVE, ORTHOGRAPHIC, *LENSES, NDC),
+            cameras.MovedCamera(SIMILARITY, PERSPECTIVE),
+            sg.RollingShutter(PERSPECTIVE, [0.1, 0.0, 0.2, 0.05, -0.1, 0.02]),
+        ],
         lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
         (PIXELS,),
     ),
