@@ -9,7 +9,6 @@ from ..images import AbstractColorSpace, Image
 from ._base import AbstractFilter
 
 
-
 class AbstractPixelFilter(AbstractFilter):
     """A filter that changes each pixel by itself, so that a few pixels can be filtered alone."""
 

@@ -27,9 +27,10 @@ class AbstractNode(AbstractModule, is_abstract=True):
 def check_node(value: Any, place: str) -> None:
     """Refuses an object that no picture would show; a frozen node is a node too."""
     value = value.value if is_frozen(value) else value
-    if not isinstance(value, AbstractNode | AbstractCamera | AbstractLight | AbstractFilter):
+    kinds = AbstractNode | AbstractCamera | AbstractLight | AbstractFilter
+    if not isinstance(value, kinds):
         raise TypeError(
-            f"{place} must be a node (such as a Group, a Surface or a Volume), a light, a "
-            f"camera or a filter; got {describe(value)}. A field becomes a node in a `Volume`, a shape "
+            f"{place} must be a node (such as a Group, a Surface or a Volume), a light, a camera "
+            f"or a filter; got {describe(value)}. A field becomes a node in a `Volume`, a shape "
             f"in a `Surface`."
         )

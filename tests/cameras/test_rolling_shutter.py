@@ -179,7 +179,12 @@ def test_derivatives_of_every_parameter(name):
 
     vector, back = jax.flatten_util.ravel_pytree(free)
     slopes = jax.flatten_util.ravel_pytree(jax.jit(jax.grad(shown))(free))[0]
-    paths = [path for path, leaf, frozen in sg.scene.named_leaves(camera) if not frozen for _ in range(leaf.size)]
+    paths = [
+        path
+        for path, leaf, frozen in sg.scene.named_leaves(camera)
+        if not frozen
+        for _ in range(leaf.size)
+    ]
     step = 1e-6
     for number, path in enumerate(paths):
         ahead, behind = (shown(back(vector.at[number].add(s))) for s in (step, -step))

@@ -66,7 +66,8 @@ WRONG = {
         loss=lambda model, state, batch, key: jnp.zeros(())
     ),
     "the root of a Scene must be a node (such as a Group, a Surface or a Volume), a light, a "
-    "camera; got the class Group. A field becomes a node in a `Volume`, a shape in a `Surface`.": (
+    "camera or a filter; got the class Group. A field becomes a node in a `Volume`, a shape in a "
+    "`Surface`.": (
         lambda: sg.Scene(sg.Group)
     ),
     "`Chain.filters`: filters are wanted; got [an Invert, 1]": lambda: sg.Chain([sg.Invert(), 1]),
