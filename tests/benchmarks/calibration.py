@@ -7,7 +7,7 @@ import json
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -44,15 +44,14 @@ def main(
     """
     truth = make()
     clean = [sg.render(truth, path) for path in CAMERAS]
-    parts: dict[str, Callable[[], Any]] = {
-        "starts": lambda: _starts(truth, clean, range(first, first + starts), _known(out, first)),
-        "intervals": lambda: _intervals(truth, clean, noises, fisher),
-        "adam": lambda: _adam(truth, clean, adam),
+    parts = {
+        "starts": _starts(truth, clean, range(first, first + starts), _known(out, first)),
+        "intervals": _intervals(truth, clean, noises, fisher),
+        "adam": _adam(truth, clean, adam),
     }
-    counts = {"starts": starts, "intervals": noises, "adam": adam}
-    for name, measure in parts.items():
-        if counts[name]:
-            _write(out, {name: {**measure(), "machine": machine()}})
+    for name, figures in parts.items():
+        for some in figures:
+            _write(out, {name: {**some, "machine": machine()}})
     print(out.read_text())
 
 
@@ -93,7 +92,8 @@ def _is_found(errors: dict[str, float]) -> bool:
 
 def _starts(
     truth: sg.Scene, clean: Sequence[sg.Image], seeds: range, known: list[dict[str, Any]]
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
+    """Yields figures of more and more seeds."""
     runs = list(known)
     for seed in seeds:
         guess, views = perturbed(truth, seed), _views(clean, seed)
@@ -113,6 +113,11 @@ def _starts(
             }
         )
         print(runs[-1], flush=True)
+        yield _starts_figures(runs)
+
+
+def _starts_figures(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    # The first run compiles.
     later = runs[1:] or runs
     return {
         "seeds": len(runs),
@@ -134,29 +139,39 @@ def _all_renders(stages: Sequence[sg.SolveResult]) -> float:
 # --- Whether error bars are right
 
 
+# Fewer pixels than there are, drawn once for all seeds: intervals are as right for these.
+PIXELS = 4000
+
+
 def _intervals(
     truth: sg.Scene, clean: Sequence[sg.Image], count: int, fisher: int
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
     """Solves from the true place on, with other noise each time."""
-    pixels = STAGES[-1][2]
-    errors, predicted = [], []
+    errors, predicted, known = [], [], None
     for seed in range(count):
         views = _views(clean, 10_000 + seed)
-        result = sg.solve(truth, views, trainable=WANTED, steps=8, pixels=pixels)
+        known = _known_errors(truth, clean) if known is None else known
+        result = sg.solve(truth, views, trainable=WANTED, steps=8, pixels=PIXELS)
         assert result.uncertainty is not None
         errors.append(_vector(result.scene) - _vector(truth))
         predicted.append(_flat(result.uncertainty.standard_errors))
-    errors, predicted = np.asarray(errors), np.asarray(predicted)
+        if (seed + 1) % 20 == 0 or seed + 1 == count:
+            print(seed + 1, result.reason, flush=True)
+            yield _intervals_figures(np.asarray(errors), np.asarray(predicted), known, fisher)
+
+
+def _intervals_figures(
+    errors: np.ndarray, predicted: np.ndarray, known: np.ndarray, fisher: int
+) -> dict[str, Any]:
+    # Normal quantiles: there are thousands of degrees of freedom.
     inside = np.abs(errors) < 1.959964 * predicted
-    empirical = np.sqrt(np.mean(errors[:fisher] ** 2, axis=0))
-    known = _known_errors(truth, clean, pixels)
-    ratios = empirical / known
+    ratios = np.sqrt(np.mean(errors[:fisher] ** 2, axis=0)) / known
     return {
-        "seeds": count,
-        "pixels": pixels,
+        "seeds": len(errors),
+        "pixels": PIXELS,
         "inside_95_percent": float(np.mean(inside)),
         "by_parameter": [float(np.min(inside.mean(0))), float(np.max(inside.mean(0)))],
-        "fisher_seeds": min(fisher, count),
+        "fisher_seeds": min(fisher, len(errors)),
         "empirical_over_predicted": {
             "least": float(ratios.min()),
             "median": float(np.median(ratios)),
@@ -166,10 +181,10 @@ def _intervals(
     }
 
 
-def _known_errors(truth: sg.Scene, clean: Sequence[sg.Image], pixels: int) -> np.ndarray:
+def _known_errors(truth: sg.Scene, clean: Sequence[sg.Image]) -> np.ndarray:
     """Predicts standard errors from the scene and the noise alone, before any picture is taken."""
     views = sg.views(CAMERAS, [x.rgb for x in clean], space=clean[0].space)
-    result = sg.solve(truth, views, trainable=WANTED, steps=0, sigma=SIGMA, pixels=pixels)
+    result = sg.solve(truth, views, trainable=WANTED, steps=0, sigma=SIGMA, pixels=PIXELS)
     assert result.uncertainty is not None
     return _flat(result.uncertainty.standard_errors)
 
@@ -191,7 +206,7 @@ RATES = {"cam*.pose.delta": 1e-3, "cam0.focal": 0.2, "cam0.principal_point": 0.2
 RAYS = 4096
 
 
-def _adam(truth: sg.Scene, clean: Sequence[sg.Image], seeds: int) -> dict[str, Any]:
+def _adam(truth: sg.Scene, clean: Sequence[sg.Image], seeds: int) -> Iterator[dict[str, Any]]:
     """Fits with Adam, twice as long each time, until everything is found."""
     runs = []
     for seed in range(seeds):
@@ -202,9 +217,9 @@ def _adam(truth: sg.Scene, clean: Sequence[sg.Image], seeds: int) -> dict[str, A
             runs.append({"seed": seed, "steps": steps, "renders": renders, "errors": errors})
             runs[-1]["found"] = _is_found(errors)
             print(runs[-1], flush=True)
+            yield {"seeds": seed + 1, "rays_per_step": RAYS, "rates": RATES, "runs": runs}
             if runs[-1]["found"]:
                 break
-    return {"seeds": seeds, "rays_per_step": RAYS, "rates": RATES, "runs": runs}
 
 
 def _fit(truth: sg.Scene, clean: Sequence[sg.Image], seed: int, steps: int) -> sg.Scene:
