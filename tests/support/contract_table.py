@@ -295,6 +295,11 @@ TABLE = {
         (NEAR, FAR),
     ),
     sg.filters.AbstractFilter: Contract(FILTERS, ask_filter, (PICTURES,)),
+    sg.filters.AbstractPixelFilter: Contract(
+        [x for x in FILTERS if isinstance(x, sg.filters.AbstractPixelFilter)],
+        lambda filter, rgb, place: filter.pixel(rgb, place, images.SRGB()),
+        (numbers(3, 3), numbers(3, 2)),
+    ),
     images.AbstractColorSpace: Contract(
         [images.SRGB(), images.Linear()],
         lambda space, rgb: (space.to_linear(rgb), space.from_linear(rgb)),
