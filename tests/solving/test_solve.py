@@ -11,6 +11,7 @@ from scipy.optimize import least_squares
 
 import scenegraph as sg
 from scenegraph.solving import Cauchy, Huber
+from scenegraph.solving._system import triangle
 from support.helpers import assert_close
 
 
@@ -44,6 +45,26 @@ def test_linear_problem_and_its_covariance():
     assert (certain.rank, certain.degrees_of_freedom, certain.undetermined) == (4, 36, ())
     assert certain.paths == ("first", "first", "first", "last")
     assert "first" in certain.table()
+
+
+def test_triangle_of_a_tall_matrix():
+    """Against LAPACK, up to the signs of rows; a column of zeros and one that is another's."""
+    matrix = np.random.default_rng(2).normal(size=(500, 6)).astype(np.float32) * 10.0 ** np.arange(
+        6
+    )
+    found = np.asarray(triangle(jnp.asarray(matrix, jnp.float32)))
+    expected = np.linalg.qr(matrix, mode="r")
+    assert_close(
+        np.abs(found) / 10.0 ** np.arange(6), np.abs(expected) / 10.0 ** np.arange(6), 2e-6
+    )
+    matrix[:, 2], matrix[:, 4] = 0.0, 2 * matrix[:, 1]
+    deficient = np.asarray(triangle(jnp.asarray(matrix, jnp.float32)), float)
+    squares, scale = matrix.T.astype(float) @ matrix, np.linalg.norm(matrix, axis=0) + 1
+    assert_close(
+        deficient.T @ deficient / np.outer(scale, scale), squares / np.outer(scale, scale), 1e-6
+    )
+    singular = np.linalg.svd(deficient / scale, compute_uv=False)
+    assert singular[3] > 0.1 and singular[4] < 1e-6
 
 
 def test_sigma_that_is_known():
