@@ -131,6 +131,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance(session: nox.Session) -> None:
+    """Gradients of small scenes against finite differences of hard visibility; see the page."""
+    session.install(".")
+    session.run("python", "tests/conformance/run.py", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """A minute of fitting the data set that the library makes for itself."""
     session.install(".")

@@ -46,6 +46,7 @@ from .cameras import (
     OrthographicCamera as OrthographicCamera,
     PanoramaCamera as PanoramaCamera,
     PerspectiveCamera as PerspectiveCamera,
+    RollingShutter as RollingShutter,
 )
 from .data import (
     load_blender as load_blender,

@@ -2,8 +2,8 @@
 
 To read it in order: `_base` (the contract, and how a line becomes a cone), `_intrinsics`; the
 cameras `_perspective`, `_orthographic`, `_panorama`, `_lens` with `_opencv` and `_fisheye`, `_ndc`,
-`_moved`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`, `_interpolated`, `_loop`,
-`_llff_paths` and `_path_file`; `_orientation` finds what is up.
+`_moved`, `_rolling_shutter`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`,
+`_interpolated`, `_loop`, `_llff_paths` and `_path_file`; `_orientation` finds what is up.
 """
 
 from ._base import AbstractCamera as AbstractCamera, cone as cone
@@ -20,6 +20,7 @@ from ._path_file import CameraPath as CameraPath, read_camera_path as read_camer
 from ._paths import orbit as orbit, spiral as spiral
 from ._perspective import PerspectiveCamera as PerspectiveCamera
 from ._poses import pose_matrix as pose_matrix
+from ._rolling_shutter import RollingShutter as RollingShutter
 from ._scaled import scale_resolution as scale_resolution
 
 # Internal: for other packages of the library, and for none of its users.

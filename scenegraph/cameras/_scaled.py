@@ -6,8 +6,8 @@ import jax
 from ._base import AbstractCamera
 
 
-# The leaves that are in pixels; `AbstractCamera` fixes the names.
-_IN_PIXELS = ("focal", "principal_point")
+# The leaves that are in pixels; `AbstractCamera` and `RollingShutter` fix the names.
+_IN_PIXELS = ("focal", "principal_point", "rows")
 
 
 def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:

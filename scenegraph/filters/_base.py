@@ -1,9 +1,5 @@
 import abc
-from collections.abc import Callable
 
-import equinox as eqx
-
-from .._typing import Array, Float
 from ..images import Image
 from ..numerics import AbstractModule
 
@@ -38,11 +34,3 @@ class AbstractFilter(AbstractModule):
 
         The new picture; fields that the filter does not change, such as `alpha`, are kept.
         """
-
-
-def change_light(
-    image: Image, change: Callable[[Float[Array, "height width 3"]], Float[Array, "height width 3"]]
-) -> Image:
-    """Applies a function to a picture's linear light, in whichever colour space it is."""
-    light = change(image.space.to_linear(image.rgb))
-    return eqx.tree_at(lambda i: i.rgb, image, image.space.from_linear(light))

@@ -1,12 +1,12 @@
 import equinox as eqx
 
-from .._typing import Array, Float
-from ..images import Image
+from .._typing import Array, Color, Float
+from ..images import AbstractColorSpace
 from ..numerics import as_float_leaf
-from ._base import AbstractFilter, change_light
+from ._pixels import AbstractPixelFilter
 
 
-class Exposure(AbstractFilter):
+class Exposure(AbstractPixelFilter):
     """A change of exposure, as by a longer shutter time.
 
     **Arguments:**
@@ -16,5 +16,5 @@ class Exposure(AbstractFilter):
 
     stops: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=0.0)
 
-    def __call__(self, image: Image) -> Image:
-        return change_light(image, lambda light: light * 2.0**self.stops)
+    def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
+        return space.from_linear(space.to_linear(rgb) * 2.0**self.stops)

@@ -1,13 +1,13 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float
-from ..images import Image
+from .._typing import Array, Color, Float
+from ..images import AbstractColorSpace
 from ..numerics import as_float_leaf
-from ._base import AbstractFilter
+from ._pixels import AbstractPixelFilter
 
 
-class Gamma(AbstractFilter):
+class Gamma(AbstractPixelFilter):
     """A power of every number of the picture; numbers of zero and below stay as they are.
 
     **Arguments:**
@@ -17,7 +17,7 @@ class Gamma(AbstractFilter):
 
     exponent: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=1.0)
 
-    def __call__(self, image: Image) -> Image:
-        positive = image.rgb > 0
-        powers = jnp.where(positive, image.rgb, 1.0) ** self.exponent
-        return eqx.tree_at(lambda i: i.rgb, image, jnp.where(positive, powers, image.rgb))
+    def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
+        positive = rgb > 0
+        powers = jnp.where(positive, rgb, 1.0) ** self.exponent
+        return jnp.where(positive, powers, rgb)

@@ -1,11 +1,10 @@
-import equinox as eqx
+from .._typing import Array, Color, Float
+from ..images import AbstractColorSpace
+from ._pixels import AbstractPixelFilter
 
-from ..images import Image
-from ._base import AbstractFilter
 
-
-class Invert(AbstractFilter):
+class Invert(AbstractPixelFilter):
     """The negative of a picture: every colour `c` becomes `1 - c`."""
 
-    def __call__(self, image: Image) -> Image:
-        return eqx.tree_at(lambda i: i.rgb, image, 1 - image.rgb)
+    def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
+        return 1 - rgb

@@ -1,12 +1,12 @@
 import equinox as eqx
 
-from .._typing import Array, Float
-from ..images import Image
+from .._typing import Array, Color, Float
+from ..images import AbstractColorSpace
 from ..numerics import as_float_leaf
-from ._base import AbstractFilter, change_light
+from ._pixels import AbstractPixelFilter
 
 
-class ToneMap(AbstractFilter):
+class ToneMap(AbstractPixelFilter):
     """Compression of bright light: dark tones stay, and light of `white` becomes one.
 
     **Arguments:**
@@ -18,6 +18,7 @@ class ToneMap(AbstractFilter):
 
     white: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=4.0)
 
-    def __call__(self, image: Image) -> Image:
+    def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
         # Equation 4: L (1 + L / white^2) / (1 + L).
-        return change_light(image, lambda x: x * (1 + x / self.white**2) / (1 + x))
+        light = space.to_linear(rgb)
+        return space.from_linear(light * (1 + light / self.white**2) / (1 + light))

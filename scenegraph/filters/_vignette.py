@@ -1,13 +1,12 @@
 import equinox as eqx
-import jax.numpy as jnp
 
-from .._typing import Array, Float
-from ..images import Image
-from ..numerics import as_float_leaf
-from ._base import AbstractFilter, change_light
+from .._typing import Array, Color, Float
+from ..images import AbstractColorSpace
+from ..numerics import as_float_leaf, dot
+from ._pixels import AbstractPixelFilter
 
 
-class Vignette(AbstractFilter):
+class Vignette(AbstractPixelFilter):
     """Darkening towards the corners, as by a lens.
 
     **Arguments:**
@@ -20,9 +19,7 @@ class Vignette(AbstractFilter):
 
     strength: Float[Array, ""] = eqx.field(converter=as_float_leaf, default=0.3)
 
-    def __call__(self, image: Image) -> Image:
-        y, x = (jnp.arange(n) + 0.5 - n / 2 for n in (image.height, image.width))
-        squares = (y[:, None] ** 2 + x**2) / ((image.height**2 + image.width**2) / 4)
+    def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
         # cos(angle)^4 = (1 + tan(angle)^2)^-2
-        light_left = (1 + self.strength * squares) ** -2
-        return change_light(image, lambda light: light * light_left[..., None])
+        light_left = (1 + self.strength * dot(place, place)) ** -2
+        return space.from_linear(space.to_linear(rgb) * light_left)

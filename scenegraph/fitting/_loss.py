@@ -17,6 +17,7 @@ from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
 from ..scene import find_camera, FlatScene, flatten, mean_square_weight, open_scene, Scene
+from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
 
 
@@ -136,7 +137,17 @@ def scene_cameras(pixels: ScenePixels, scene: Scene) -> AbstractCamera:
     Raises `ValueError` for a path without a camera, or cameras of several kinds or sizes.
     """
     opened = open_scene(scene)
-    return stack_cameras([find_camera(opened, path) for path in pixels.paths])
+    stacked = stack_cameras([find_camera(opened, path) for path in pixels.paths])
+    # Exponentials of poses are computed once a camera, not once a pixel.
+    return jax.vmap(_with_matrices)(stacked)
+
+
+def _with_matrices(camera: AbstractCamera) -> AbstractCamera:
+    """Puts matrices in the places of transforms."""
+    is_transform = lambda x: isinstance(x, AbstractTransform)
+    as_matrix = lambda x: AffineMap(x.linear(), x.offset(), x.is_similarity)
+    change = lambda x: as_matrix(x) if is_transform(x) else x
+    return jax.tree.map(change, camera, is_leaf=is_transform)
 
 
 def pixel_cones(pixels: ScenePixels, cameras: AbstractCamera) -> Ray:

@@ -30,7 +30,7 @@ from ._weights import count_parameters as count_parameters
 
 # Internal: for other packages of the library, and for none of its users.
 from ._background import as_background
-from ._contents import Contents, find_cameras, find_contents, Leaf
+from ._contents import Contents, find_cameras, find_contents, find_filter, Leaf
 from ._copies import PerCopy
 from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cameras import AbstractCamera, MovedCamera
+from ..filters import AbstractFilter
 from ..lights import AbstractLight
 from ..numerics import Frozen, is_frozen, unfreeze
 from ..transforms import AbstractTransform
@@ -108,6 +109,17 @@ def camera_paths(scene: Scene) -> list[str]:
     The paths of its cameras, sorted.
     """
     return sorted(leaf.path for leaf in find_contents(scene).cameras)
+
+
+def find_filter(scene: Scene, path: str) -> AbstractFilter:
+    """Returns the filter at a path; refuses one at which there is none."""
+    leaves = _walk(scene.root, Leaf("", None, (), False))
+    found = {leaf.path: leaf for leaf in leaves if isinstance(leaf.node, AbstractFilter)}
+    if path not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise ValueError(f"there is no filter at {path!r}; filters in the scene: {known}.")
+    found_filter = resolve_ties(found[path].node, scene)
+    return unfreeze(Frozen(found_filter) if found[path].frozen else found_filter)
 
 
 def _in_world(scene: Scene, leaf: Leaf) -> AbstractCamera:

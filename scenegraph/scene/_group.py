@@ -14,8 +14,9 @@ class Group(AbstractNode):
 
     **Arguments:**
 
-    - `children`: nodes, lights, cameras and further groups, as keyword arguments. A name has no
-      dot, and is not `background`, `integrator` or `transform`.
+    - `children`: nodes, lights, cameras, filters and further groups, as keyword arguments. A name
+      has no dot, and is not `background`, `integrator` or `transform`. Filters change no picture
+      by themselves: `render` and `solve` take them as `filters`.
     """
 
     children: dict[str, Any]

@@ -2,13 +2,14 @@ from typing import Any, ClassVar
 
 from .._words import describe
 from ..cameras import AbstractCamera
+from ..filters import AbstractFilter
 from ..lights import AbstractLight
 from ..numerics import AbstractModule, is_frozen
 from ._paths import find_part, has_part
 
 
 class AbstractNode(AbstractModule, is_abstract=True):
-    """A part of the scene tree that is neither a light nor a camera.
+    """A part of the scene tree that is no light, camera or filter.
 
     `node["table.ball"]` is the part at a path; `"table.ball" in node` tells whether there is one.
     `unnamed` is the field that holds further nodes, which paths omit.
@@ -26,9 +27,10 @@ class AbstractNode(AbstractModule, is_abstract=True):
 def check_node(value: Any, place: str) -> None:
     """Refuses an object that no picture would show; a frozen node is a node too."""
     value = value.value if is_frozen(value) else value
-    if not isinstance(value, AbstractNode | AbstractCamera | AbstractLight):
+    kinds = AbstractNode | AbstractCamera | AbstractLight | AbstractFilter
+    if not isinstance(value, kinds):
         raise TypeError(
-            f"{place} must be a node (such as a Group, a Surface or a Volume), a light or a "
-            f"camera; got {describe(value)}. A field becomes a node in a `Volume`, a shape "
+            f"{place} must be a node (such as a Group, a Surface or a Volume), a light, a camera "
+            f"or a filter; got {describe(value)}. A field becomes a node in a `Volume`, a shape "
             f"in a `Surface`."
         )

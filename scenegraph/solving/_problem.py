@@ -2,19 +2,22 @@
 
 import dataclasses
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, RayBatches, SceneCameras, Views
+from ..filters import require_pixel_filter
 from ..fitting import in_stated_space
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..io import MappedArray
 from ..rendering import check_scene, choose_chunk
-from ..scene import color_space, Scene, ties
+from ..scene import color_space, find_filter, Scene, ties
 from ._residuals import FunctionResiduals, PictureResiduals
 from ._robust import AbstractRobustLoss, LeastSquares
 from ._system import Problem
@@ -33,6 +36,7 @@ class Options(NamedTuple):
     key: RandomKey | None = None
     annealing: Annealing | None = None
     pixels: IntLike | None = None
+    filters: str | Sequence[str] = ()
 
 
 def make_problem(
@@ -50,14 +54,16 @@ def make_problem(
                 "`views` of `solve` must be `Views` (see `sg.views`) or a function of the scene "
                 f"that returns residuals; got {describe(views)}."
             )
-        if options.annealing is not None or options.pixels is not None:
-            raise TypeError("`annealing` and `pixels` are for `Views`.")
+        if options.annealing is not None or options.pixels is not None or options.filters:
+            raise TypeError("`annealing`, `pixels` and `filters` are for `Views`.")
         every = jnp.arange(count), jnp.full(count, -1)
         return Problem(FunctionResiduals(views), options.loss, *every, count)
     check_scene(scene)
-    numbers, owner = _owners(scene, views, paths)
+    filters = _filter_paths(scene, views, options.filters)
+    numbers, owner = _owners(scene, views, paths, filters)
     color, colors = _colors(np.repeat(owner, sizes))
     residuals = _picture_residuals(scene, views, options, numbers, colors)
+    residuals = residuals._replace(filters=filters)
     owner = jnp.asarray(np.repeat(owner, sizes))
     return Problem(residuals, options.loss, jnp.asarray(color), owner, colors)
 
@@ -90,19 +96,41 @@ def _drawn(count: int, pixels: IntLike | None) -> Array:
     return jnp.asarray(np.sort(rng.choice(count, min(number, count), replace=False)))
 
 
-def _owners(scene: PyTree, views: Views, paths: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _owners(
+    scene: PyTree, views: Views, paths: tuple[str, ...], filters: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the camera of each picture, and of each leaf that moves the pixels of one alone."""
     if not isinstance(views.cameras, SceneCameras):
         return np.zeros(views.frames, np.int32), np.full(len(paths), -1)
     cameras = list(dict.fromkeys(views.cameras.paths))
+    numbers = [cameras.index(path) for path in views.cameras.paths]
+    users = {camera: {i} for i, camera in enumerate(cameras)}
+    for path, number in zip(filters, numbers, strict=False):
+        users.setdefault(path, set()).add(number)
     shared = {leader for _, leader in ties(scene)}
 
     def owner(path: str) -> int:
-        own = (i for i, camera in enumerate(cameras) if path.startswith(f"{camera}."))
-        return -1 if path in shared else next(own, -1)
+        own = [used for name, used in users.items() if path.startswith(f"{name}.")]
+        alone = path not in shared and len(own) == 1 and len(own[0]) == 1
+        return next(iter(own[0])) if alone else -1
 
-    numbers = [cameras.index(path) for path in views.cameras.paths]
     return np.asarray(numbers, np.int32), np.asarray([owner(path) for path in paths])
+
+
+def _filter_paths(scene: Scene, views: Views, filters: str | Sequence[str]) -> tuple[str, ...]:
+    """Returns the path of each picture's filter; refuses what filters no single pixels."""
+    paths = (filters,) * views.frames if isinstance(filters, str) else tuple(filters)
+    if paths and len(paths) != views.frames:
+        raise ValueError(
+            f"`filters` must be one path, or one for each of {views.frames} pictures; got "
+            f"{len(paths)}."
+        )
+    found = {path: find_filter(scene, path) for path in dict.fromkeys(paths)}
+    for path, one in found.items():
+        require_pixel_filter(one, f"the filter {path!r} of `solve`")
+    if len({jax.tree.structure(one) for one in found.values()}) > 1:
+        raise ValueError("the filters of several pictures must be of one kind.")
+    return paths
 
 
 def _colors(owner: np.ndarray) -> tuple[np.ndarray, int]:

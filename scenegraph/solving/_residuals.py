@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..data import DrawnPixels, RayBatches, ScenePixels
+from ..filters import filter_pixel, relative_place
 from ..fitting import pixel_cones, scene_cameras
 from ..integrators import AbstractIntegrator
 from ..rendering import fold_keys, integrate_anyhow
-from ..scene import flatten
+from ..scene import find_filter, flatten
 
 
 class Block(NamedTuple):
@@ -34,6 +36,8 @@ class PictureResiduals(NamedTuple):
     pixels: Int[Array, " pixels"]
     # The iteration, on which the width of cones depends where there is annealing.
     step: Int[Array, ""]
+    # The path of each picture's filter; none at all, or one a picture.
+    filters: tuple[str, ...] = ()
 
     def blocks(self) -> Int[Array, "blocks rows"]:
         """Returns numbers of pixels, block by block; those after the last are padding."""
@@ -57,11 +61,26 @@ class PictureResiduals(NamedTuple):
         weight = jnp.where(rows < self.pixels.size, batch.lossmult, 0.0)
         missed = jnp.zeros(rows.shape, bool) if radiance.overflow is None else radiance.overflow > 0
         counts = jnp.repeat((weight > 0) & ~missed, 3)
-        difference = (radiance.rgb - batch.rgb).reshape(-1)
+        rgb = self._filtered(scene, radiance.rgb, frame, place)
+        difference = (rgb - batch.rgb).reshape(-1)
         root = jnp.sqrt(jnp.where(counts, jnp.repeat(weight, 3), 1.0))
         values = jnp.where(counts, root * difference, 0.0)
         left_out = jnp.sum(missed & (weight > 0))
         return Block(values, counts, jnp.repeat(self.cameras[frame], 3), left_out)
+
+    def _filtered(self, scene: PyTree, rgb: Array, frame: Array, place: Array) -> Array:
+        if not self.filters:
+            return rgb
+        views, space = self.batches.views, self.batches.space
+        filters = [find_filter(scene, path) for path in self.filters]
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *filters)
+        sizes = jnp.stack([views.widths, views.heights], axis=-1)[frame]
+        where = relative_place((place + 0.5).astype(rgb.dtype), sizes)
+
+        def one(rgb: Array, frame: Array, where: Array) -> Array:
+            return filter_pixel(jax.tree.map(lambda x: x[frame], stacked), rgb, where, space)
+
+        return jax.vmap(one)(rgb, frame, where)
 
     def _places(self, indices: Array, frame: Array, place: Array) -> Array:
         views, annealing = self.batches.views, self.batches.annealing

@@ -39,6 +39,7 @@ def solve(
     key: RandomKey | None = None,
     annealing: Annealing | None = None,
     pixels: IntLike | None = None,
+    filters: str | Sequence[str] = (),
 ) -> SolveResult:
     """Finds leaves of a scene by nonlinear least squares, with their standard errors.
 
@@ -69,6 +70,9 @@ def solve(
       farther away; a step is an accepted iteration. For `Views`.
     - `pixels`: the number of pixels to compare, drawn at random once; by default all. Blurred
       pictures need only few. For `Views`.
+    - `filters`: the path of a filter in the scene that the pictures have gone through, such as
+      `Exposure`, `Vignette` or a `Chain` of them; or a path for each picture. Their leaves can be
+      solved for. Filters must change each pixel by itself. For `Views`.
 
     **Returns:**
 
@@ -98,7 +102,7 @@ def solve(
     steps = _check_numbers(steps, tolerance, sigma, covariance)
     chosen = choose_trainable(scene, trainable)
     unknowns, paths = as_unknowns(scene, chosen)
-    options = Options(loss, integrator, key, annealing, pixels)
+    options = Options(loss, integrator, key, annealing, pixels, filters)
     problem = make_problem(scene, views, unknowns, paths, options)
     method = Method(problem, covariance, paths, jax.random.key(0) if key is None else key)
     method.check_memory(unknowns)

@@ -115,12 +115,32 @@ def compressed(problem: Problem, unknowns: Unknowns) -> tuple[Float[Array, "rows
         derivatives, block = jacobian(problem, unknowns, rows)
         weight = jnp.sqrt(problem.loss.weight(block.values**2))
         stacked = weight[:, None] * jnp.column_stack([derivatives, block.values])
-        root = jnp.linalg.qr(jnp.concatenate([root, stacked.astype(root.dtype)]), mode="r")
+        root = triangle(jnp.concatenate([root, stacked.astype(root.dtype)]))
         return root, _costs(problem, block, rows)
 
     start = jnp.zeros((size, size), unknowns.zeros().dtype)
     root, parts = jax.lax.scan(one, start, problem.residuals.blocks())
     return root, _total(parts)
+
+
+def triangle(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns columns"]:
+    """Computes R of the QR factors of a tall matrix, by Householder's reflections.
+
+    LAPACK's takes ten times as long for ten thousand rows, and fifty times on a busy machine.
+    """
+    places = jnp.arange(matrix.shape[0])
+
+    def reflect(column: Array, matrix: Array) -> Array:
+        # A <- A - 2 v v^T A / |v|^2 with v = a + sign(a_j) |a| e_j, of the part a below the row j
+        part = jnp.where(places >= column, matrix[:, column], 0.0)
+        away = jnp.where(part[column] < 0, -1.0, 1.0) * jnp.linalg.norm(part)
+        normal = part.at[column].add(away)
+        square = jnp.sum(normal**2)
+        factor = jnp.where(square > 0, 2 / jnp.where(square > 0, square, 1.0), 0.0)
+        return matrix - jnp.outer(factor * normal, normal @ matrix)
+
+    reflected = jax.lax.fori_loop(0, matrix.shape[1], reflect, matrix)
+    return jnp.triu(reflected[: matrix.shape[1]])
 
 
 @eqx.filter_jit

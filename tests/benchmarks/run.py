@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import ablation  # noqa: E402
 import basin  # noqa: E402
+import calibration  # noqa: E402
 import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_minute  # noqa: E402
@@ -23,6 +24,7 @@ import tyro  # noqa: E402
 COMMANDS = {
     "ablation": ablation.main,
     "basin": basin.main,
+    "calibration": calibration.main,
     "checkpoints": checkpoints.main,
     "fast": fast.main,
     "fast-again": fast.again,

@@ -65,10 +65,9 @@ WRONG = {
     "`loss` must return `(value, state)`; it returns float32[].": fit(
         loss=lambda model, state, batch, key: jnp.zeros(())
     ),
-    "the root of a Scene must be a node (such as a Group, a Surface or a Volume), a light or a "
-    "camera; got the class Group. A field becomes a node in a `Volume`, a shape in a `Surface`.": (
-        lambda: sg.Scene(sg.Group)
-    ),
+    "the root of a Scene must be a node (such as a Group, a Surface or a Volume), a light, a "
+    "camera or a filter; got the class Group. A field becomes a node in a `Volume`, a shape in a "
+    "`Surface`.": (lambda: sg.Scene(sg.Group)),
     "`Chain.filters`: filters are wanted; got [an Invert, 1]": lambda: sg.Chain([sg.Invert(), 1]),
     "`Group` takes its children by name, as in `Group(name=...)`.": lambda: sg.Group([BALL]),
     "`Scene` takes `root`; `background`, `integrator` only by name; got 2 arguments without a "

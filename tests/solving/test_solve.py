@@ -11,6 +11,7 @@ from scipy.optimize import least_squares
 
 import scenegraph as sg
 from scenegraph.solving import Cauchy, Huber
+from scenegraph.solving._system import triangle
 from support.helpers import assert_close
 
 
@@ -44,6 +45,26 @@ def test_linear_problem_and_its_covariance():
     assert (certain.rank, certain.degrees_of_freedom, certain.undetermined) == (4, 36, ())
     assert certain.paths == ("first", "first", "first", "last")
     assert "first" in certain.table()
+
+
+def test_triangle_of_a_tall_matrix():
+    """Against LAPACK, up to the signs of rows; a column of zeros and one that is another's."""
+    matrix = np.random.default_rng(2).normal(size=(500, 6)).astype(np.float32) * 10.0 ** np.arange(
+        6
+    )
+    found = np.asarray(triangle(jnp.asarray(matrix, jnp.float32)))
+    expected = np.linalg.qr(matrix, mode="r")
+    assert_close(
+        np.abs(found) / 10.0 ** np.arange(6), np.abs(expected) / 10.0 ** np.arange(6), 2e-6
+    )
+    matrix[:, 2], matrix[:, 4] = 0.0, 2 * matrix[:, 1]
+    deficient = np.asarray(triangle(jnp.asarray(matrix, jnp.float32)), float)
+    squares, scale = matrix.T.astype(float) @ matrix, np.linalg.norm(matrix, axis=0) + 1
+    assert_close(
+        deficient.T @ deficient / np.outer(scale, scale), squares / np.outer(scale, scale), 1e-6
+    )
+    singular = np.linalg.svd(deficient / scale, compute_uv=False)
+    assert singular[3] > 0.1 and singular[4] < 1e-6
 
 
 def test_sigma_that_is_known():
@@ -326,3 +347,88 @@ def test_steps_that_do_not_suffice():
     assert (
         not result.converged and result.reason == "stopped after 1 iterations, before it converged."
     )
+
+
+# --- Filters
+
+EXPOSED = {"lens0": (0.3, 0.4), "lens1": (-0.2, 0.4)}
+
+
+def exposed_scene(stops: dict[str, tuple[float, float]]) -> sg.Scene:
+    """Two cameras, each with an exposure of its own, which share a lens that vignettes."""
+    at = lambda x: sg.PerspectiveCamera.look_at([x, -2, 2], [0, 0, 0], [0, 0, 1], 0.9, 16, 12)
+    lenses = {
+        name: sg.Chain((sg.Exposure(stop), sg.Vignette(strength)))
+        for name, (stop, strength) in stops.items()
+    }
+    board = sg.Surface(sg.Rectangle(size=[2.0, 2.0]), sg.Checker(0.5, [0.5, 0.6, 0.4], [0.1] * 3))
+    cameras = {"cam0": at(0.5), "cam1": at(-0.5)}
+    scene = sg.Scene(sg.Group(board=board, **cameras, **lenses), background=[0.2, 0.3, 0.4])
+    return sg.tie(scene, "lens*.filters.1.strength")
+
+
+def test_exposure_and_vignetting_are_found_with_a_pose():
+    """The pictures are those of `render`, whose filters see whole pictures."""
+    truth, guess = exposed_scene(EXPOSED), exposed_scene(dict.fromkeys(EXPOSED, (0.0, 0.2)))
+    opened = sg.scene.open_scene(truth)
+    pairs = list(zip(("cam0", "cam1"), EXPOSED, strict=True))
+    pictures = [sg.render(truth, cam, filters=opened.root[lens]) for cam, lens in pairs]
+    views = sg.views(["cam0", "cam1"], pictures)
+    delta = jnp.array([0.01, -0.02, 0.02, 0.01, 0.0, 0.01])
+    guess = eqx.tree_at(lambda s: s.root["cam0"].pose.delta, guess, delta)
+    wanted = ["lens*.filters.0.stops", "lens0.filters.1.strength", "cam0.pose.delta"]
+    result = sg.solve(guess, views, trainable=wanted, filters=list(EXPOSED))
+    assert result.converged and result.uncertainty.rank == 9
+    found = sg.scene.open_scene(result.scene).root
+    for lens, (stops, strength) in EXPOSED.items():
+        exposure, vignette = found[lens].filters
+        assert_close([exposure.stops, vignette.strength], [stops, strength], 1e-4)
+    assert_close(found["cam0"].pose.delta, np.zeros(6), absolute=1e-4)
+
+
+def test_filters_that_cannot_be():
+    scene = exposed_scene(EXPOSED)
+    blurred = eqx.tree_at(lambda s: s.root["lens1"], scene, sg.Blur())
+    views = sg.views(
+        ["cam0", "cam1"], [np.zeros((12, 16, 3), np.float32)] * 2, space=sg.images.SRGB()
+    )
+    solve = lambda scene, filters: sg.solve(scene, views, trainable=["cam0.pose"], filters=filters)
+    with pytest.raises(
+        ValueError, match="no filter at 'lens2'; filters in the scene: lens0, lens1"
+    ):
+        solve(scene, "lens2")
+    with pytest.raises(ValueError, match="one for each of 2 pictures; got 1"):
+        solve(scene, ["lens0"])
+    with pytest.raises(TypeError, match="'lens1' of `solve`.* a Blur needs the whole picture"):
+        solve(blurred, ["lens0", "lens1"])
+    with pytest.raises(TypeError, match="`filters` are for `Views`"):
+        sg.solve(ZERO, linear, filters="lens0")
+
+
+# --- A moving camera
+
+
+@pytest.mark.slow
+def test_the_velocity_of_a_rolling_shutter_is_found():
+    """Jointly with the pose, from a picture of a board with a disk."""
+    squares = sg.Checker(0.25, [0.9] * 3, [0.1] * 3)
+    still = sg.PerspectiveCamera.look_at([0.4, -2, 2], [0, 0, 0], [0, 0, 1], 0.9, 48, 36)
+    twist = np.array([0.1, -0.05, 0.08, 0.03, -0.1, 0.05], np.float32)
+
+    def scene(twist, delta):
+        camera = eqx.tree_at(lambda c: c.pose.delta, still, jnp.asarray(delta, jnp.float32))
+        return sg.Scene(
+            sg.Group(
+                board=sg.Surface(sg.Rectangle(size=[2.0, 1.6]), squares),
+                marker=sg.Surface(sg.Disk([0.5, 0.3, 1e-3], 0.2), sg.Constant([0.9, 0.2, 0.1])),
+                cam=sg.RollingShutter(camera, twist),
+            ),
+            background=[0.4, 0.5, 0.6],
+        )
+
+    views = sg.views("cam", sg.render(scene(twist, np.zeros(6)), "cam"))
+    guess = scene(0.5 * twist, [0.01, -0.01, 0.01, 0.01, -0.005, 0.01])
+    wanted = ["cam.velocity", "cam.camera.pose"]
+    result = sg.solve(guess, views, trainable=wanted, steps=30)
+    assert result.converged and result.uncertainty.rank == 12
+    assert_close(result.scene.root["cam"].velocity, twist, 1e-3)

@@ -269,7 +269,11 @@ TABLE = {
     ),
     scene.AbstractNode: Contract(NODES, ask_node, (RAYS, SECTIONS)),
     cameras.AbstractCamera: Contract(
-        [PERSPECTIVE, ORTHOGRAPHIC, *LENSES, cameras.MovedCamera(SIMILARITY, PERSPECTIVE), NDC],
+        [
+            *(PERSPECTIVE, ORTHOGRAPHIC, *LENSES, NDC),
+            cameras.MovedCamera(SIMILARITY, PERSPECTIVE),
+            sg.RollingShutter(PERSPECTIVE, [0.1, 0.0, 0.2, 0.05, -0.1, 0.02]),
+        ],
         lambda camera, pixel: (camera.ray(pixel), camera.project(camera.ray(pixel).at(0.5))),
         (PIXELS,),
     ),
@@ -295,6 +299,11 @@ TABLE = {
         (NEAR, FAR),
     ),
     sg.filters.AbstractFilter: Contract(FILTERS, ask_filter, (PICTURES,)),
+    sg.filters.AbstractPixelFilter: Contract(
+        [x for x in FILTERS if isinstance(x, sg.filters.AbstractPixelFilter)],
+        lambda filter, rgb, place: filter.pixel(rgb, place, images.SRGB()),
+        (numbers(3, 3), numbers(3, 2)),
+    ),
     images.AbstractColorSpace: Contract(
         [images.SRGB(), images.Linear()],
         lambda space, rgb: (space.to_linear(rgb), space.from_linear(rgb)),

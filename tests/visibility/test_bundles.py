@@ -18,6 +18,9 @@ CAMERAS = {
     "orthographic": sg.OrthographicCamera.look_at(*AT, 4.0, SIZE, SIZE),
     "fisheye": sg.FisheyeCamera(POSE, [10.0, 10.0], SIZE, SIZE, k1=0.1),
     "panorama": sg.PanoramaCamera(POSE, SIZE, SIZE),
+    "rolling": sg.RollingShutter(
+        sg.PerspectiveCamera.look_at(*AT, 0.7, SIZE, SIZE), [0.5, 0.3, -0.2, 0.1, 0.6, -0.2]
+    ),
 }
 
 
