@@ -4,7 +4,8 @@ To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`,
 `_annealing`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`;
 `_loading` and `_listing`, which loaders share; the formats `_blender`, `_multiscale`, `_llff`,
 `_lenses` with `_transforms`, and `_formats`; the converters `_convert_multiscale` and
-`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras.
+`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras, and
+`_unbounded` for scenes without walls.
 """
 
 from ._annealing import Annealing as Annealing
@@ -44,4 +45,5 @@ from ._pixel_store import cache_folder, gather_pixels
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
 from ._transforms import transforms_path, transforms_splits
+from ._unbounded import Ball, find_ball, find_unseen_cells
 from ._views import stack_cameras

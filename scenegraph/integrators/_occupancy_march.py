@@ -7,28 +7,20 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, RandomKey
 from ..compositing import composite_packed, composite_with_layers, packed_details
-from ..numerics import AbstractModule, safe_norm
+from ..numerics import safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
-from ..scene import FlatScene
+from ..scene import FlatScene, Pace
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
-from ._media import media_at, occupied_at, prepare, Samples
+from ._march import even_steps, March
+from ._media import media_at, occupied_at, prepare, Samples, thickness_at
 from ._packed import pack_steps, PackedSteps
 
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
-
-
-class March(AbstractModule):
-    """Even steps along a ray: where the first begins and how long they are, in `t`."""
-
-    start: Float[Array, "*rays"]
-    step: Float[Array, "*rays"]
-
-    def part(self, number: Int[Array, ""]) -> Span:
-        """Returns the ends of one step."""
-        return Span(self.start + number * self.step, self.start + (number + 1) * self.step)
+# The optical depth for which an occupied cell counts at most, because it may be full in part.
+_MOST_OF_A_CELL = 2.0
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -46,6 +38,10 @@ class OccupancyMarch(AbstractMediaIntegrator):
     - `step`: the length of a step in space; 0 for `candidates` steps over the part of a ray that
       holds media, which is also the least; static.
     - `beam`: the shape of rays.
+    - `most`: the largest number of samples of a ray; where more steps are occupied, each sample
+      stands for several; 0 for no limit; static.
+    - `hidden`: the optical depth behind which no sample is taken, by what the occupancy knows; 0
+      for samples behind everything; static.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.
     """
@@ -55,6 +51,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
     budget: int = eqx.field(static=True, default=16)  # pyright: ignore[reportIncompatibleMethodOverride]
     step: float = eqx.field(static=True, default=0.0)
     beam: AbstractBeam = ConeBeam()
+    most: int = eqx.field(static=True, default=0)
+    hidden: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
         if self.candidates < 2:  # Jitter takes one away.
@@ -70,7 +68,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         return self.budget
 
     def with_budget(self, samples: float) -> "OccupancyMarch":
-        most = self.candidates
+        most = self.most or self.candidates
         budget = next((x for x in _BUDGETS if samples <= x < most), most)
         return dataclasses.replace(self, budget=budget)
 
@@ -90,7 +88,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         spans, march = self._steps(scene, rays, keys)
-        packed = pack_steps(self._occupied(scene, rays, march), self.budget * rays.near.shape[0])
+        occupied, length = self._occupied(scene, rays, march), self.budget * rays.near.shape[0]
+        packed = pack_steps(occupied, length, self.most, _shares(fold(keys, 2)))
         medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
             radiance = self._composite(medium, packed, march, rays, spans)
@@ -113,29 +112,32 @@ class OccupancyMarch(AbstractMediaIntegrator):
         The numbers, `rays`, which `Radiance.requested` would hold.
         """
         _, march = self._steps(scene, rays, keys)
-        return jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
+        requested = jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
+        return jnp.minimum(requested, self.most) if self.most else requested
 
     def _steps(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None
     ) -> tuple[Span, March]:
         """Returns the parts of the rays that hold media, and their division into steps."""
         spans = jax.vmap(scene.span)(rays)
-        return spans, jax.vmap(self._march)(rays, spans, fold(keys, 0))
+        paces = jax.vmap(scene.pace)(rays)
+        return spans, jax.vmap(self._march)(rays, spans, paces, fold(keys, 0))
 
-    def _march(self, ray: Ray, span: Span, key: RandomKey | None) -> March:
-        """Divides a span into steps, moved back by a random part of one."""
-        length = jnp.maximum(span.far - span.near, 0) / (self.candidates - (key is not None))
-        step = jnp.maximum(length, self.step / safe_norm(ray.direction))
-        if key is None:
-            return March(span.near, step)
-        return March(span.near - jax.random.uniform(key, (), step.dtype) * step, step)
+    def _march(self, ray: Ray, span: Span, pace: Pace | None, key: RandomKey | None) -> March:
+        shift = None if key is None else jax.random.uniform(key, (), span.near.dtype)
+        return even_steps(ray, span, pace, self.candidates, self.step, shift)
 
     def _occupied(
         self, scene: FlatScene, rays: Ray, march: March
     ) -> Bool[Array, "rays candidates"]:
         numbers = jnp.arange(self.candidates)
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
-        return occupied_at(scene, rays, parts)
+        occupied = occupied_at(scene, rays, parts)
+        if not self.hidden:
+            return occupied
+        # What lies behind enough optical depth is never seen: sum_{j<i} tau_j < hidden.
+        depth = thickness_at(scene, rays, parts, _MOST_OF_A_CELL)
+        return occupied & (jnp.cumsum(depth, axis=1) - depth < self.hidden)
 
     def _sample(
         self,
@@ -158,7 +160,11 @@ class OccupancyMarch(AbstractMediaIntegrator):
         # One sample to each of these rays.
         sections, keys = jax.tree.map(lambda x: x[:, None], (sections, keys))
         medium = media_at(scene, Samples(own[0], sections, keys), own[1], normal=normal)
-        return jax.tree.map(lambda x: x[:, 0], medium)
+        medium = jax.tree.map(lambda x: x[:, 0], medium)
+        if packed.stands_for is None:
+            return medium
+        # A sample has the optical depth of all steps that it stands for.
+        return eqx.tree_at(lambda m: m.density, medium, medium.density * packed.stands_for)
 
     def _composite(
         self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, spans: Span
@@ -167,7 +173,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         lengths = jax.vmap(safe_norm)(rays.direction)[packed.ray]
         # Optical depth of a step: density dt |direction|; none at unused entries.
         depth = jnp.where(packed.valid, medium.density * (parts.far - parts.near) * lengths, 0)
-        middles, most = (parts.near + parts.far) / 2, self.candidates
+        middles, most = (parts.near + parts.far) / 2, self.most or self.candidates
         radiance = composite_packed(medium, depth, middles, packed.ray, spans, most=most)
         if medium.normal is None:
             return radiance
@@ -184,7 +190,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
             empty = jnp.zeros((*shape, *x.shape[1:]), x.dtype)
             return empty.at[ray, packed.step].set(x, mode="drop")
 
-        edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
+        edges = jax.vmap(jax.vmap(March.edge, (None, 0)), (0, None))(
+            march, jnp.arange(self.candidates + 1)
+        )
         rows = jax.tree.map(unpack, medium)
         return jax.vmap(composite_with_layers)(rows, edges, rays.direction, layers)
 
@@ -192,3 +200,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
 def _parts(packed: PackedSteps, march: March) -> Span:
     own = jax.tree.map(lambda x: x[packed.ray], march)
     return jax.vmap(March.part)(own, packed.step)
+
+
+def _shares(keys: Array | None) -> Array | None:
+    """Returns a random number for every ray, by which samples are chosen among steps."""
+    return None if keys is None else jax.vmap(jax.random.uniform)(keys)

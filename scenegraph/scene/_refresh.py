@@ -11,7 +11,6 @@ from ._ties import resolve_ties
 from ._volume import Volume
 
 
-_DECAY = 0.9
 # One in so many of all cells is sampled at a time.
 _PART = 8
 
@@ -19,7 +18,7 @@ _PART = 8
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """Samples the density of fields anew, in some of the cells that are not marked empty.
 
-    A cell gets `max(0.9 * old, new)`, where `new` is its optical depth at a random place: one thin
+    A cell gets `max(decay * old, new)`, where `new` is its optical depth at a random place: one thin
     place does not empty it, and dense cells can become empty in time.
 
     **Arguments:**
@@ -60,7 +59,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
     old = opened.occupancy.thickness.reshape(-1)
     pick, place = jax.random.split(key)
     cells, valid = _some_cells(old >= 0, pick)
-    lower, upper = opened.bounds.lower, opened.bounds.upper
+    lower, upper = opened.corners()
     edges = (upper - lower) / jnp.asarray(shape)
     corners = jnp.stack(jnp.unravel_index(cells, shape), axis=-1)
     points = lower + (corners + jax.random.uniform(place, corners.shape)) * edges
@@ -69,7 +68,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
         return opened.field.density(_point(point)) * jnp.max(edges)
 
     seen = jax.vmap(thickness)(points)
-    new = jnp.where(valid, jnp.maximum(_DECAY * old[cells], seen), old[cells])
+    new = jnp.where(valid, jnp.maximum(opened.occupancy.decay * old[cells], seen), old[cells])
     # Places without a cell repeat one, and must not overwrite what it gets.
     fresh = old.at[jnp.where(valid, cells, old.size)].set(new, mode="drop").reshape(shape)
     return eqx.tree_at(_thickness, volume, fresh)

@@ -1,0 +1,58 @@
+"""The choice of the space that a field fills: a box, all of space, or what NDC has made of it."""
+
+import numpy as np
+
+from ..cameras import NDCCamera
+from ..data import find_bounds, probe_views, Views
+from ._config import FitConfig
+
+
+# A box that this share of what the pictures show lies beside does not hold the scene.
+_BESIDE = 0.05
+
+
+def choose_space(config: FitConfig, views: Views) -> tuple[FitConfig, Views, str | None]:
+    """Replaces `bounds="auto"` by what suits cameras and pictures, and says which and why.
+
+    **Arguments:**
+
+    - `config`: the settings.
+    - `views`: the training pictures.
+
+    **Returns:**
+
+    The settings, the pictures with rays as long as that needs, and a sentence; `None` where nothing
+    was left to choose.
+    """
+    if config.data.bounds != "auto":
+        return config, views, None
+    chosen, why = ("found", None) if not config.method.contracts else _choose(views)
+    config = config.replace(bounds=chosen)
+    return config, config.data.reach(views), why
+
+
+def _choose(views: Views) -> tuple[str, str]:
+    if isinstance(views.cameras, NDCCamera):
+        return "found", "the cameras look one way: the scene is fitted in NDC (--no-ndc for none)"
+    if not _shows_nothing(views):
+        return "contracted", (
+            "the pictures show something everywhere: all of space is fitted, contracted into a "
+            "ball (--bounds found for a box)"
+        )
+    beside = float(np.mean(probe_views(views).missed(*find_bounds(views))))
+    if beside > _BESIDE:
+        return "contracted", (
+            f"{100 * beside:.0f} % of what the pictures show lies beside the box that the cameras "
+            "share: all of space is fitted, contracted into a ball (--bounds found for the box)"
+        )
+    return "found", (
+        "the pictures have an opacity: a box is fitted (--bounds contracted for all of space)"
+    )
+
+
+def _shows_nothing(views: Views) -> bool:
+    """Returns true if there are pictures with an opacity, and it is zero somewhere."""
+    if views.pixels.shape[1] < 4:
+        return False
+    probe = probe_views(views)
+    return bool(np.mean(probe.visible) < 0.99)
