@@ -24,7 +24,7 @@ class March(AbstractModule):
         """Returns the ends of one step."""
         return Span(self.edge(number), self.edge(number + 1))
 
-    def edge(self, number: Int[Array, ""]) -> Float[Array, ""]:
+    def edge(self, number: Int[Array, ""] | Float[Array, ""]) -> Float[Array, ""]:
         """Returns where one step begins."""
         place = self.start + number * self.step
         if self.pace is None:

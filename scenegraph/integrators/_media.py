@@ -97,12 +97,11 @@ def occupied_at(scene: FlatScene, rays: Ray, parts: Span) -> Bool[Array, "rays p
 
 
 def thickness_at(
-    scene: FlatScene, rays: Ray, parts: Span, most: float
+    scene: FlatScene, rays: Ray, parts: Span
 ) -> Float[Array, "rays parts"]:
     """Returns the optical depth of parts of rays that the occupancies of few volumes know of."""
     few, _ = _split(scene)
-    one = partial(few.thickness, most=most)
-    return jax.vmap(jax.vmap(one, (None, 0)))(rays, parts)
+    return jax.vmap(jax.vmap(few.thickness, (None, 0)))(rays, parts)
 
 
 def _ends(sections: Section) -> Span:

@@ -13,14 +13,12 @@ from ..scene import FlatScene, Pace
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
 from ._march import even_steps, March
-from ._media import media_at, occupied_at, prepare, Samples, thickness_at
+from ._media import media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
-# The optical depth for which an occupied cell counts at most, because it may be full in part.
-_MOST_OF_A_CELL = 2.0
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -38,10 +36,6 @@ class OccupancyMarch(AbstractMediaIntegrator):
     - `step`: the length of a step in space; 0 for `candidates` steps over the part of a ray that
       holds media, which is also the least; static.
     - `beam`: the shape of rays.
-    - `most`: the largest number of samples of a ray; where more steps are occupied, each sample
-      stands for several; 0 for no limit; static.
-    - `hidden`: the optical depth behind which no sample is taken, by what the occupancy knows; 0
-      for samples behind everything; static.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.
     """
@@ -51,8 +45,6 @@ class OccupancyMarch(AbstractMediaIntegrator):
     budget: int = eqx.field(static=True, default=16)  # pyright: ignore[reportIncompatibleMethodOverride]
     step: float = eqx.field(static=True, default=0.0)
     beam: AbstractBeam = ConeBeam()
-    most: int = eqx.field(static=True, default=0)
-    hidden: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
         if self.candidates < 2:  # Jitter takes one away.
@@ -68,7 +60,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         return self.budget
 
     def with_budget(self, samples: float) -> "OccupancyMarch":
-        most = self.most or self.candidates
+        most = self.candidates
         budget = next((x for x in _BUDGETS if samples <= x < most), most)
         return dataclasses.replace(self, budget=budget)
 
@@ -88,8 +80,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         spans, march = self._steps(scene, rays, keys)
-        occupied, length = self._occupied(scene, rays, march), self.budget * rays.near.shape[0]
-        packed = pack_steps(occupied, length, self.most, _shares(fold(keys, 2)))
+        packed = pack_steps(self._occupied(scene, rays, march), self.budget * rays.near.shape[0])
         medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
             radiance = self._composite(medium, packed, march, rays, spans)
@@ -112,8 +103,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         The numbers, `rays`, which `Radiance.requested` would hold.
         """
         _, march = self._steps(scene, rays, keys)
-        requested = jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
-        return jnp.minimum(requested, self.most) if self.most else requested
+        return jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
 
     def _steps(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None
@@ -132,12 +122,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> Bool[Array, "rays candidates"]:
         numbers = jnp.arange(self.candidates)
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
-        occupied = occupied_at(scene, rays, parts)
-        if not self.hidden:
-            return occupied
-        # What lies behind enough optical depth is never seen: sum_{j<i} tau_j < hidden.
-        depth = thickness_at(scene, rays, parts, _MOST_OF_A_CELL)
-        return occupied & (jnp.cumsum(depth, axis=1) - depth < self.hidden)
+        return occupied_at(scene, rays, parts)
 
     def _sample(
         self,
@@ -160,11 +145,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         # One sample to each of these rays.
         sections, keys = jax.tree.map(lambda x: x[:, None], (sections, keys))
         medium = media_at(scene, Samples(own[0], sections, keys), own[1], normal=normal)
-        medium = jax.tree.map(lambda x: x[:, 0], medium)
-        if packed.stands_for is None:
-            return medium
-        # A sample has the optical depth of all steps that it stands for.
-        return eqx.tree_at(lambda m: m.density, medium, medium.density * packed.stands_for)
+        return jax.tree.map(lambda x: x[:, 0], medium)
 
     def _composite(
         self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, spans: Span
@@ -173,7 +154,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         lengths = jax.vmap(safe_norm)(rays.direction)[packed.ray]
         # Optical depth of a step: density dt |direction|; none at unused entries.
         depth = jnp.where(packed.valid, medium.density * (parts.far - parts.near) * lengths, 0)
-        middles, most = (parts.near + parts.far) / 2, self.most or self.candidates
+        middles, most = (parts.near + parts.far) / 2, self.candidates
         radiance = composite_packed(medium, depth, middles, packed.ray, spans, most=most)
         if medium.normal is None:
             return radiance
@@ -200,8 +181,3 @@ class OccupancyMarch(AbstractMediaIntegrator):
 def _parts(packed: PackedSteps, march: March) -> Span:
     own = jax.tree.map(lambda x: x[packed.ray], march)
     return jax.vmap(March.part)(own, packed.step)
-
-
-def _shares(keys: Array | None) -> Array | None:
-    """Returns a random number for every ray, by which samples are chosen among steps."""
-    return None if keys is None else jax.vmap(jax.random.uniform)(keys)

@@ -19,7 +19,7 @@ from ..data import (
     Views,
 )
 from ..fields import GridField
-from ..integrators import OccupancyMarch
+from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
 from ..scene import Occupancy, Transformed
 from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Space
 
@@ -27,9 +27,9 @@ from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Spac
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
 _BUDGET = 12
-# Where all of space is fitted: how much finer occupancy and steps are, the optical depth behind
-# which nothing is sampled, and the decay of what is known of cells.
-_FINER, _HIDDEN, _DECAY = 2, 6.0, 0.6
+# Where all of space is fitted: the decay of what is known of cells, and one in how many is sampled
+# at a time.
+_DECAY, _PART = 0.6, 1
 # The resolution of the first level, and the least and the largest number of levels after it.
 _COARSEST, _DOUBLINGS = 16, (3, 6)
 # The levels where there are no pictures to choose them by.
@@ -51,7 +51,7 @@ class Grid(AbstractMethod):
     - `precision`: the number format of the networks' matrix products.
     - `width`: the number of neurons in each network's hidden layer.
     - `view_degree`: the number of bands of spherical harmonics of the direction.
-    - `samples`: the largest number of samples of a ray, where all of space is fitted.
+    - `samples`: the number of samples of a ray where all of space is fitted.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
@@ -64,7 +64,7 @@ class Grid(AbstractMethod):
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int = 32
     view_degree: int = 4
-    samples: int = 32
+    samples: int = 24
 
     @property
     def contracts(self) -> bool:
@@ -101,17 +101,16 @@ class Grid(AbstractMethod):
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
             )
         if isinstance(box, Ball):
-            known = None if empty is None else _possible(empty, _DECAY)
+            known = None if empty is None else _possible(empty)
             return in_ball(build_field(self, key), box, known)
         known = None
         if empty is not None:
             known = Occupancy.everywhere(empty.shape[0]).without(jnp.asarray(empty))
         return in_box(build_field(self, key), box, known)
 
-    def make_integrator(self, box: Space) -> OccupancyMarch:
+    def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         if isinstance(box, Ball):
-            steps, most = _FINER * self.candidates, min(self.samples, self.candidates)
-            return OccupancyMarch(steps, most, most=most, hidden=_HIDDEN)
+            return Guided(self.samples, self.candidates)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
@@ -120,7 +119,7 @@ class Grid(AbstractMethod):
         if box is None or self.occupancy < 1:
             return None
         if isinstance(box, Ball):
-            return find_unseen_cells(views, box, _FINER * self.occupancy)
+            return find_unseen_cells(views, box, self.occupancy)
         return find_empty_cells(views, *box, self.occupancy)
 
 
@@ -141,6 +140,6 @@ def _pixels_along(views: Views, box: Corners | Ball) -> float:
     return float(np.max(upper - lower) / width)
 
 
-def _possible(empty: np.ndarray, decay: float) -> Occupancy:
+def _possible(empty: np.ndarray) -> Occupancy:
     """Makes an occupancy that skips nothing but cells known to stay empty."""
-    return Occupancy.everywhere(empty.shape[0], decay=decay).without(jnp.asarray(empty))
+    return Occupancy.everywhere(empty.shape[0], decay=_DECAY, part=_PART).without(jnp.asarray(empty))

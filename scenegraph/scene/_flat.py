@@ -102,11 +102,11 @@ class FlatScene(AbstractModule):
         bent = [stack for stack in self.volumes if stack.first().node.contraction is not None]
         return pace_of(bent[0].first(), ray) if bent else None
 
-    def thickness(self, ray: Ray, part: Span, most: float) -> Scalar:
+    def thickness(self, ray: Ray, part: Span) -> Scalar:
         """Returns the optical depth of a part of a ray that occupancies know of."""
         if not self.volumes:
             return jnp.zeros_like(part.near)
-        one = partial(thickness_of, ray=ray, part=part, most=most)
+        one = partial(thickness_of, ray=ray, part=part)
         return jnp.sum(_joined(stack.map(one) for stack in self.volumes))
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:

@@ -17,6 +17,7 @@ class Occupancy(AbstractModule):
     - `threshold`: the optical depth below which a cell is skipped; static.
     - `decay`: the factor of what is known of a cell each time that it is sampled anew, unless it
       turns out thicker; static.
+    - `part`: one in so many of the cells is sampled anew at a time; static.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix C.
     """
@@ -24,10 +25,11 @@ class Occupancy(AbstractModule):
     thickness: Float[Array, "x y z"] = eqx.field(converter=as_float_leaf)
     threshold: float = eqx.field(static=True, default=0.03)
     decay: float = eqx.field(static=True, default=0.9)
+    part: int = eqx.field(static=True, default=8)
 
     @staticmethod
     def everywhere(
-        resolution: int = 64, threshold: float = 0.03, decay: float = 0.9
+        resolution: int = 64, threshold: float = 0.03, decay: float = 0.9, part: int = 8
     ) -> "Occupancy":
         """Makes an occupancy that skips nothing.
 
@@ -36,12 +38,13 @@ class Occupancy(AbstractModule):
         - `resolution`: the number of cells along each axis.
         - `threshold`: the optical depth below which a cell is skipped.
         - `decay`: the factor of what is known of a cell when it is sampled anew.
+        - `part`: one in so many cells is sampled at a time.
 
         **Returns:**
 
         The occupancy.
         """
-        return Occupancy(jnp.full((resolution,) * 3, 10 * threshold), threshold, decay)
+        return Occupancy(jnp.full((resolution,) * 3, 10 * threshold), threshold, decay, part)
 
     def without(self, empty: Bool[Array, "x y z"]) -> "Occupancy":
         """Marks cells that stay empty.
@@ -54,12 +57,7 @@ class Occupancy(AbstractModule):
 
         The occupancy.
         """
-        return Occupancy(jnp.where(empty, -1.0, self.thickness), self.threshold, self.decay)
-
-    @property
-    def longest_edge(self) -> float:
-        """The longest edge of a cell, where the bounds have edges of 1."""
-        return 1 / min(self.thickness.shape)
+        return Occupancy(jnp.where(empty, -1.0, self.thickness), self.threshold, self.decay, self.part)
 
     def at(self, place: Vector) -> Bool[Array, ""]:
         """Returns false at places whose cell is skipped.

@@ -11,10 +11,6 @@ from ._ties import resolve_ties
 from ._volume import Volume
 
 
-# One in so many of all cells is sampled at a time.
-_PART = 8
-
-
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """Samples the density of fields anew, in some of the cells that are not marked empty.
 
@@ -58,7 +54,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
     shape = opened.occupancy.thickness.shape
     old = opened.occupancy.thickness.reshape(-1)
     pick, place = jax.random.split(key)
-    cells, valid = _some_cells(old >= 0, pick)
+    cells, valid = _some_cells(old >= 0, opened.occupancy.part, pick)
     lower, upper = opened.corners()
     edges = (upper - lower) / jnp.asarray(shape)
     corners = jnp.stack(jnp.unravel_index(cells, shape), axis=-1)
@@ -81,11 +77,11 @@ def _thickness(volume: Any) -> Array:
 
 
 def _some_cells(
-    possible: Bool[Array, " cells"], key: RandomKey
+    possible: Bool[Array, " cells"], part: int, key: RandomKey
 ) -> tuple[Int[Array, " some"], Bool[Array, " some"]]:
     """Returns the next cells that are not marked empty, from a random one on."""
     start = jax.random.randint(key, (), 0, possible.size)
-    found = compact(jnp.roll(possible, -start), max(1, possible.size // _PART))
+    found = compact(jnp.roll(possible, -start), max(1, possible.size // part))
     return (found.indices + start) % possible.size, found.valid
 
 

@@ -111,23 +111,22 @@ class Volume(AbstractNode):
         occupied = met & unfreeze(self.occupancy).at(self._cell(ray, part))
         return occupied | (met & _is_last(part.far, span)) if self.far_background else occupied
 
-    def thickness(self, ray: Ray, part: Span, most: float) -> Scalar:
-        """Returns the optical depth of a part of a ray that the occupancy knows of.
-
-        A cell counts for at most `most` along its edge.
-        """
-        if self.occupancy is None:
-            return jnp.zeros_like(part.near)
-        known = unfreeze(self.occupancy)
-        across = jnp.clip(known.thickness_at(self._cell(ray, part)), 0, most)
-        length, edge = (part.far - part.near) * safe_norm(ray.direction), known.longest_edge
+    def thickness(self, ray: Ray, part: Span) -> Scalar:
+        """Returns the optical depth of a part of a ray, as far as the occupancy knows."""
+        span = self.span(ray)
+        middle, length = ray.at((part.near + part.far) / 2), part.far - part.near
+        direction, depth = ray.direction, jnp.ones_like(length)
         if self.contraction is not None:
-            middle = ray.at((part.near + part.far) / 2)
-            moved = self.contraction.direction(middle, ray.direction)
-            length = (part.far - part.near) * safe_norm(moved)
-            return across * length / (2 * self.contraction.radius * edge)
-        sides = self.bounds.upper - self.bounds.lower  # type: ignore[union-attr]
-        return across * length / (jnp.max(sides) * edge)
+            direction = self.contraction.direction(middle, direction)
+        if self.occupancy is not None:
+            known, (lower, upper) = unfreeze(self.occupancy), self.corners()
+            edge = jnp.max((upper - lower) / jnp.asarray(known.thickness.shape))
+            depth = jnp.maximum(0, known.thickness_at(self._cell(ray, part))) / edge
+        depth = jnp.where((part.near < span.far) & (part.far > span.near), depth, 0)
+        depth = depth * length * safe_norm(direction)
+        if not self.far_background:
+            return depth
+        return jnp.where(_is_last(part.far, span), _OPAQUE, depth)
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         """Returns density and colour of one sample; none outside of the bounds."""

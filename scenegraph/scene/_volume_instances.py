@@ -27,9 +27,9 @@ def is_occupied(instance: Instance, ray: Ray, part: Span) -> Bool[Array, ""]:
     return instance.node.occupied(into(instance, ray), part)
 
 
-def thickness_of(instance: Instance, ray: Ray, part: Span, most: float) -> Scalar:
+def thickness_of(instance: Instance, ray: Ray, part: Span) -> Scalar:
     """Returns the optical depth of a part of a ray that a volume's occupancy knows of."""
-    return instance.node.thickness(into(instance, ray), part, most)
+    return instance.node.thickness(into(instance, ray), part)
 
 
 def pace_of(instance: Instance, ray: Ray) -> Pace:
