@@ -8,15 +8,15 @@ from ..encodings import Contraction
 from ..fields import AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
 from ..numerics import AbstractModule, Frozen, safe_norm, unfreeze
-from ..rays import AbstractGaussian, Medium, overlap, Ray, Section, Span
+from ..rays import Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
 from ._occupancy import Occupancy
 
 
-# The density of a far background, per unit of contracted length; and how near to the end of a ray
-# a part has to end, as a share, to be its last.
-_OPAQUE, _AT_END = 1e4, 0.9
+# The optical depth of a far background, and how near to the end of a ray a part has to end, as a
+# share, to be its last.
+_OPAQUE, _AT_END = 1e3, 0.9
 
 
 def _frozen(occupancy: Any) -> Any:
@@ -88,17 +88,18 @@ class Volume(AbstractNode):
 
     def prepare(self, ray: Ray) -> PyTree:
         """Computes what all samples of a ray share."""
-        if isinstance(self.field, AbstractConditionedField):
-            return self.span(ray), self.field.condition(ray.view)
-        return self.span(ray), ray.view
+        conditioned = isinstance(self.field, AbstractConditionedField)
+        condition = self.field.condition(ray.view) if conditioned else ray.view
+        if self.contraction is None:
+            return self.span(ray), condition
+        return self.span(ray), condition, (ray.origin, ray.direction)
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:
         """Returns the density of the cheaper field."""
         field = self.proposal or self.field
         if self.contraction is not None:
             bent = self.contraction.gaussian(section.gaussian)
-            density = _stretch(bent, section) * field.density(bent)
-            return overlap(section, prepared[0]) * density
+            return self._unbent(field.density(bent), section, prepared)
         density = field.density(section.gaussian)
         return density if self.bounds is None else overlap(section, prepared[0]) * density
 
@@ -130,7 +131,7 @@ class Volume(AbstractNode):
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         """Returns density and colour of one sample; none outside of the bounds."""
-        span, condition = prepared
+        span, condition, *_ = prepared
         bent = section.gaussian
         if self.contraction is not None:
             bent = self.contraction.gaussian(bent)
@@ -140,12 +141,23 @@ class Volume(AbstractNode):
             medium = self.field(bent, condition, key=key)
         if self.bounds is None and self.contraction is None:
             return medium
-        share, density = overlap(section, span), medium.density
-        if self.far_background:
-            density = jnp.where(_is_last(section.t1, span), _OPAQUE, density)
         if self.contraction is not None:
-            density = _stretch(bent, section) * density
-        return eqx.tree_at(lambda m: m.density, medium, share * density)
+            density = self._unbent(medium.density, section, prepared)
+            return eqx.tree_at(lambda m: m.density, medium, density)
+        share = overlap(section, span)
+        return eqx.tree_at(lambda m: m.density, medium, share * medium.density)
+
+    def _unbent(self, density: Scalar, section: Section, prepared: PyTree) -> Scalar:
+        """Returns the density by length in the volume's frame, from that by contracted length."""
+        span, _, (origin, direction) = prepared
+        assert self.contraction is not None
+        # sigma |f(x_1) - f(x_0)| / |x_1 - x_0|: exact also where one sample reaches very far.
+        ends = [self.contraction.point(origin + t * direction) for t in (section.t0, section.t1)]
+        length = jnp.maximum(1e-20, (section.t1 - section.t0) * safe_norm(direction))
+        depth = density * safe_norm(ends[1] - ends[0])
+        if self.far_background:
+            depth = jnp.where(_is_last(section.t1, span), _OPAQUE, depth)
+        return overlap(section, span) * depth / length
 
     def _cell(self, ray: Ray, part: Span) -> Array:
         """Returns the middle of a part of a ray, from 0 to 1 along the axes of the occupancy."""
@@ -154,11 +166,6 @@ class Volume(AbstractNode):
             return (self.contraction.point(point) / self.contraction.radius + 1) / 2
         bounds: Any = self.bounds
         return (point - bounds.lower) / (bounds.upper - bounds.lower)
-
-
-def _stretch(bent: AbstractGaussian, section: Section) -> Scalar:
-    """Returns how much longer a ray is in contracted space: `|J d| / |d|`."""
-    return safe_norm(bent.direction) / safe_norm(section.gaussian.direction)
 
 
 def _is_last(far: Scalar, span: Span) -> Bool[Array, ""]:
