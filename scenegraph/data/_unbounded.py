@@ -11,6 +11,8 @@ from ._views import Views
 
 # Of cameras that look outwards, how much farther than they are apart the unit ball reaches.
 _AROUND = 4.0
+# The share of visible pixels from which on pictures count as full.
+_FULL = 0.99
 # Places along every probed line for every two cells along an axis.
 _STEPS = 3
 
@@ -48,6 +50,11 @@ def find_ball(views: Views) -> Ball:
 
 def _positive(length: float) -> float:
     return float(length) if length > 1e-6 else 1.0
+
+
+def shows_everything(views: Views) -> bool:
+    """Returns true for pictures without opacity, and for those with one that is next to full."""
+    return views.pixels.shape[1] < 4 or bool(np.mean(probe_views(views).visible) > _FULL)
 
 
 def find_unseen_cells(views: Views, ball: Ball, resolution: int) -> np.ndarray:

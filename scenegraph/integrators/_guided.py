@@ -79,7 +79,9 @@ class Guided(AbstractMediaIntegrator):
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         edges = self._edges(scene, rays, keys) if self.fixed is None else self.fixed
-        sections = jax.vmap(jax.vmap(self._section, (None, 0, 0)))(rays, edges[:, :-1], edges[:, 1:])
+        sections = jax.vmap(jax.vmap(self._section, (None, 0, 0)))(
+            rays, edges[:, :-1], edges[:, 1:]
+        )
         own = None if keys is None else jax.vmap(self._keys)(fold(keys, 1))
         samples = Samples(rays, sections, own)
         medium = media_at(scene, samples, prepare(scene, rays), normal=bool(outputs))
@@ -93,9 +95,7 @@ class Guided(AbstractMediaIntegrator):
     def _keys(self, key: RandomKey) -> Array:
         return jax.random.split(key, self.samples)
 
-    def _edges(
-        self, scene: FlatScene, rays: Ray, keys: Array | None
-    ) -> Float[Array, "rays edges"]:
+    def _edges(self, scene: FlatScene, rays: Ray, keys: Array | None) -> Float[Array, "rays edges"]:
         """Draws the bin edges of rays, in `t`, from what the occupancies know."""
         spans, numbers = jax.vmap(scene.span)(rays), jnp.arange(self.candidates)
         march = jax.vmap(self._march)(rays, spans, jax.vmap(scene.pace)(rays))

@@ -46,8 +46,6 @@ def even_steps(
         step = jnp.maximum(span.far - span.near, 0) / count
         step = jnp.maximum(step, shortest / safe_norm(ray.direction))
     else:
-        start, end = (
-            contract_length((t - pace.middle) * pace.rate) for t in (span.near, span.far)
-        )
+        start, end = (contract_length((t - pace.middle) * pace.rate) for t in (span.near, span.far))
         step = jnp.maximum(end - start, 0) / count
     return March(start if shift is None else start - shift * step, step, pace)

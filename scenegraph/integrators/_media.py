@@ -96,9 +96,7 @@ def occupied_at(scene: FlatScene, rays: Ray, parts: Span) -> Bool[Array, "rays p
     return occupied
 
 
-def thickness_at(
-    scene: FlatScene, rays: Ray, parts: Span
-) -> Float[Array, "rays parts"]:
+def thickness_at(scene: FlatScene, rays: Ray, parts: Span) -> Float[Array, "rays parts"]:
     """Returns the optical depth of parts of rays that the occupancies of few volumes know of."""
     few, _ = _split(scene)
     return jax.vmap(jax.vmap(few.thickness, (None, 0)))(rays, parts)

@@ -16,6 +16,7 @@ from ..data import (
     find_unseen_cells,
     frame_lines,
     known_cameras,
+    shows_everything,
     Views,
 )
 from ..fields import GridField
@@ -27,8 +28,8 @@ from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Spac
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
 _BUDGET = 12
-# Where all of space is fitted: the decay of what is known of cells, and one in how many is sampled
-# at a time.
+# Of the occupancy that guides samples: the decay of what is known of cells, and one in how many is
+# sampled at a time.
 _DECAY, _PART = 0.6, 1
 # The resolution of the first level, and the least and the largest number of levels after it.
 _COARSEST, _DOUBLINGS = 16, (3, 6)
@@ -51,7 +52,10 @@ class Grid(AbstractMethod):
     - `precision`: the number format of the networks' matrix products.
     - `width`: the number of neurons in each network's hidden layer.
     - `view_degree`: the number of bands of spherical harmonics of the direction.
-    - `samples`: the number of samples of a ray where all of space is fitted.
+    - `guided`: if true, every ray has so many `samples`, close together where the occupancy is
+      dense; otherwise all occupied steps are sampled. By default true for pictures that show
+      something everywhere, of which no space is known to be empty.
+    - `samples`: the number of samples of a ray, if `guided`.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
@@ -64,6 +68,7 @@ class Grid(AbstractMethod):
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int = 32
     view_degree: int = 4
+    guided: bool | None = None
     samples: int = 24
 
     @property
@@ -71,14 +76,17 @@ class Grid(AbstractMethod):
         return True
 
     def adapt(self, views: Views, box: Space) -> "Grid":
+        guided = shows_everything(views) if self.guided is None else self.guided
         if self.resolutions is not None or box is None:
-            return self
+            return dataclasses.replace(self, guided=guided)
         # The power of two that is the nearest to the number of pixels along the box, in ratio.
         doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
         least, most = _DOUBLINGS
         finest = min(max(doublings, least), most)
         return dataclasses.replace(
-            self, resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1))
+            self,
+            guided=guided,
+            resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1)),
         )
 
     def make_field(self, *, key: RandomKey) -> GridField:
@@ -93,27 +101,29 @@ class Grid(AbstractMethod):
             key=weights_key,
         )
 
-    def make_volume(
-        self, box: Space, empty: np.ndarray | None, *, key: RandomKey
-    ) -> Transformed:
+    def make_volume(self, box: Space, empty: np.ndarray | None, *, key: RandomKey) -> Transformed:
         if box is None:
             raise ValueError(
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
             )
-        if isinstance(box, Ball):
-            known = None if empty is None else _possible(empty)
-            return in_ball(build_field(self, key), box, known)
-        known = None
-        if empty is not None:
-            known = Occupancy.everywhere(empty.shape[0]).without(jnp.asarray(empty))
-        return in_box(build_field(self, key), box, known)
+        known = None if empty is None else self._possible(empty)
+        put = in_ball if isinstance(box, Ball) else in_box
+        return put(build_field(self, key), box, known)
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
-        if isinstance(box, Ball):
+        if self.guided or isinstance(box, Ball):
             return Guided(self.samples, self.candidates)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
+
+    def _possible(self, empty: np.ndarray) -> Occupancy:
+        """Makes an occupancy that skips nothing but cells known to stay empty."""
+        known = Occupancy.everywhere(empty.shape[0])
+        if self.guided:
+            # Thin at first: of a ray through all cells, an optical depth of about 1.
+            known = Occupancy.everywhere(len(empty), 0.1 / len(empty), _DECAY, _PART)
+        return known.without(jnp.asarray(empty))
 
     def find_empty(self, views: Views, box: Space) -> np.ndarray | None:
         if box is None or self.occupancy < 1:
@@ -138,8 +148,3 @@ def _pixels_along(views: Views, box: Corners | Ball) -> float:
     distance = np.linalg.norm(origins - (lower + upper) / 2, axis=1)
     width = np.median(distance * angles)
     return float(np.max(upper - lower) / width)
-
-
-def _possible(empty: np.ndarray) -> Occupancy:
-    """Makes an occupancy that skips nothing but cells known to stay empty."""
-    return Occupancy.everywhere(empty.shape[0], decay=_DECAY, part=_PART).without(jnp.asarray(empty))

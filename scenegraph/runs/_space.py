@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..cameras import NDCCamera
-from ..data import find_bounds, probe_views, Views
+from ..data import find_bounds, probe_views, shows_everything, Views
 from ._config import FitConfig
 
 
@@ -34,7 +34,7 @@ def choose_space(config: FitConfig, views: Views) -> tuple[FitConfig, Views, str
 def _choose(views: Views) -> tuple[str, str]:
     if isinstance(views.cameras, NDCCamera):
         return "found", "the cameras look one way: the scene is fitted in NDC (--no-ndc for none)"
-    if not _shows_nothing(views):
+    if shows_everything(views):
         return "contracted", (
             "the pictures show something everywhere: all of space is fitted, contracted into a "
             "ball (--bounds found for a box)"
@@ -48,11 +48,3 @@ def _choose(views: Views) -> tuple[str, str]:
     return "found", (
         "the pictures have an opacity: a box is fitted (--bounds contracted for all of space)"
     )
-
-
-def _shows_nothing(views: Views) -> bool:
-    """Returns true if there are pictures with an opacity, and it is zero somewhere."""
-    if views.pixels.shape[1] < 4:
-        return False
-    probe = probe_views(views)
-    return bool(np.mean(probe.visible) < 0.99)

@@ -5,7 +5,15 @@ from typing import Literal
 
 import optax
 
-from ..data import AbstractPixelChoice, AllImages, Ball, pixels_through, RayBatches, SingleImage, Views
+from ..data import (
+    AbstractPixelChoice,
+    AllImages,
+    Ball,
+    pixels_through,
+    RayBatches,
+    SingleImage,
+    Views,
+)
 from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
 from ..losses import MultiLevelLoss
 from ._method import Space
@@ -72,7 +80,11 @@ class TrainingSettings:
         choice: AbstractPixelChoice = AllImages()
         if self.batching == "single_image":
             choice = SingleImage()
-        elif isinstance(box, tuple) and not isinstance(box, Ball) and views.pixels.shape[0] <= _LISTED:
+        elif (
+            isinstance(box, tuple)
+            and not isinstance(box, Ball)
+            and views.pixels.shape[0] <= _LISTED
+        ):
             choice = pixels_through(views, *box)
         return RayBatches(views, self.rays(), choice)
 

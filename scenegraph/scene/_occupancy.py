@@ -57,7 +57,9 @@ class Occupancy(AbstractModule):
 
         The occupancy.
         """
-        return Occupancy(jnp.where(empty, -1.0, self.thickness), self.threshold, self.decay, self.part)
+        return Occupancy(
+            jnp.where(empty, -1.0, self.thickness), self.threshold, self.decay, self.part
+        )
 
     def at(self, place: Vector) -> Bool[Array, ""]:
         """Returns false at places whose cell is skipped.

@@ -71,7 +71,9 @@ def test_random_points_of_a_small_gaussian_spread_as_the_contracted_one():
 
 def test_gradients_are_finite_in_the_middle_and_on_the_unit_ball():
     for place in PLACES[:3:2]:
-        gradient = jax.grad(lambda x: jnp.sum(Contraction().gaussian(Gaussian(x, x + 1, 1, 1)).spread))
+        gradient = jax.grad(
+            lambda x: jnp.sum(Contraction().gaussian(Gaussian(x, x + 1, 1, 1)).spread)
+        )
         assert np.all(np.isfinite(gradient(jnp.asarray(place))))
 
 

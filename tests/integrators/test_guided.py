@@ -25,9 +25,7 @@ FAR = 1e4
 def ray(origin, direction, near=0.0, far=FAR):
     edge = np.eye(2, 3)[None] * 1e-3
     one = lambda x: np.asarray([x], np.float32)
-    return Ray(
-        *map(one, (origin, direction, direction)), 0 * edge, edge, one(near), one(far)
-    )
+    return Ray(*map(one, (origin, direction, direction)), 0 * edge, edge, one(near), one(far))
 
 
 def everywhere(field, radius=2.0, occupancy=None, far_background=False):
