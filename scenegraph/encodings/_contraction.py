@@ -9,7 +9,7 @@ from ..rays import AbstractGaussian, FullGaussian, Gaussian
 class Contraction(AbstractModule):
     """All of space in a ball: its inner half is the unit ball, unbent, its shell what is beyond.
 
-    With `radius=2`, as published, `x` stays `x` up to `|x| = 1`, and becomes `(2 - 1 / |x|) x / |x|`
+    With `radius=2`, as published, `x` is kept up to `|x| = 1`, and becomes `(2 - 1 / |x|) x / |x|`
     beyond. Equal steps far out are then about equal steps in disparity.
 
     **Arguments:**

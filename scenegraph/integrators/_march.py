@@ -1,6 +1,5 @@
 """Even steps along a ray: in `t`, or in contracted space where the scene has such a volume."""
 
-import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int

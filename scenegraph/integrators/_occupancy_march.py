@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Float, Int, RandomKey
+from .._typing import Array, Bool, Int, RandomKey
 from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..numerics import safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span

@@ -14,7 +14,7 @@ from ._volume import Volume
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """Samples the density of fields anew, in some of the cells that are not marked empty.
 
-    A cell gets `max(decay * old, new)`, where `new` is its optical depth at a random place: one thin
+    A cell gets `max(decay * old, new)`, with `new` its optical depth at a random place: one thin
     place does not empty it, and dense cells can become empty in time.
 
     **Arguments:**

@@ -82,7 +82,7 @@ class Volume(AbstractNode):
 
     def pace(self, ray: Ray) -> Pace:
         """Returns how a ray passes the middle of contracted space."""
-        # |o + t d|^2 = b^2 + |d|^2 (t - m)^2, with m = -o.d / |d|^2 the nearest place to the origin.
+        # |o + t d|^2 = b^2 + |d|^2 (t - m)^2, and m = -o.d / |d|^2 is nearest to the origin.
         square = jnp.maximum(1e-20, jnp.sum(ray.direction**2))
         return Pace(-jnp.sum(ray.origin * ray.direction) / square, jnp.sqrt(square))
 
