@@ -52,10 +52,10 @@ class Grid(AbstractMethod):
     - `precision`: the number format of the networks' matrix products.
     - `width`: the number of neurons in each network's hidden layer.
     - `view_degree`: the number of bands of spherical harmonics of the direction.
-    - `guided`: if true, every ray has so many `samples`, close together where the occupancy is
+    - `guided`: if true, every ray has `ray_samples` samples, close together where the occupancy is
       dense; otherwise all occupied steps are sampled. By default true for pictures that show
       something everywhere, of which no space is known to be empty.
-    - `samples`: the number of samples of a ray, if `guided`.
+    - `ray_samples`: the number of samples of a ray, if `guided`.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
@@ -69,7 +69,7 @@ class Grid(AbstractMethod):
     width: int = 32
     view_degree: int = 4
     guided: bool | None = None
-    samples: int = 24
+    ray_samples: int = 24
 
     @property
     def contracts(self) -> bool:
@@ -112,7 +112,7 @@ class Grid(AbstractMethod):
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         if self.guided or isinstance(box, Ball):
-            return Guided(self.samples, self.candidates)
+            return Guided(self.ray_samples, self.candidates)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)

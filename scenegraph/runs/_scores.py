@@ -20,6 +20,9 @@ _MEASURED = ("psnr", "ssim", "flip", "lpips")
 _PACKAGES = ("scenegraph", "jax", "flip-evaluator", "lpips")
 
 
+_CORRECTED = "PSNR after the affine map of colours, a picture each, that fits best; float"
+
+
 @dataclasses.dataclass(frozen=True)
 class Scores:
     """The scores of one picture.
@@ -31,6 +34,8 @@ class Scores:
     - `psnr_8bit`, `ssim_8bit`: the scores after clipping and rounding to 8 bits, as in a file.
     - `flip`, `lpips`, `flip_8bit`, `lpips_8bit`: the same for these metrics, but that FLIP clips;
       `None` where they were not measured.
+    - `psnr_corrected`: the PSNR after the affine map of colours that fits best; `None` for pictures
+      with an opacity, which are rendered ones.
     - `size`: width and height in pixels.
     """
 
@@ -43,6 +48,7 @@ class Scores:
     lpips: float | None = None
     flip_8bit: float | None = None
     lpips_8bit: float | None = None
+    psnr_corrected: float | None = None
     size: tuple[int, int] = (0, 0)
 
     def record(self) -> dict[str, Any]:
@@ -53,7 +59,10 @@ class Scores:
         A dictionary.
         """
         values = {name: _known(getattr(self, name)) for name in _keys(_MEASURED)}
-        return {"name": self.name, "size": list(self.size), **values, **_averages(values)}
+        record = {"name": self.name, "size": list(self.size), **values, **_averages(values)}
+        if self.psnr_corrected is not None:
+            record["psnr_corrected"] = _known(self.psnr_corrected)
+        return record
 
 
 def summary(
@@ -85,7 +94,8 @@ def mean_of_means(means: Sequence[Mapping[str, float | None]]) -> dict[str, floa
 
 def _statistics(scores: Sequence[Scores]) -> dict[str, dict[str, float | None]]:
     records = [score.record() for score in scores]
-    columns = {name: [record[name] for record in records] for name in _keys(METRICS)}
+    names = [*_keys(METRICS), *(name for name in records[0] if name == "psnr_corrected")]
+    columns = {name: [record.get(name) for record in records] for name in names}
     means = {name: _over(np.mean, column) for name, column in columns.items()}
     deviations = {name: _over(np.std, column) for name, column in columns.items()}
     # As published, the average error is that of the means, not the mean of average errors.
@@ -155,6 +165,7 @@ def describe_protocol(
         "psnr": "mean over pictures, float, not clipped",
         "ssim": "11x11 Gaussian window, sigma 1.5, valid pixels; float, not clipped",
         **kinds,
+        **({} if views.pixels.shape[1] == 4 else {"corrected": _CORRECTED}),
         "8bit": "clipped and rounded to 8 bits",
         "errors": f"absolute, mean over channels, {ERROR_MAP} from 0 to {ERROR_SCALE:g} and more",
         "versions": _versions(),
