@@ -78,9 +78,12 @@ def find_unseen_cells(views: Views, ball: Ball, resolution: int) -> np.ndarray:
         places = _contracted_lines(local, directions.astype(np.float32), half)
         x, y, z = np.clip((places / 4 + 0.5) * half, 0, half - 1).astype(int).T
         seen[x, y, z] = True
+    # A cell between two lines of the raster is beside one that a line meets.
     for axis in range(3):
-        # A cell between two lines of the raster is beside one that a line meets.
-        seen = seen | np.roll(seen, 1, axis) | np.roll(seen, -1, axis)
+        moved = np.moveaxis(seen, axis, 0)
+        before, after = np.zeros_like(moved), np.zeros_like(moved)
+        before[1:], after[:-1] = moved[:-1], moved[1:]
+        seen = np.moveaxis(moved | before | after, 0, axis)
     for axis in range(3):
         seen = np.repeat(seen, 2, axis)
     return ~(seen[(slice(resolution),) * 3] & _in_ball(resolution))

@@ -34,9 +34,9 @@ class Scores:
     - `psnr_8bit`, `ssim_8bit`: the scores after clipping and rounding to 8 bits, as in a file.
     - `flip`, `lpips`, `flip_8bit`, `lpips_8bit`: the same for these metrics, but that FLIP clips;
       `None` where they were not measured.
+    - `size`: width and height in pixels.
     - `psnr_corrected`: the PSNR after the affine map of colours that fits best; `None` for pictures
       with an opacity, which are rendered ones.
-    - `size`: width and height in pixels.
     """
 
     name: str
@@ -48,8 +48,8 @@ class Scores:
     lpips: float | None = None
     flip_8bit: float | None = None
     lpips_8bit: float | None = None
-    psnr_corrected: float | None = None
     size: tuple[int, int] = (0, 0)
+    psnr_corrected: float | None = None
 
     def record(self) -> dict[str, Any]:
         """Returns the scores as JSON holds them: with the average error; NaN becomes `None`.

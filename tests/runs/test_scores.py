@@ -11,6 +11,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.io import FileError, MissingExtra
 from scenegraph.runs import compare, find_measures, mean_of_means, Measures, Scores, summary
+from scenegraph.runs._report import report
+from support.helpers import assert_close
 
 
 ONE = Scores("a", 20.0, 0.5, 19.0, 0.4, 0.1, 0.3, 0.2, 0.4, (8, 6))

@@ -7,7 +7,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.data import Ball
 from scenegraph.integrators import Guided, OccupancyMarch
-from scenegraph.runs import Grid, make_scene, preset, prepare
+from scenegraph.runs import Grid, make_scene, prepare, preset
 from scenegraph.runs._space import choose_space
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
