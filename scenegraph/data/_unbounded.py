@@ -28,14 +28,6 @@ def find_ball(views: Views) -> Ball:
     """Finds the ball about what cameras look at, as large as they are typically far away from it.
 
     Cameras that look outwards, as in a panorama on foot, are in its middle.
-
-    **Arguments:**
-
-    - `views`: the pictures.
-
-    **Returns:**
-
-    The ball.
     """
     middles = np.stack([views.widths, views.heights], axis=-1) / 2
     positions, axes = frame_lines(known_cameras(views), middles)
@@ -58,18 +50,7 @@ def shows_everything(views: Views) -> bool:
 
 
 def find_unseen_cells(views: Views, ball: Ball, resolution: int) -> np.ndarray:
-    """Finds the cells of contracted space that no camera sees, and those outside of its ball.
-
-    **Arguments:**
-
-    - `views`: the pictures.
-    - `ball`: the ball that stays as it is.
-    - `resolution`: the number of cells along each axis of the cube about contracted space.
-
-    **Returns:**
-
-    A boolean for each cell.
-    """
+    """Finds the cells of contracted space that no camera sees, and those outside of its ball."""
     # On a grid half as fine, which is enough.
     half = -(-resolution // 2)
     probe, seen = probe_views(views), np.zeros((half,) * 3, bool)

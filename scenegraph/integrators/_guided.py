@@ -11,7 +11,7 @@ from ..numerics import cumulative, inverse_cdf, max_blur
 from ..rays import AbstractBeam, ConeBeam, Layers, Radiance, Ray, Section, Span
 from ..scene import FlatScene, Pace
 from ._base import AbstractMediaIntegrator
-from ._hierarchical import fold
+from ._hierarchical import fold, sample_keys
 from ._march import even_steps, March
 from ._media import media_at, prepare, Samples, thickness_at
 
@@ -82,7 +82,7 @@ class Guided(AbstractMediaIntegrator):
         sections = jax.vmap(jax.vmap(self._section, (None, 0, 0)))(
             rays, edges[:, :-1], edges[:, 1:]
         )
-        own = None if keys is None else jax.vmap(self._keys)(fold(keys, 1))
+        own = sample_keys(fold(keys, 1), self.samples)
         samples = Samples(rays, sections, own)
         medium = media_at(scene, samples, prepare(scene, rays), normal=bool(outputs))
         if layers is not None:
@@ -91,9 +91,6 @@ class Guided(AbstractMediaIntegrator):
 
     def _section(self, ray: Ray, t0: Array, t1: Array) -> Section:
         return Section(self.beam(ray, t0, t1), t0, t1)
-
-    def _keys(self, key: RandomKey) -> Array:
-        return jax.random.split(key, self.samples)
 
     def _edges(self, scene: FlatScene, rays: Ray, keys: Array | None) -> Float[Array, "rays edges"]:
         """Draws the bin edges of rays, in `t`, from what the occupancies know."""

@@ -16,6 +16,7 @@ from ..data import (
     find_bounds,
     find_format,
     find_splits,
+    known_cameras,
     llff_path,
     load_data,
     Random,
@@ -121,7 +122,8 @@ class DataSettings:
         """
         if self.bounds != "contracted" or self.far is not None:
             return views
-        return eqx.tree_at(lambda v: v.cameras.far, views, _FARTHER * views.cameras.far)
+        far = _FARTHER * known_cameras(views).far
+        return eqx.tree_at(lambda v: v.cameras.far, views, far)
 
     def find_box(self, views: Views) -> Space:
         """Finds the box that holds the scene, or the ball about which all of space is contracted.

@@ -69,7 +69,7 @@ class Grid(AbstractMethod):
     width: int = 32
     view_degree: int = 4
     guided: bool | None = None
-    ray_samples: int = 24
+    ray_samples: int = 32
 
     @property
     def contracts(self) -> bool:
@@ -107,8 +107,8 @@ class Grid(AbstractMethod):
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
             )
         known = None if empty is None else self._possible(empty)
-        put = in_ball if isinstance(box, Ball) else in_box
-        return put(build_field(self, key), box, known)
+        field = build_field(self, key)
+        return in_ball(field, box, known) if isinstance(box, Ball) else in_box(field, box, known)
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         if self.guided or isinstance(box, Ball):

@@ -28,6 +28,11 @@ class AbstractMethod(abc.ABC):
     A method is a frozen dataclass whose fields are its settings.
     """
 
+    @property
+    @abc.abstractmethod
+    def contracts(self) -> bool:
+        """True for a method that can fit all of space, contracted."""
+
     @abc.abstractmethod
     def make_field(self, *, key: RandomKey) -> AbstractField:
         """Makes the radiance field.

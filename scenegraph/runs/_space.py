@@ -14,15 +14,7 @@ _BESIDE = 0.05
 def choose_space(config: FitConfig, views: Views) -> tuple[FitConfig, Views, str | None]:
     """Replaces `bounds="auto"` by what suits cameras and pictures, and says which and why.
 
-    **Arguments:**
-
-    - `config`: the settings.
-    - `views`: the training pictures.
-
-    **Returns:**
-
-    The settings, the pictures with rays as long as that needs, and a sentence; `None` where nothing
-    was left to choose.
+    The pictures have rays as long as that needs; the sentence is `None` if nothing was left open.
     """
     if config.data.bounds != "auto":
         return config, views, None

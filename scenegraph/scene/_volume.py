@@ -24,7 +24,7 @@ def _frozen(occupancy: Any) -> Any:
 
 
 class Pace(AbstractModule):
-    """Where a ray's even steps in contracted space lie: about `middle`, at `rate` units by `t`."""
+    """A ray's way through contracted space: about `t = middle`, at `rate` units per unit of `t`."""
 
     middle: Scalar
     rate: Scalar
@@ -88,8 +88,9 @@ class Volume(AbstractNode):
 
     def prepare(self, ray: Ray) -> PyTree:
         """Computes what all samples of a ray share."""
-        conditioned = isinstance(self.field, AbstractConditionedField)
-        condition = self.field.condition(ray.view) if conditioned else ray.view
+        field, condition = self.field, ray.view
+        if isinstance(field, AbstractConditionedField):
+            condition = field.condition(ray.view)
         if self.contraction is None:
             return self.span(ray), condition
         return self.span(ray), condition, (ray.origin, ray.direction)
