@@ -2,11 +2,10 @@
 
 To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
 `_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`,
-`_pixel_list`;
-what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the formats
-`_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
+`_pixel_list`; what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the
+formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
 `_colmap`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last
-`_bounds`, which finds the scene from pictures and cameras.
+`_bounds`, which finds the scene from pictures and cameras, and `_unbounded` for scenes without walls.
 """
 
 from ._annealing import Annealing as Annealing
@@ -48,3 +47,4 @@ from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
 from ._stacked import stack_cameras
 from ._transforms import transforms_path, transforms_splits
+from ._unbounded import Ball, find_ball, find_unseen_cells, shows_everything

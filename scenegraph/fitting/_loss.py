@@ -10,7 +10,13 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import Batch, ScenePixels, stack_cameras
-from ..integrators import AbstractIntegrator, choose_integrator, count_levels, is_of_surfaces
+from ..integrators import (
+    AbstractIntegrator,
+    choose_integrator,
+    count_levels,
+    is_of_surfaces,
+    skips_empty_space,
+)
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
@@ -105,7 +111,7 @@ def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossT
 def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """Adds up the contributions of one device's rays, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
-    samples = _SAMPLES if loss.integrator.budget is None else _PACKED_SAMPLES
+    samples = _PACKED_SAMPLES if skips_empty_space(loss.integrator) else _SAMPLES
     samples = _SURFACE_SAMPLES if is_of_surfaces(loss.integrator) else samples
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)

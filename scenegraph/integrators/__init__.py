@@ -4,6 +4,7 @@ from ._base import (
     AbstractIntegrator as AbstractIntegrator,
     AbstractMediaIntegrator as AbstractMediaIntegrator,
 )
+from ._guided import Guided as Guided
 from ._hierarchical import Hierarchical as Hierarchical
 from ._integrator import choose_integrator as choose_integrator, Integrator as Integrator
 from ._occupancy_march import OccupancyMarch as OccupancyMarch
@@ -15,6 +16,7 @@ from ._integrator import (
     count_levels,
     count_requested,
     is_of_surfaces,
+    skips_empty_space,
     uses_lists,
     with_all_occluders,
     with_more_surfaces,

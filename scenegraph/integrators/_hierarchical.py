@@ -95,7 +95,7 @@ class Hierarchical(AbstractMediaIntegrator):
         for level in range(len(self.samples)):
             edges = self._edges(level, levels, spans, keys)
             sections = jax.vmap(self._sections)(rays, edges)
-            own = _sample_keys(fold(keys, 2 * level + 1), self.samples[level])
+            own = sample_keys(fold(keys, 2 * level + 1), self.samples[level])
             samples = Samples(rays, sections, own)
             if self.proposals and level < len(self.samples) - 1:
                 medium = proposals_at(scene, samples, prepared)
@@ -174,7 +174,8 @@ def _fractions(edges: Float[Array, " edges"], span: Span) -> Float[Array, " edge
     return safe_divide(edges - span.near, length)
 
 
-def _sample_keys(keys: Array | None, samples: int) -> Array | None:
+def sample_keys(keys: Array | None, samples: int) -> Array | None:
+    """Returns a key for every sample of every ray."""
     if keys is None:
         return None
     return jax.vmap(lambda key: jax.random.split(key, samples))(keys)

@@ -9,6 +9,7 @@ from ..compositing import composite_layers
 from ..rays import Radiance, Ray
 from ..scene import Contents, find_contents, FlatScene, Scene, SceneStacks
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
+from ._guided import Guided
 from ._hierarchical import Hierarchical
 from ._media import has_many_volumes
 from ._occupancy_march import OccupancyMarch
@@ -93,7 +94,13 @@ def count_levels(integrator: AbstractIntegrator) -> int | None:
     media = integrator.media if isinstance(integrator, Integrator) else integrator
     if isinstance(media, Hierarchical):
         return len(media.samples)
-    return 1 if media is None or isinstance(media, OccupancyMarch) else None
+    return 1 if media is None or isinstance(media, OccupancyMarch | Guided) else None
+
+
+def skips_empty_space(integrator: AbstractIntegrator) -> bool:
+    """Returns true for an integrator that occupancies guide, as fields of small networks need."""
+    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    return isinstance(media, OccupancyMarch | Guided)
 
 
 def count_requested(

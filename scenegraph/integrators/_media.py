@@ -96,6 +96,12 @@ def occupied_at(scene: FlatScene, rays: Ray, parts: Span) -> Bool[Array, "rays p
     return occupied
 
 
+def thickness_at(scene: FlatScene, rays: Ray, parts: Span) -> Float[Array, "rays parts"]:
+    """Returns the optical depth of parts of rays that the occupancies of few volumes know of."""
+    few, _ = _split(scene)
+    return jax.vmap(jax.vmap(few.thickness, (None, 0)))(rays, parts)
+
+
 def _ends(sections: Section) -> Span:
     return Span(sections.t0, sections.t1)
 

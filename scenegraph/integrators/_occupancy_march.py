@@ -5,30 +5,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Float, Int, RandomKey
+from .._typing import Array, Bool, Int, RandomKey
 from ..compositing import composite_packed, composite_with_layers, packed_details
-from ..numerics import AbstractModule, safe_norm
+from ..numerics import safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
-from ..scene import FlatScene
+from ..scene import FlatScene, Pace
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
+from ._march import even_steps, March
 from ._media import media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
-
-
-class March(AbstractModule):
-    """Even steps along a ray: where the first begins and how long they are, in `t`."""
-
-    start: Float[Array, "*rays"]
-    step: Float[Array, "*rays"]
-
-    def part(self, number: Int[Array, ""]) -> Span:
-        """Returns the ends of one step."""
-        return Span(self.start + number * self.step, self.start + (number + 1) * self.step)
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -120,15 +110,12 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> tuple[Span, March]:
         """Returns the parts of the rays that hold media, and their division into steps."""
         spans = jax.vmap(scene.span)(rays)
-        return spans, jax.vmap(self._march)(rays, spans, fold(keys, 0))
+        paces = jax.vmap(scene.pace)(rays)
+        return spans, jax.vmap(self._march)(rays, spans, paces, fold(keys, 0))
 
-    def _march(self, ray: Ray, span: Span, key: RandomKey | None) -> March:
-        """Divides a span into steps, moved back by a random part of one."""
-        length = jnp.maximum(span.far - span.near, 0) / (self.candidates - (key is not None))
-        step = jnp.maximum(length, self.step / safe_norm(ray.direction))
-        if key is None:
-            return March(span.near, step)
-        return March(span.near - jax.random.uniform(key, (), step.dtype) * step, step)
+    def _march(self, ray: Ray, span: Span, pace: Pace | None, key: RandomKey | None) -> March:
+        shift = None if key is None else jax.random.uniform(key, (), span.near.dtype)
+        return even_steps(ray, span, pace, self.candidates, self.step, shift)
 
     def _occupied(
         self, scene: FlatScene, rays: Ray, march: March
@@ -184,7 +171,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
             empty = jnp.zeros((*shape, *x.shape[1:]), x.dtype)
             return empty.at[ray, packed.step].set(x, mode="drop")
 
-        edges = march.start[:, None] + march.step[:, None] * jnp.arange(self.candidates + 1)
+        edges = jax.vmap(jax.vmap(March.edge, (None, 0)), (0, None))(
+            march, jnp.arange(self.candidates + 1)
+        )
         rows = jax.tree.map(unpack, medium)
         return jax.vmap(composite_with_layers)(rows, edges, rays.direction, layers)
 

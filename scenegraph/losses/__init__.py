@@ -14,7 +14,7 @@ from ._mesh_smoothness import (
     MeshEdges as MeshEdges,
     normal_roughness as normal_roughness,
 )
-from ._metrics import psnr as psnr
+from ._metrics import correct_color as correct_color, psnr as psnr
 from ._multi_level import MultiLevelLoss as MultiLevelLoss
 from ._proposal import ProposalLoss as ProposalLoss
 from ._ssim import ssim as ssim

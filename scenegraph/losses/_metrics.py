@@ -27,6 +27,31 @@ def psnr_to_mse(psnr: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     return jnp.exp(-0.1 * jnp.log(10.0) * psnr)
 
 
+def correct_color(
+    image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]
+) -> Float[Array, "height width 3"]:
+    """Maps a picture's colours to those of another, by the affine map that fits best.
+
+    Photographs differ in exposure and white balance, which no scene explains.
+
+    **Arguments:**
+
+    - `image`, `target`: pictures of one shape.
+
+    **Returns:**
+
+    The picture with other colours.
+    """
+    # argmin_A |[x 1] A - y|^2 by the normal equations, about the means so that nothing cancels.
+    x, y = image.reshape(-1, 3), target.reshape(-1, 3)
+    mean, other = jnp.mean(x, axis=0), jnp.mean(y, axis=0)
+    x, y = x - mean, y - other
+    # A picture of one colour leaves the map open: it is drawn weakly to none.
+    square = x.T @ x + 1e-6 * x.shape[0] * jnp.eye(3, dtype=x.dtype)
+    corrected = x @ jnp.linalg.solve(square, x.T @ y) + other
+    return corrected.reshape(image.shape)
+
+
 def average_error(psnr: Scalar, ssim: Scalar, lpips: Scalar) -> Scalar:
     """Computes the "average" of mip-NeRF's tables: the geometric mean of three errors."""
     # Barron et al. 2021, section 4: of 10^(-PSNR / 10), sqrt(1 - SSIM) and LPIPS.

@@ -5,25 +5,32 @@ import os
 import pathlib
 from typing import Any, Literal
 
+import equinox as eqx
 import jax.numpy as jnp
 
+from ..cameras import NDCCamera
 from ..data import (
     AbstractBackdrop,
+    Ball,
+    find_ball,
     find_bounds,
     find_format,
     find_splits,
+    known_cameras,
     llff_path,
     load_data,
     Random,
     Solid,
     Views,
 )
-from ._method import Corners
+from ._method import Corners, Space
 
 
 # Held-out pictures on random colours are put on white.
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
 _MEMORY_MAP = {"auto": None, "always": True, "never": False}
+# How much farther rays reach where all of space is fitted: beyond what can be told from infinity.
+_FARTHER = 100.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +54,9 @@ class DataSettings:
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
       exact (LLFF data).
-    - `bounds`: the space that the field fills: the box found from cameras and opacities, or none,
-      which is each ray's interval from near to far.
+    - `bounds`: the space that the field fills: the box found from cameras and opacities; all of
+      space, contracted into a ball; none, which is each ray's interval from near to far; or auto,
+      which chooses between the first two by the pictures.
     - `box_scale`: the size of that box, as a multiple of the one found.
     - `near`: the distance at which rays begin; by default close to the camera.
     - `far`: the distance at which rays end; by default behind everything.
@@ -66,7 +74,7 @@ class DataSettings:
     ndc: bool = True
     spherify: bool = False
     published_radii: bool = False
-    bounds: Literal["found", "none"] = "found"
+    bounds: Literal["auto", "found", "contracted", "none"] = "auto"
     box_scale: float = 1.0
     near: float | None = None
     far: float | None = None
@@ -107,12 +115,28 @@ class DataSettings:
             skip_missing=self.skip_missing,
             masks=self.masks,
         )
-        if self.area_weights:
-            return views
-        return dataclasses.replace(views, lossmult=jnp.ones(views.frames))
+        if not self.area_weights:
+            views = dataclasses.replace(views, lossmult=jnp.ones(views.frames))
+        return self.reach(views)
 
-    def find_box(self, views: Views) -> Corners | None:
-        """Finds the box that holds the scene.
+    def reach(self, views: Views) -> Views:
+        """Moves the far ends of rays to where nothing can be told from infinity, if all is fitted.
+
+        **Arguments:**
+
+        - `views`: the pictures as they were read.
+
+        **Returns:**
+
+        The pictures; the same ones unless `bounds` is `contracted`, or if `far` is given.
+        """
+        if self.bounds != "contracted" or self.far is not None:
+            return views
+        far = _FARTHER * known_cameras(views).far
+        return eqx.tree_at(lambda v: v.cameras.far, views, far)
+
+    def find_box(self, views: Views) -> Space:
+        """Finds the box that holds the scene, or the ball about which all of space is contracted.
 
         **Arguments:**
 
@@ -120,15 +144,22 @@ class DataSettings:
 
         **Returns:**
 
-        Two corners in world units; `None` if `bounds` is `none`.
+        Two corners in world units; the ball, if `bounds` is `contracted`; `None` if it is `none`.
 
         **Errors:**
 
-        `ValueError` for a `box_scale` that is not positive.
+        `ValueError` for a `box_scale` that is not positive, and for a contraction of NDC.
         """
         if not self.box_scale > 0:
             raise ValueError(f"`box_scale` must be positive; got {self.box_scale:g}.")
-        return scale_box(find_bounds(views), self.box_scale) if self.bounds == "found" else None
+        if self.bounds == "none":
+            return None
+        if self.bounds == "contracted":
+            if isinstance(views.cameras, NDCCamera):
+                raise ValueError("`bounds=contracted` needs cameras without NDC: pass --no-ndc.")
+            ball = find_ball(views)
+            return Ball(ball.centre, self.box_scale * ball.radius)
+        return scale_box(find_bounds(views), self.box_scale)
 
     def own_path(self, folder: str | os.PathLike) -> list | None:
         """Returns the cameras of the film that goes with the data; only LLFF data have one."""

@@ -15,7 +15,7 @@ from .._typing import Array
 from ..data import Views
 from ..images import as_bytes, error_panels, Image, side_by_side, srgb_numbers
 from ..io import FileError, import_extra, MissingExtra, read_json
-from ..losses import flip, load_lpips, psnr, ssim
+from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
 from ._data_settings import DataSettings, held_out_split
@@ -101,6 +101,8 @@ def compare(name: str, image: Image, truth: Image, measures: Measures = Measures
     rounded = [jnp.asarray(as_bytes(x) / np.float32(255)) for x in (image, truth)]
     numbers = [float(x) for x in (*_plain(image.rgb, truth.rgb), *_plain(*rounded))]
     exact = _perceptual(measures, srgb_numbers(image), srgb_numbers(truth))
+    if truth.alpha is None:  # A photograph.
+        exact["psnr_corrected"] = float(_corrected(image.rgb, truth.rgb))
     coarse = {f"{key}_8bit": value for key, value in _perceptual(measures, *rounded).items()}
     return Scores(name, *numbers, **exact, **coarse, size=(image.width, image.height))
 
@@ -109,6 +111,11 @@ def compare(name: str, image: Image, truth: Image, measures: Measures = Measures
 def _plain(image: Array, truth: Array) -> tuple[Array, Array]:
     large = min(image.shape[:2]) >= _SSIM_SIDE
     return psnr(image, truth), ssim(image, truth) if large else jnp.asarray(jnp.nan)
+
+
+@eqx.filter_jit
+def _corrected(image: Array, truth: Array) -> Array:
+    return psnr(correct_color(image, truth), truth)
 
 
 def _perceptual(measures: Measures, image: Array, truth: Array) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from ..data import find_folder, Views
+from ..data import Ball, find_folder, Views
 from ..fitting import (
     AbstractCallback,
     Deadline,
@@ -39,6 +39,7 @@ from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
 from ._recipe import describe_cut, FitParts, prepare, warm_up
 from ._run import CAMERAS_FILE, Run
+from ._space import choose_space
 from ._time_plan import TimePlan
 
 
@@ -86,12 +87,15 @@ def _fit_and_report(
         with options.phase("reading pictures"), ThreadPoolExecutor(1) as beside:
             beside.submit(warm_up, config)
             views = config.data.load(folder)
+        config, views, why = choose_space(config, views)
         held_out = pool.submit(_read_held_out, config.data, folder, split, views)
         _describe(run, folder, views, options.say)
         if options.resume:
             _check_data(run, config, folder, views)
         with options.phase("finding the box of the scene"):
             parts = prepare(config, views)
+        if why is not None:
+            options.say(why)
         _describe_box(parts, views, config, options.say)
         job = _begin(run, config, options, parts, held_out, folder, views, begin)
         cameras = pool.submit(_remember_cameras, run, config, folder, views)
@@ -164,6 +168,10 @@ def _describe_box(
 ) -> None:
     """Says where the scene is, and what the pictures show beside it."""
     if parts.box is None:
+        return
+    if isinstance(parts.box, Ball):
+        place = ", ".join(f"{x:.3g}" for x in parts.box.centre)
+        say(f"space is contracted beyond {parts.box.radius:.3g} about ({place})")
         return
     low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
     say(f"the scene lies between {low} and {high}")

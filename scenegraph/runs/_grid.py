@@ -10,16 +10,27 @@ import numpy as np
 
 from .. import encodings
 from .._typing import RandomKey
-from ..data import find_empty_cells, frame_lines, known_cameras, Views
+from ..data import (
+    Ball,
+    find_empty_cells,
+    find_unseen_cells,
+    frame_lines,
+    known_cameras,
+    shows_everything,
+    Views,
+)
 from ..fields import GridField
-from ..integrators import OccupancyMarch
+from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
 from ..scene import Occupancy, Transformed
-from ._method import AbstractMethod, build_field, Corners, in_box
+from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Space
 
 
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
 _BUDGET = 12
+# Of the occupancy that guides samples: the decay of what is known of cells, and one in how many is
+# sampled at a time.
+_DECAY, _PART = 0.6, 1
 # The resolution of the first level, and the least and the largest number of levels after it.
 _COARSEST, _DOUBLINGS = 16, (3, 6)
 # The levels where there are no pictures to choose them by.
@@ -41,6 +52,10 @@ class Grid(AbstractMethod):
     - `precision`: the number format of the networks' matrix products.
     - `width`: the number of neurons in each network's hidden layer.
     - `view_degree`: the number of bands of spherical harmonics of the direction.
+    - `guided`: if true, every ray has `ray_samples` samples, close together where the occupancy is
+      dense; otherwise all occupied steps are sampled. By default true for pictures that show
+      something everywhere, of which no space is known to be empty.
+    - `ray_samples`: the number of samples of a ray, if `guided`.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
@@ -53,16 +68,25 @@ class Grid(AbstractMethod):
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int = 32
     view_degree: int = 4
+    guided: bool | None = None
+    ray_samples: int = 32
 
-    def adapt(self, views: Views, box: Corners | None) -> "Grid":
+    @property
+    def contracts(self) -> bool:
+        return True
+
+    def adapt(self, views: Views, box: Space) -> "Grid":
+        guided = shows_everything(views) if self.guided is None else self.guided
         if self.resolutions is not None or box is None:
-            return self
+            return dataclasses.replace(self, guided=guided)
         # The power of two that is the nearest to the number of pixels along the box, in ratio.
         doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
         least, most = _DOUBLINGS
         finest = min(max(doublings, least), most)
         return dataclasses.replace(
-            self, resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1))
+            self,
+            guided=guided,
+            resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1)),
         )
 
     def make_field(self, *, key: RandomKey) -> GridField:
@@ -77,39 +101,50 @@ class Grid(AbstractMethod):
             key=weights_key,
         )
 
-    def make_volume(
-        self, box: Corners | None, empty: np.ndarray | None, *, key: RandomKey
-    ) -> Transformed:
+    def make_volume(self, box: Space, empty: np.ndarray | None, *, key: RandomKey) -> Transformed:
         if box is None:
             raise ValueError(
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
             )
-        known = None
-        if empty is not None:
-            known = Occupancy.everywhere(empty.shape[0]).without(jnp.asarray(empty))
-        return in_box(build_field(self, key), box, known)
+        known = None if empty is None else self._possible(empty)
+        field = build_field(self, key)
+        return in_ball(field, box, known) if isinstance(box, Ball) else in_box(field, box, known)
 
-    def make_integrator(self, box: Corners | None) -> OccupancyMarch:
+    def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
+        if self.guided or isinstance(box, Ball):
+            return Guided(self.ray_samples, self.candidates)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
 
-    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
-        return (
-            None
-            if box is None or self.occupancy < 1
-            else find_empty_cells(views, *box, self.occupancy)
-        )
+    def _possible(self, empty: np.ndarray) -> Occupancy:
+        """Makes an occupancy that skips nothing but cells known to stay empty."""
+        known = Occupancy.everywhere(empty.shape[0])
+        if self.guided:
+            # Thin at first: of a ray through all cells, an optical depth of about 1.
+            known = Occupancy.everywhere(len(empty), 0.1 / len(empty), _DECAY, _PART)
+        return known.without(jnp.asarray(empty))
+
+    def find_empty(self, views: Views, box: Space) -> np.ndarray | None:
+        if box is None or self.occupancy < 1:
+            return None
+        if isinstance(box, Ball):
+            return find_unseen_cells(views, box, self.occupancy)
+        return find_empty_cells(views, *box, self.occupancy)
 
 
-def _pixels_along(views: Views, box: Corners) -> float:
+def _pixels_along(views: Views, box: Corners | Ball) -> float:
     """Returns how many pixels lie side by side along a box's longest side, seen at its middle."""
-    lower, upper = box
     cameras = known_cameras(views)
     middles = np.stack([views.widths, views.heights], axis=-1) / 2
     origins, axes = frame_lines(cameras, middles)
     _, beside = frame_lines(cameras, middles + np.array([1.0, 0.0]))
+    angles = np.linalg.norm(beside - axes, axis=1)
+    if isinstance(box, Ball):
+        # Contracted space is two balls wide to either side.
+        return 4 / float(np.median(angles))
+    lower, upper = box
     # The width of a pixel there: distance * angle between two pixels.
     distance = np.linalg.norm(origins - (lower + upper) / 2, axis=1)
-    width = np.median(distance * np.linalg.norm(beside - axes, axis=1))
+    width = np.median(distance * angles)
     return float(np.max(upper - lower) / width)

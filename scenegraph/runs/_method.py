@@ -7,7 +7,8 @@ import equinox as eqx
 import numpy as np
 
 from .._typing import RandomKey
-from ..data import Views
+from ..data import Ball, Views
+from ..encodings import Contraction
 from ..fields import AbstractField
 from ..integrators import AbstractMediaIntegrator
 from ..scene import Occupancy, Transformed, Volume
@@ -17,6 +18,8 @@ from ..transforms import Similarity
 
 # Two corners, in world units.
 Corners: TypeAlias = tuple[np.ndarray, np.ndarray]
+# What a field fills: a box, all of space contracted about a ball, or each ray from near to far.
+Space: TypeAlias = Corners | Ball | None
 
 
 class AbstractMethod(abc.ABC):
@@ -24,6 +27,11 @@ class AbstractMethod(abc.ABC):
 
     A method is a frozen dataclass whose fields are its settings.
     """
+
+    @property
+    @abc.abstractmethod
+    def contracts(self) -> bool:
+        """True for a method that can fit all of space, contracted."""
 
     @abc.abstractmethod
     def make_field(self, *, key: RandomKey) -> AbstractField:
@@ -40,14 +48,14 @@ class AbstractMethod(abc.ABC):
 
     @abc.abstractmethod
     def make_volume(
-        self, box: Corners | None, empty: np.ndarray | None, *, key: RandomKey
+        self, box: Space, empty: np.ndarray | None, *, key: RandomKey
     ) -> Volume | Transformed:
         """Makes the node of the scene that holds the field.
 
         **Arguments:**
 
-        - `box`: the corners of the box that holds the scene, in world units; `None` for all of
-          each ray's interval from near to far.
+        - `box`: the corners of the box that holds the scene, in world units; a ball, to contract
+          all of space about it; `None` for all of each ray's interval from near to far.
         - `empty`: the cells from `find_empty`, or `None`.
         - `key`: the random key of the weights. Keyword only argument.
 
@@ -61,12 +69,12 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def make_integrator(self, box: Corners | None) -> AbstractMediaIntegrator:
+    def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         """Makes the integrator.
 
         **Arguments:**
 
-        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+        - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
 
         **Returns:**
 
@@ -74,13 +82,13 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def adapt(self, views: Views, box: Corners | None) -> "AbstractMethod":
+    def adapt(self, views: Views, box: Space) -> "AbstractMethod":
         """Chooses the settings that are left to the pictures.
 
         **Arguments:**
 
         - `views`: the pictures.
-        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+        - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
 
         **Returns:**
 
@@ -88,13 +96,13 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def find_empty(self, views: Views, box: Corners | None) -> np.ndarray | None:
+    def find_empty(self, views: Views, box: Space) -> np.ndarray | None:
         """Finds the cells of the box that the pictures show to be empty.
 
         **Arguments:**
 
         - `views`: the pictures.
-        - `box`: the corners of the box that holds the scene, in world units, or `None`.
+        - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
 
         **Returns:**
 
@@ -116,3 +124,16 @@ def in_box(field: AbstractField, box: Corners, occupancy: Occupancy | None = Non
     bounds = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
     volume = Volume(field, bounds=bounds, occupancy=occupancy)
     return Transformed(volume, Similarity(translation=centre.astype(np.float32), scale=scale))
+
+
+def in_ball(field: AbstractField, ball: Ball, occupancy: Occupancy | None) -> Transformed:
+    """Puts a field of the cube from -1 to 1 into all of space, contracted about a ball."""
+    volume = Volume(
+        field,
+        bounds=None,
+        occupancy=occupancy,
+        contraction=Contraction(1.0),
+        far_background=True,
+    )
+    centre = ball.centre.astype(np.float32)
+    return Transformed(volume, Similarity(translation=centre, scale=ball.radius))

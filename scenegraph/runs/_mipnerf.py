@@ -8,14 +8,14 @@ import jax
 import numpy as np
 
 from .._typing import RandomKey
-from ..data import Views
+from ..data import Ball, Views
 from ..encodings import IntegratedPositional, Positional
 from ..fields import MipNerfMLP
 from ..integrators import Hierarchical
 from ..rays import ConeBeam, CylinderBeam
 from ..samplers import Disparity, Uniform
 from ..scene import Transformed, Volume
-from ._method import AbstractMethod, build_field, Corners, in_box
+from ._method import AbstractMethod, build_field, in_box, Space
 
 
 _ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
@@ -75,7 +75,11 @@ class MipNerf(AbstractMethod):
     stop_level_gradient: bool = True
     empty_depth_near: bool = False
 
-    def adapt(self, views: Views, box: Corners | None) -> "MipNerf":
+    @property
+    def contracts(self) -> bool:
+        return False
+
+    def adapt(self, views: Views, box: Space) -> "MipNerf":
         del views, box
         return self
 
@@ -99,12 +103,14 @@ class MipNerf(AbstractMethod):
         )
 
     def make_volume(
-        self, box: Corners | None, empty: np.ndarray | None, *, key: RandomKey
+        self, box: Space, empty: np.ndarray | None, *, key: RandomKey
     ) -> Volume | Transformed:
+        if isinstance(box, Ball):
+            raise ValueError("this method fills a box or rays: use `--bounds found`, or `none`.")
         field = build_field(self, key)
         return Volume(field, bounds=None) if box is None else in_box(field, box)
 
-    def make_integrator(self, box: Corners | None) -> Hierarchical:
+    def make_integrator(self, box: Space) -> Hierarchical:
         return Hierarchical(
             samples=self.samples,
             beam=_BEAMS[self.ray_shape](),
@@ -114,5 +120,5 @@ class MipNerf(AbstractMethod):
             empty_depth_near=self.empty_depth_near,
         )
 
-    def find_empty(self, views: Views, box: Corners | None) -> None:
+    def find_empty(self, views: Views, box: Space) -> None:
         return None

@@ -8,12 +8,13 @@ import numpy as np
 import optax
 
 from .._typing import RandomKey
-from ..data import probe_views, RayBatches, Views
+from ..data import Ball, probe_views, RayBatches, Views
 from ..fitting import RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
 from ._data_settings import scale_box
-from ._method import Corners
+from ._method import Corners, Space
+from ._space import choose_space
 
 
 # The share of a picture that may lie outside of the box in silence, and how many are named.
@@ -33,7 +34,7 @@ class FitParts:
     - `loss`: the loss.
     - `optimizer`: the optax transformation.
     - `key`: the random key.
-    - `box`: the corners of the box that holds the scene, in world units, or `None`.
+    - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
     """
 
     scene: Scene
@@ -41,7 +42,7 @@ class FitParts:
     loss: RenderLoss
     optimizer: optax.GradientTransformation
     key: RandomKey
-    box: Corners | None
+    box: Space
 
 
 def prepare(config: FitConfig, views: Views) -> FitParts:
@@ -60,6 +61,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
 
     `ValueError` for settings that contradict each other.
     """
+    config, views, _ = choose_space(config, views)
     key = jax.random.key(config.seed)
     box = config.data.find_box(views)
     config = dataclasses.replace(config, method=config.method.adapt(views, box))
@@ -109,14 +111,14 @@ def describe_cut(views: Views, box: Corners, scale: float) -> str | None:
 
 
 def make_scene(
-    config: FitConfig, box: Corners | None, empty: np.ndarray | None = None, *, key: RandomKey
+    config: FitConfig, box: Space, empty: np.ndarray | None = None, *, key: RandomKey
 ) -> Scene:
     """Makes the scene to be fitted: one field, in the box if there is one, and the background.
 
     **Arguments:**
 
     - `config`: the settings.
-    - `box`: the corners of the box that holds the scene, in world units, or `None`.
+    - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
     - `empty`: a boolean for each cell of the box that is known to be empty, or `None`.
     - `key`: the random key of the weights. Keyword only argument.
 
@@ -133,5 +135,6 @@ def make_scene(
         background=config.data.background_color,
         integrator=config.method.make_integrator(box),
     )
-    still = ["background"] + ([] if box is None else ["field.transform", "field.bounds"])
+    still = ["background"] + ([] if box is None else ["field.transform"])
+    still += ["field.bounds"] * (box is not None and not isinstance(box, Ball))
     return freeze(scene, *still)

@@ -126,9 +126,11 @@ def metric_table(metrics: Mapping[str, Any]) -> Table:
     if len(groups) > 1:
         whole = {"mean": metrics, "std": metrics["std"], "pictures": len(metrics["per_image"])}
         groups.append((whole, "all"))
+    kinds = [("", "float"), ("_8bit", "8-bit")]
+    kinds += [("_corrected", "colour-corrected")] * ("psnr_corrected" in metrics)
     rows = [
         [size, str(group["pictures"]), numbers, *_cells(group, there, end)]
-        for end, numbers in (("", "float"), ("_8bit", "8-bit"))
+        for end, numbers in kinds
         for group, size in groups
     ]
     return Table(["size", "pictures", "numbers", *(TITLES[name] for name in there)], rows, texts=3)

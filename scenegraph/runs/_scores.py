@@ -21,6 +21,9 @@ _MASKED = "psnr over pixels that count; the others are as rendered for all other
 _PACKAGES = ("scenegraph", "jax", "flip-evaluator", "lpips")
 
 
+_CORRECTED = "PSNR after the affine map of colours, a picture each, that fits best; float"
+
+
 @dataclasses.dataclass(frozen=True)
 class Scores:
     """The scores of one picture.
@@ -33,6 +36,8 @@ class Scores:
     - `flip`, `lpips`, `flip_8bit`, `lpips_8bit`: the same for these metrics, but that FLIP clips;
       `None` where they were not measured.
     - `size`: width and height in pixels.
+    - `psnr_corrected`: the PSNR after the affine map of colours that fits best; `None` for pictures
+      with an opacity, which are rendered ones.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Scores:
     flip_8bit: float | None = None
     lpips_8bit: float | None = None
     size: tuple[int, int] = (0, 0)
+    psnr_corrected: float | None = None
 
     def record(self) -> dict[str, Any]:
         """Returns the scores as JSON holds them: with the average error; NaN becomes `None`.
@@ -54,7 +60,10 @@ class Scores:
         A dictionary.
         """
         values = {name: _known(getattr(self, name)) for name in _keys(_MEASURED)}
-        return {"name": self.name, "size": list(self.size), **values, **_averages(values)}
+        record = {"name": self.name, "size": list(self.size), **values, **_averages(values)}
+        if self.psnr_corrected is not None:
+            record["psnr_corrected"] = _known(self.psnr_corrected)
+        return record
 
 
 def summary(
@@ -86,7 +95,8 @@ def mean_of_means(means: Sequence[Mapping[str, float | None]]) -> dict[str, floa
 
 def _statistics(scores: Sequence[Scores]) -> dict[str, dict[str, float | None]]:
     records = [score.record() for score in scores]
-    columns = {name: [record[name] for record in records] for name in _keys(METRICS)}
+    names = [*_keys(METRICS), *(name for name in records[0] if name == "psnr_corrected")]
+    columns = {name: [record.get(name) for record in records] for name in names}
     means = {name: _over(np.mean, column) for name, column in columns.items()}
     deviations = {name: _over(np.std, column) for name, column in columns.items()}
     # As published, the average error is that of the means, not the mean of average errors.
@@ -157,6 +167,7 @@ def describe_protocol(
         "ssim": "11x11 Gaussian window, sigma 1.5, valid pixels; float, not clipped",
         **kinds,
         **_describe_masks(views),
+        **({} if views.pixels.shape[1] == 4 else {"corrected": _CORRECTED}),
         "8bit": "clipped and rounded to 8 bits",
         "errors": f"absolute, mean over channels, {ERROR_MAP} from 0 to {ERROR_SCALE:g} and more",
         "versions": _versions(),

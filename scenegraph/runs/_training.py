@@ -5,10 +5,18 @@ from typing import Literal
 
 import optax
 
-from ..data import AbstractPixelChoice, AllImages, pixels_through, RayBatches, SingleImage, Views
+from ..data import (
+    AbstractPixelChoice,
+    AllImages,
+    Ball,
+    pixels_through,
+    RayBatches,
+    SingleImage,
+    Views,
+)
 from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
 from ..losses import MultiLevelLoss
-from ._method import Corners
+from ._method import Space
 
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
@@ -56,7 +64,7 @@ class TrainingSettings:
     sum_channels: bool = False
     jitter: bool = True
 
-    def make_batches(self, views: Views, box: Corners | None = None) -> RayBatches:
+    def make_batches(self, views: Views, box: Space = None) -> RayBatches:
         """Makes the random batches of a fit.
 
         **Arguments:**
@@ -72,7 +80,11 @@ class TrainingSettings:
         choice: AbstractPixelChoice = AllImages()
         if self.batching == "single_image":
             choice = SingleImage()
-        elif box is not None and views.pixels.shape[0] <= _LISTED:
+        elif (
+            isinstance(box, tuple)
+            and not isinstance(box, Ball)
+            and views.pixels.shape[0] <= _LISTED
+        ):
             choice = pixels_through(views, *box)
         return RayBatches(views, self.rays(), choice)
 

@@ -28,7 +28,16 @@ from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
 from ._surface_instances import Occluder
 from ._ties import resolve_ties
-from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
+from ._volume import Pace
+from ._volume_instances import (
+    is_occupied,
+    medium_of,
+    pace_of,
+    prepare_of,
+    proposal_of,
+    span_of,
+    thickness_of,
+)
 
 
 class FlatScene(AbstractModule):
@@ -88,6 +97,18 @@ class FlatScene(AbstractModule):
             stack.map(partial(is_occupied, ray=ray, part=part)) for stack in self.volumes
         )
         return jnp.any(answers)
+
+    def pace(self, ray: Ray) -> Pace | None:
+        """Returns the pace of the first contracted volume; `None` if there is none."""
+        bent = [stack for stack in self.volumes if stack.first().node.contraction is not None]
+        return pace_of(bent[0].first(), ray) if bent else None
+
+    def thickness(self, ray: Ray, part: Span) -> Scalar:
+        """Returns the optical depth of a part of a ray that occupancies know of."""
+        if not self.volumes:
+            return jnp.zeros_like(part.near)
+        one = partial(thickness_of, ray=ray, part=part)
+        return jnp.sum(_joined(stack.map(one) for stack in self.volumes))
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:
         """Returns the density that the volumes' proposals have at one sample."""

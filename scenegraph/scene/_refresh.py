@@ -11,15 +11,10 @@ from ._ties import resolve_ties
 from ._volume import Volume
 
 
-_DECAY = 0.9
-# One in so many of all cells is sampled at a time.
-_PART = 8
-
-
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """Samples the density of fields anew, in some of the cells that are not marked empty.
 
-    A cell gets `max(0.9 * old, new)`, where `new` is its optical depth at a random place: one thin
+    A cell gets `max(decay * old, new)`, with `new` its optical depth at a random place: one thin
     place does not empty it, and dense cells can become empty in time.
 
     **Arguments:**
@@ -59,8 +54,8 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
     shape = opened.occupancy.thickness.shape
     old = opened.occupancy.thickness.reshape(-1)
     pick, place = jax.random.split(key)
-    cells, valid = _some_cells(old >= 0, pick)
-    lower, upper = opened.bounds.lower, opened.bounds.upper
+    cells, valid = _some_cells(old >= 0, opened.occupancy.part, pick)
+    lower, upper = opened.corners()
     edges = (upper - lower) / jnp.asarray(shape)
     corners = jnp.stack(jnp.unravel_index(cells, shape), axis=-1)
     points = lower + (corners + jax.random.uniform(place, corners.shape)) * edges
@@ -69,7 +64,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
         return opened.field.density(_point(point)) * jnp.max(edges)
 
     seen = jax.vmap(thickness)(points)
-    new = jnp.where(valid, jnp.maximum(_DECAY * old[cells], seen), old[cells])
+    new = jnp.where(valid, jnp.maximum(opened.occupancy.decay * old[cells], seen), old[cells])
     # Places without a cell repeat one, and must not overwrite what it gets.
     fresh = old.at[jnp.where(valid, cells, old.size)].set(new, mode="drop").reshape(shape)
     return eqx.tree_at(_thickness, volume, fresh)
@@ -82,11 +77,11 @@ def _thickness(volume: Any) -> Array:
 
 
 def _some_cells(
-    possible: Bool[Array, " cells"], key: RandomKey
+    possible: Bool[Array, " cells"], part: int, key: RandomKey
 ) -> tuple[Int[Array, " some"], Bool[Array, " some"]]:
     """Returns the next cells that are not marked empty, from a random one on."""
     start = jax.random.randint(key, (), 0, possible.size)
-    found = compact(jnp.roll(possible, -start), max(1, possible.size // _PART))
+    found = compact(jnp.roll(possible, -start), max(1, possible.size // part))
     return (found.indices + start) % possible.size, found.valid
 
 

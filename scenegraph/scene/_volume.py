@@ -1,23 +1,40 @@
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar
+from ..encodings import Contraction
 from ..fields import AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
-from ..numerics import Frozen, unfreeze
+from ..numerics import AbstractModule, Frozen, safe_norm, unfreeze
 from ..rays import Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
 from ._occupancy import Occupancy
 
 
+# The optical depth of a far background, and how near to the end of a ray a part has to end, as a
+# share, to be its last.
+_OPAQUE, _AT_END = 1e3, 0.9
+
+
 def _frozen(occupancy: Any) -> Any:
     return Frozen(occupancy) if isinstance(occupancy, Occupancy) else occupancy
 
 
+class Pace(AbstractModule):
+    """A ray's way through contracted space: about `t = middle`, at `rate` units per unit of `t`."""
+
+    middle: Scalar
+    rate: Scalar
+
+
 class Volume(AbstractNode):
     """A field that fills a box, or all of space.
+
+    With a `contraction`, all of space is brought into a ball, in which the field has its density:
+    as in a `Transformed`, densities are per unit length of the field's frame.
 
     **Arguments:**
 
@@ -26,9 +43,13 @@ class Volume(AbstractNode):
       `near` to `far`.
     - `space`: the colour space of the field. In a scene with lights its colours are decoded to
       linear light; in one without, all numbers are taken as they are.
-    - `occupancy`: the cells of the bounds that are not empty; it is frozen.
+    - `occupancy`: the cells of the bounds, or of the cube about the contraction's ball, that are
+      not empty; it is frozen.
     - `proposal`: a cheaper field that guides sampling, for `Hierarchical(proposals=True)`; by
       default the field itself.
+    - `contraction`: the map of all of space to a ball, for a volume without `bounds`.
+    - `far_background`: if true, the last part of every ray is opaque: what the field shows there is
+      infinitely far away, and hides the scene's background; static.
     """
 
     field: AbstractField
@@ -36,44 +57,118 @@ class Volume(AbstractNode):
     space: AbstractColorSpace = SRGB()
     occupancy: Occupancy | Frozen | None = eqx.field(converter=_frozen, default=None)
     proposal: AbstractField | None = None
+    contraction: Contraction | None = None
+    far_background: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
-        if self.bounds is None and self.occupancy is not None:
+        if self.contraction is None and self.far_background:
+            raise ValueError("a `far_background` needs a `contraction`; got `contraction=None`.")
+        if self.contraction is not None and self.bounds is not None:
+            raise ValueError("a `contraction` takes all of space: pass `bounds=None` with it.")
+        if self.bounds is None and self.contraction is None and self.occupancy is not None:
             raise ValueError("an `occupancy` is of the cells of `bounds`, which are missing.")
 
     def span(self, ray: Ray) -> Span:
         """Returns the part of a ray in the bounds; rays, here and below, in the volume's frame."""
         return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)
 
+    def corners(self) -> tuple[Array, Array]:
+        """Returns two corners of the cells of the occupancy, in the field's frame."""
+        if self.contraction is not None:
+            corner = jnp.full(3, self.contraction.radius)
+            return -corner, corner
+        bounds: Any = self.bounds
+        return bounds.lower, bounds.upper
+
+    def pace(self, ray: Ray) -> Pace:
+        """Returns how a ray passes the middle of contracted space."""
+        # |o + t d|^2 = b^2 + |d|^2 (t - m)^2, and m = -o.d / |d|^2 is nearest to the origin.
+        square = jnp.maximum(1e-20, jnp.sum(ray.direction**2))
+        return Pace(-jnp.sum(ray.origin * ray.direction) / square, jnp.sqrt(square))
+
     def prepare(self, ray: Ray) -> PyTree:
         """Computes what all samples of a ray share."""
-        if isinstance(self.field, AbstractConditionedField):
-            return self.span(ray), self.field.condition(ray.view)
-        return self.span(ray), ray.view
+        field, condition = self.field, ray.view
+        if isinstance(field, AbstractConditionedField):
+            condition = field.condition(ray.view)
+        if self.contraction is None:
+            return self.span(ray), condition
+        return self.span(ray), condition, (ray.origin, ray.direction)
 
     def propose(self, section: Section, prepared: PyTree) -> Scalar:
         """Returns the density of the cheaper field."""
-        density = (self.proposal or self.field).density(section.gaussian)
+        field = self.proposal or self.field
+        if self.contraction is not None:
+            bent = self.contraction.gaussian(section.gaussian)
+            return self._unbent(field.density(bent), section, prepared)
+        density = field.density(section.gaussian)
         return density if self.bounds is None else overlap(section, prepared[0]) * density
 
     def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
         """Returns false where a part of a ray is known to be empty."""
         span = self.span(ray)
         met = (part.near < span.far) & (part.far > span.near)
-        if self.bounds is None or self.occupancy is None:
+        if self.occupancy is None:
             return met
-        point = ray.at((part.near + part.far) / 2)
-        place = (point - self.bounds.lower) / (self.bounds.upper - self.bounds.lower)
-        return met & unfreeze(self.occupancy).at(place)
+        occupied = met & unfreeze(self.occupancy).at(self._cell(ray, part))
+        return occupied | (met & _is_last(part.far, span)) if self.far_background else occupied
+
+    def thickness(self, ray: Ray, part: Span) -> Scalar:
+        """Returns the optical depth of a part of a ray, as far as the occupancy knows."""
+        span = self.span(ray)
+        middle, length = ray.at((part.near + part.far) / 2), part.far - part.near
+        direction, depth = ray.direction, jnp.ones_like(length)
+        if self.contraction is not None:
+            direction = self.contraction.direction(middle, direction)
+        if self.occupancy is not None:
+            known, (lower, upper) = unfreeze(self.occupancy), self.corners()
+            edge = jnp.max((upper - lower) / jnp.asarray(known.thickness.shape))
+            depth = jnp.maximum(0, known.thickness_at(self._cell(ray, part))) / edge
+        depth = jnp.where((part.near < span.far) & (part.far > span.near), depth, 0)
+        depth = depth * length * safe_norm(direction)
+        if not self.far_background:
+            return depth
+        return jnp.where(_is_last(part.far, span), _OPAQUE, depth)
 
     def medium(self, section: Section, prepared: PyTree, *, key: RandomKey | None = None) -> Medium:
         """Returns density and colour of one sample; none outside of the bounds."""
-        span, condition = prepared
+        span, condition, *_ = prepared
+        bent = section.gaussian
+        if self.contraction is not None:
+            bent = self.contraction.gaussian(bent)
         if isinstance(self.field, AbstractConditionedField):
-            medium = self.field.medium(section.gaussian, condition, key=key)
+            medium = self.field.medium(bent, condition, key=key)
         else:
-            medium = self.field(section.gaussian, condition, key=key)
-        if self.bounds is None:
+            medium = self.field(bent, condition, key=key)
+        if self.bounds is None and self.contraction is None:
             return medium
+        if self.contraction is not None:
+            density = self._unbent(medium.density, section, prepared)
+            return eqx.tree_at(lambda m: m.density, medium, density)
         share = overlap(section, span)
         return eqx.tree_at(lambda m: m.density, medium, share * medium.density)
+
+    def _unbent(self, density: Scalar, section: Section, prepared: PyTree) -> Scalar:
+        """Returns the density by length in the volume's frame, from that by contracted length."""
+        span, _, (origin, direction) = prepared
+        assert self.contraction is not None
+        # sigma |f(x_1) - f(x_0)| / |x_1 - x_0|: exact also where one sample reaches very far.
+        ends = [self.contraction.point(origin + t * direction) for t in (section.t0, section.t1)]
+        length = jnp.maximum(1e-20, (section.t1 - section.t0) * safe_norm(direction))
+        depth = density * safe_norm(ends[1] - ends[0])
+        if self.far_background:
+            depth = jnp.where(_is_last(section.t1, span), _OPAQUE, depth)
+        return overlap(section, span) * depth / length
+
+    def _cell(self, ray: Ray, part: Span) -> Array:
+        """Returns the middle of a part of a ray, from 0 to 1 along the axes of the occupancy."""
+        point = ray.at((part.near + part.far) / 2)
+        if self.contraction is not None:
+            return (self.contraction.point(point) / self.contraction.radius + 1) / 2
+        bounds: Any = self.bounds
+        return (point - bounds.lower) / (bounds.upper - bounds.lower)
+
+
+def _is_last(far: Scalar, span: Span) -> Bool[Array, ""]:
+    """Tells whether a part that ends at `far` reaches the end of its ray."""
+    return far >= _AT_END * span.far

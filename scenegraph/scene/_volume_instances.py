@@ -9,6 +9,7 @@ from ..numerics import safe_norm
 from ..rays import Medium, Ray, Section, Span, transform_section
 from ._instances import Instance
 from ._surface_instances import into
+from ._volume import Pace
 
 
 def span_of(instance: Instance, ray: Ray) -> Span:
@@ -24,6 +25,16 @@ def prepare_of(instance: Instance, ray: Ray) -> PyTree:
 def is_occupied(instance: Instance, ray: Ray, part: Span) -> Bool[Array, ""]:
     """Returns false where a part of a ray is known to hold nothing of a volume."""
     return instance.node.occupied(into(instance, ray), part)
+
+
+def thickness_of(instance: Instance, ray: Ray, part: Span) -> Scalar:
+    """Returns the optical depth of a part of a ray that a volume's occupancy knows of."""
+    return instance.node.thickness(into(instance, ray), part)
+
+
+def pace_of(instance: Instance, ray: Ray) -> Pace:
+    """Returns how a ray passes the middle of a volume that is contracted."""
+    return instance.node.pace(into(instance, ray))
 
 
 def proposal_of(instance: Instance, prepared: PyTree, section: Section) -> Scalar:

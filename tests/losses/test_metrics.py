@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.losses import average_error, mse_to_psnr, psnr, psnr_to_mse, ssim, ssim_map
+from scenegraph.losses import (
+    average_error,
+    correct_color,
+    mse_to_psnr,
+    psnr,
+    psnr_to_mse,
+    ssim,
+    ssim_map,
+)
 from support.helpers import assert_close, assert_finite_gradients, golden
 
 
@@ -78,3 +86,26 @@ def test_published_average_error():
 def test_psnr_and_mse_are_inverse():
     x = jnp.array([1e-5, 0.3])
     assert_close(jax.vmap(psnr_to_mse)(jax.vmap(mse_to_psnr)(x)), x, 1e-5)
+
+
+# --- Exposure and white balance
+
+
+def test_an_affine_change_of_colours_is_undone():
+    image = np.random.default_rng(0).uniform(size=(12, 9, 3)).astype(np.float32)
+    target = image @ np.array([[0.8, 0.1, 0.0], [0.0, 1.1, 0.1], [0.05, 0.0, 0.7]]) + [0.1, 0, -0.1]
+    assert_close(correct_color(jnp.asarray(image), jnp.asarray(target, jnp.float32)), target, 1e-3)
+
+
+def test_correction_is_the_best_affine_map():
+    """By NumPy's least squares, of colours that no affine map explains."""
+    image, target = np.random.default_rng(0).uniform(size=(2, 12, 9, 3))
+    rows = np.concatenate([image.reshape(-1, 3), np.ones((108, 1))], axis=1)
+    best = rows @ np.linalg.lstsq(rows, target.reshape(-1, 3), rcond=None)[0]
+    found = correct_color(*(jnp.asarray(x, jnp.float32) for x in (image, target)))
+    assert_close(found.reshape(-1, 3), best, 0, 1e-4)
+
+
+def test_pictures_of_one_colour_are_corrected_to_the_mean():
+    image, target = jnp.full((4, 4, 3), 0.3), jnp.full((4, 4, 3), 0.7)
+    assert_close(correct_color(image, target), target, 1e-6)

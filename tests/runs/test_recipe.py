@@ -37,7 +37,7 @@ def test_only_the_network_of_a_preset_is_trained(name):
     config = preset(
         name, width=8, **({"occupancy": 4, "capacity": 2**10} if grid else {"depth": 2})
     )
-    box = (np.zeros(3), np.ones(3)) if config.data.bounds == "found" else None
+    box = (np.zeros(3), np.ones(3)) if config.data.bounds != "none" else None
     empty = np.zeros((4, 4, 4), bool) if grid else None
     leaves = named_leaves(make_scene(config, box, empty, key=KEY))
     free = {path for path, _, frozen in leaves if not frozen}

@@ -11,6 +11,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.io import FileError, MissingExtra
 from scenegraph.runs import compare, find_measures, mean_of_means, Measures, Scores, summary
+from scenegraph.runs._report import report
+from support.helpers import assert_close
 
 
 ONE = Scores("a", 20.0, 0.5, 19.0, 0.4, 0.1, 0.3, 0.2, 0.4, (8, 6))
@@ -132,6 +134,18 @@ def test_lpips_of_pictures_that_are_too_small_is_not_a_number():
     tiny = sg.Image(jnp.ones((15, 40, 3)))
     scores = compare("name", tiny, tiny, Measures(lpips=lambda *_: 0.0))
     assert np.isnan(scores.lpips) and scores.record()["lpips"] is None
+
+
+def test_photographs_have_a_figure_with_corrected_colours():
+    """Those with an opacity are rendered pictures, and have none."""
+    colors = jnp.asarray(np.random.default_rng(0).uniform(size=(14, 12, 3)), jnp.float32)
+    image, truth = sg.Image(colors), sg.Image(0.5 * colors + 0.1)
+    score = compare("name", image, truth)
+    assert score.psnr < 20 < 60 < score.psnr_corrected
+    assert compare("name", image, sg.Image(colors, alpha=colors[..., 0])).psnr_corrected is None
+    metrics = summary([score, score], {"split": "test", "pictures": 2, "of": 2})
+    assert_close(metrics["psnr_corrected"], score.psnr_corrected)
+    assert "| colour-corrected |" in report(metrics)
 
 
 def test_measures_that_cannot_be_had_are_named_with_the_reason(monkeypatch):

@@ -109,6 +109,7 @@ VOLUMES = [
     scene.Volume(FIELDS[0], BOX),
     scene.Volume(FIELDS[2], None),
     scene.Volume(FIELDS[3], BOX, occupancy=OCCUPANCY),
+    scene.Volume(FIELDS[3], None, contraction=encodings.Contraction()),
 ]
 NODES = [
     *VOLUMES,
@@ -208,6 +209,7 @@ def ask_node(node, ray, section):
 
 
 MARCH = integrators.OccupancyMarch(9, 5, 0.1)
+GUIDED = integrators.Guided(5, 9)
 JOINT = integrators.Integrator(sg.Hierarchical((4, 5)), sg.Surfaces(2))
 FIXED = sg.Hierarchical((4, 5), fixed=(jnp.linspace(0.0, 1.0, 6)[None],))
 
@@ -316,7 +318,15 @@ TABLE = {
     ),
     transforms.AbstractTransform: Contract(TRANSFORMS, ask_transform, (numbers(3, 3),)),
     integrators.AbstractIntegrator: Contract(
-        [sg.Hierarchical((4, 5)), integrators.Integrator(), FIXED, sg.Surfaces(2), JOINT, MARCH],
+        [
+            sg.Hierarchical((4, 5)),
+            integrators.Integrator(),
+            FIXED,
+            sg.Surfaces(2),
+            JOINT,
+            MARCH,
+            GUIDED,
+        ],
         lambda integrator, ray: integrator(
             scene.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
         ),
@@ -379,8 +389,10 @@ RECORDS = [
     losses.LossTerms([0.1, 0.2], [0.01, 0.001]),
     fields.Dense(numbers(3, 2), numbers(3)),
     encodings.SphericalHarmonics(2),
+    encodings.Contraction(1.0),
     OCCUPANCY,
     March(numbers(3), numbers(3)),
+    scene.Pace(numbers(3), numbers(3)),
     PackedSteps(*jnp.zeros((2, 4), int), jnp.ones(4, bool), *jnp.zeros((2, 3), int)),
     NET.network,
     NET.output,
@@ -395,6 +407,15 @@ VARIANTS = [
     sg.Hierarchical((4, 5), proposals=True),
     dataclasses.replace(NDC, published=True),
     scene.Volume(FIELDS[0], BOX, proposal=FIELDS[3]),
+    scene.Volume(
+        FIELDS[2],
+        None,
+        occupancy=scene.Occupancy(numbers(2, 3, 4), 0.4, 0.6, 1),
+        contraction=encodings.Contraction(1.0),
+        far_background=True,
+    ),
+    integrators.Guided(5, 9, fixed=jnp.linspace(0.0, 1.0, 6)[None]),
+    March(numbers(3), numbers(3), scene.Pace(numbers(3), numbers(3))),
     images.Image(PICTURES[0], space=images.Linear()),
     fields.GridField(GRID, 8, precision="bfloat16", density_bias=-1.0, key=KEYS[2]),
     images.Image(PICTURES[0], normal=PICTURES[1], median_depth=PICTURES[0, ..., 1]),

@@ -1,0 +1,97 @@
+"""The choice between a box, all of space and NDC, by cameras and pictures alone."""
+
+import jax
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.data import Ball
+from scenegraph.integrators import Guided, OccupancyMarch
+from scenegraph.runs import Grid, make_scene, prepare, preset
+from scenegraph.runs._space import choose_space
+from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
+from support.helpers import assert_close
+from support.llff_folder import facing_poses, write_llff
+
+
+SMALL = preset("fast", width=8, occupancy=8, capacity=2**10, batch_size=8)
+
+
+@pytest.fixture(scope="module")
+def opaque(tmp_path_factory):
+    """A folder of pictures without opacity."""
+    folder, poses = tmp_path_factory.mktemp("opaque"), [look_at(eye) for eye in eyes(4)]
+    write_split(folder, "train", [ball_picture(pose, 16)[..., :3] for pose in poses], poses)
+    return folder
+
+
+def chosen(views, **changes):
+    config, views, why = choose_space(SMALL.replace(**changes), views)
+    return config.data.bounds, views, why
+
+
+def test_pictures_with_opacity_have_a_box(tmp_path):
+    views = sg.load_blender(write_ball(tmp_path, {"train": 4}))
+    bounds, same, why = chosen(views)
+    assert bounds == "found" and same is views and "the pictures have an opacity" in why
+    assert isinstance(prepare(SMALL, views).scene.integrator, OccupancyMarch)
+
+
+def test_pictures_without_opacity_have_all_of_space(opaque):
+    views = sg.load_blender(opaque)
+    bounds, reaching, why = chosen(views)
+    assert bounds == "contracted" and "show something everywhere" in why
+    assert_close(reaching.cameras.far, 100 * views.cameras.far)
+    parts = prepare(SMALL, views)
+    volume = parts.scene.root.children["field"].child
+    assert isinstance(parts.box, Ball) and isinstance(parts.scene.integrator, Guided)
+    assert volume.bounds is None and volume.far_background
+    assert_close(parts.batches.views.cameras.far, 100 * views.cameras.far)
+
+
+def test_rays_reach_as_far_however_the_choice_was_made(opaque):
+    """Held-out pictures are loaded with the choice made."""
+    _, reaching, _ = chosen(sg.load_blender(opaque))
+    loaded = SMALL.replace(bounds="contracted").data.load(opaque, "train")
+    assert_close(loaded.cameras.far, reaching.cameras.far)
+    kept = SMALL.replace(bounds="contracted", far=7.0).data.load(opaque, "train")
+    assert_close(kept.cameras.far, np.full(4, 7.0))
+
+
+def test_things_beside_the_box_need_all_of_space(tmp_path):
+    """Opacities that no box about the middle explains: each camera looks away from the others."""
+    poses = [look_at(eye, target=2 * np.asarray(eye)) for eye in eyes(4)]
+    picture = np.full((16, 16, 4), 200, np.uint8)
+    picture[:4, :, 3] = 0
+    write_split(tmp_path, "train", [picture] * 4, poses)
+    bounds, _, why = chosen(sg.load_blender(tmp_path))
+    assert bounds == "contracted" and "lies beside the box" in why
+
+
+def test_forward_facing_cameras_have_ndc(tmp_path):
+    write_llff(tmp_path, facing_poses(4), np.zeros((4, 12, 16, 3), np.uint8))
+    views = sg.load_llff(tmp_path, hold_every=4)
+    bounds, same, why = chosen(views)
+    assert bounds == "found" and same is views and "in NDC" in why
+    assert isinstance(prepare(SMALL, views).scene.integrator, Guided)
+    with pytest.raises(ValueError, match="pass --no-ndc"):
+        SMALL.replace(bounds="contracted").data.find_box(views)
+
+
+def test_a_choice_of_ones_own_stands(opaque):
+    views = sg.load_blender(opaque)
+    assert chosen(views, bounds="found")[::2] == ("found", None)
+    tiny = preset("tiny")
+    assert choose_space(tiny, views)[0].data.bounds == "found"
+    with pytest.raises(ValueError, match="this method fills a box or rays"):
+        make_scene(tiny, Ball(np.zeros(3), 1.0), key=jax.random.key(0))
+
+
+def test_cells_as_wide_as_a_pixel_at_the_ball(opaque):
+    """Contracted space is four balls wide; a pixel is as wide as its angle at one."""
+    views = sg.load_blender(opaque)
+    ball = Ball(np.zeros(3), 1.0)
+    finest = Grid().adapt(views, ball).resolutions[-1]
+    camera = views.camera(0)
+    pixels = 4 * float(np.asarray(camera.focal).reshape(-1)[0])
+    assert finest == 16 * 2 ** np.clip(round(np.log2(pixels / 16)), 3, 6)
