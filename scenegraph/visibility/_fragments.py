@@ -2,29 +2,35 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..scene import Instance, InstanceStack, MeshFace
-from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
-from ._search import BUNDLE, FAINT, insert, no_items, Ranking, search, search_shadows, Visit
+from ..scene import FaceTree
+from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, unhidden
+from ._face_search import FaceVisit, search_faces
+from ._order import invert_order, order_shadow_rays
+from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 
 # Of how many fragments a layer may consist on average: all of them are found, and the strongest
 # have derivatives.
 _FRAGMENTS = 4
+# Most rays have no more fragments than this, and are ranked in fewer operations.
+_USUAL = 8
+# With more faces than this, putting shadow rays in order pays.
+_MANY = 256
 
 
 class FoundSheets(NamedTuple):
-    """The nearest fragments of meshes on rays, and the sheets that they make up."""
+    """The nearest fragments of meshes on every ray, and the sheets that they make up."""
 
-    ids: Int[Array, "fragments rays"]  # numbers of faces; -1 for none
-    coverage: Float[Array, "fragments rays"]
-    sheets: Sheets  # `fragments rays`
+    ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
+    coverage: Float[Array, "rays fragments"]
+    leader: Int[Array, "rays fragments"]  # of every fragment, the place of its sheet's first one
+    hidden: Float[Array, "rays fragments"]  # of every sheet, in the place of its first fragment
 
 
 class FaceSums(AbstractModule):
@@ -34,96 +40,184 @@ class FaceSums(AbstractModule):
     opaque: Float[Array, "2 *rays"]  # coverage times opacity
 
 
+class _Fragments(NamedTuple):
+    """The nearest fragments of rays, in the order in which their stretches begin."""
+
+    begin: Float[Array, "fragments rays"]  # infinite for none
+    face: Int[Array, "fragments rays"]  # -1 for none
+    end: Float[Array, "fragments rays"]
+    t: Float[Array, "fragments rays"]
+    coverage: Float[Array, "fragments rays"]
+    away: Bool[Array, "fragments rays"]  # turned away from the eye
+
+
+class _Found(NamedTuple):
+    """The fragments of rays, and of those without a place the number and what passes them."""
+
+    fragments: _Fragments
+    lost: Int[Array, " rays"]
+    rest: Float[Array, " rays"]
+
+
 def find_mesh_sheets(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], found: Ranking, first_code: int
+    tree: FaceTree,
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    found: Ranking,
+    first_code: int,
+    *,
+    everything: bool,
 ) -> tuple[Ranking, FoundSheets]:
     """Finds sheets of meshes on rays, and inserts them among the layers.
 
     The code of a sheet is `first_code`, and its place among the fragments of its ray.
     """
     layers = found.keys.shape[0]
-    fragments = _find_fragments(faces, rays, used, _FRAGMENTS * layers)
-    ids = fragments.codes
-    chosen = _corners_alone(faces).take(jnp.maximum(ids, 0)).members.node
-    sheets = find_sheets(_pieces(rays, chosen, fragments))
-    alphas = chosen.opacity * unhidden(sheets.coverage, sheets.hidden)
+    like = rays.near.dtype
+
+    def finish(memory: _Found) -> tuple[Ranking, FoundSheets]:
+        ranking, sheets = _sheets_of(tree, memory, layers, like)
+        by_ray = lambda x: jnp.moveaxis(x, -1, 0)
+        return jax.tree.map(by_ray, ranking), jax.tree.map(by_ray, sheets)
+
+    start = lambda count: _no_fragments(_FRAGMENTS * layers, count, like)
+    meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
+    visit = FaceVisit(start, meet, _remember, finish)
+    ranking, sheets = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
+    ranking = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), ranking)
+    return _merged(found, ranking, first_code), sheets
+
+
+def _merged(found: Ranking, sheets: Ranking, first_code: int) -> Ranking:
+    """Inserts the sheets that were found on rays among other layers."""
 
     def add(found: Ranking, item: tuple) -> tuple[Ranking, None]:
-        t, alpha, place = item
-        code = jnp.full(t.shape, first_code, jnp.int32) + place
-        return insert(found, t, code, alpha, alpha > 0), None
+        t, place, alpha = item
+        return insert(found, t, first_code + place, alpha, place >= 0), None
 
-    items = sheets.t, alphas, jnp.arange(len(ids), dtype=jnp.int32)
-    found = jax.lax.scan(add, found, items)[0]
+    merged = jax.lax.scan(add, found, (sheets.keys, sheets.codes, sheets.values))[0]
+    return merged._replace(met=found.met + sheets.met, rest=merged.rest * sheets.rest)
+
+
+def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
+    zero, shape = jnp.zeros((ranks, count), dtype), (ranks, count)
+    nowhere, none = jnp.full(shape, jnp.inf, dtype), jnp.full(shape, -1, jnp.int32)
+    fragments = _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
+    return _Found(fragments, jnp.zeros(count, jnp.int32), jnp.ones(count, dtype))
+
+
+def _remember(found: _Found, piece: Pieces, face: Array, there: Array) -> _Found:
+    """Inserts fragments by where their stretches begin."""
+    met = there & (piece.coverage > NOISE)
+    begin = jnp.where(met, piece.begin, jnp.inf)
+    new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
+    few = jax.tree.map(lambda x: x[:_USUAL], found.fragments)
+    # While no ray has more, the other places stay empty.
+    few_enough = jnp.all(jnp.isinf(few.begin[-1]))
+
+    def usual(fragments: _Fragments) -> tuple[_Fragments, Array]:
+        moved = _insert(few, new)[0]
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, 0, 0)
+        return jax.tree.map(put, fragments, moved), jnp.full_like(begin, jnp.nan)
+
+    every = lambda fragments: _insert(fragments, new)
+    fragments, lost = jax.lax.cond(few_enough, usual, every, found.fragments)
+    is_lost = ~jnp.isnan(lost)
+    rest = found.rest * jnp.where(is_lost, 1 - lost, 1)
+    return _Found(fragments, found.lost + is_lost, rest)
+
+
+def _insert(fragments: _Fragments, new: _Fragments) -> tuple[_Fragments, Array]:
+    """Inserts a fragment of each ray; returns also the coverage of the one that falls out."""
+    begin, face = fragments.begin, fragments.face
+    equal = (new.begin == begin) & jnp.isfinite(new.begin)
+    after = (new.begin < begin) | (equal & (new.face < face))
+    again = jnp.concatenate([jnp.zeros_like(after[:1]), after[:-1]])
+    back = lambda x: jnp.concatenate([x[:1], x[:-1]])
+    moved = lambda old, own: jnp.where(again, back(old), jnp.where(after, own, old))
+    last = jnp.where(after[-1], fragments.coverage[-1], new.coverage)
+    full = jnp.isfinite(jnp.where(after[-1], begin[-1], new.begin))
+    return jax.tree.map(moved, fragments, new), jnp.where(full, last, jnp.nan)
+
+
+def _sheets_of(
+    tree: FaceTree, found: _Found, layers: int, dtype: jnp.dtype
+) -> tuple[Ranking, FoundSheets]:
+    """Groups fragments into sheets, and ranks these by depth; codes are places of fragments."""
+    ranks = found.fragments.begin.shape[0]
+    none = no_items(layers, found.rest)
+
+    def sheets(count: int) -> tuple[Ranking, FoundSheets]:
+        own = jax.tree.map(lambda x: x[:count], found.fragments)
+        ranking, sheets = _group(tree, own, none)
+        more = lambda x, value: jnp.pad(x, ((0, ranks - count), (0, 0)), constant_values=value)
+        return ranking, FoundSheets(*map(more, sheets, (-1, 0, -1, 0)))
+
+    most = jnp.max(jnp.sum(jnp.isfinite(found.fragments.begin), axis=0))
+    usual = min(_USUAL, ranks)
+    ranking, grouped = jax.lax.cond(most <= usual, lambda: sheets(usual), lambda: sheets(ranks))
     # What has no place among the fragments exceeds the layers, too.
-    lost = jnp.maximum(fragments.met - len(ids), 0)
-    met = jnp.where(lost > 0, jnp.maximum(found.met, layers + lost), found.met)
-    found = found._replace(met=met, rest=found.rest * fragments.rest)
-    return found, FoundSheets(ids, fragments.values, sheets)
+    met = jnp.where(found.lost > 0, jnp.maximum(ranking.met, layers + found.lost), ranking.met)
+    return ranking._replace(met=met, rest=ranking.rest * found.rest), grouped
 
 
-def _find_fragments(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], count: int
-) -> Ranking:
-    """Finds the nearest faces that pixels see, by where their stretches begin."""
+def _group(tree: FaceTree, found: _Fragments, none: Ranking) -> tuple[Ranking, FoundSheets]:
+    some = jnp.maximum(found.face, 0)
+    owner = tree.owner[some]
+    kind = jnp.where(found.away, 1 + owner, -1 - owner)
+    sheets = find_sheets(Pieces(found.begin, found.end, found.t, found.coverage, kind))
+    alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
-    def meet(instance: Instance, ray: Ray) -> tuple[Array, Array, Array]:
-        piece = piece_of(ray, instance.node.shape.corners, instance.node.owner)
-        return piece.begin, instance.number, piece.coverage
+    def add(i: Array, ranking: Ranking) -> Ranking:
+        return insert(ranking, sheets.t[i], i, alphas[i], alphas[i] > 0)
 
-    def rank(ranking: Ranking, met: tuple, listed: Array) -> Ranking:
-        begin, number, coverage = met
-        return insert(ranking, begin, number, coverage, listed & (coverage > NOISE))
-
-    visit, none = Visit(meet, rank), no_items(count, rays.near)
-    return search([_corners_alone(faces)], rays, used, visit, rays, none, BUNDLE)
-
-
-def _pieces(rays: Ray, faces: MeshFace, fragments: Ranking) -> Pieces:
-    """Computes again what the ranking of fragments does not say."""
-    again = jax.vmap(jax.vmap(piece_of), (None, 0, 0))
-    pieces = again(rays, faces.shape.corners, faces.owner)
-    return pieces._replace(begin=fragments.keys, coverage=fragments.values)
-
-
-def _corners_alone(faces: InstanceStack) -> InstanceStack:
-    """Returns faces without what is interpolated over them: searches gather them often."""
-    pick = lambda x: (
-        x.node.shape.normals,
-        x.node.shape.uv,
-        x.node.shape.colors,
-        x.node.shape.places,
-    )
-    none = lambda x: x is None
-    return InstanceStack(
-        eqx.tree_at(pick, faces.members, (None,) * 4, is_leaf=none),
-        eqx.tree_at(pick, faces.shared, (None,) * 4, is_leaf=none),
-    )
+    most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
+    ranking = jax.lax.fori_loop(0, most, add, none)
+    return ranking, FoundSheets(found.face, found.coverage, sheets.leader, sheets.hidden)
 
 
 def sum_shadows(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], count: int
+    tree: FaceTree,
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    count: int,
+    *,
+    everything: bool,
 ) -> tuple[FaceSums, Ranking | None]:
-    """Sums what faces cover of shadow rays, and finds the `count` faces that cover most, if any."""
+    """Sums what faces cover of shadow rays, and finds the `count` faces that cover most, if any.
 
-    def meet(instance: Instance, ray: Ray) -> tuple[Array, ...]:
-        fragment = cross_triangle(ray, instance.node.shape.corners)
-        return fragment.coverage, fragment.facing, instance.node.opacity, instance.number
+    Sums have rays last, and rankings first.
+    """
+    dtype = rays.near.dtype
 
-    def add(memory: tuple[FaceSums, Ranking | None], met: tuple, listed: Array) -> PyTree:
+    def start(rays: int) -> tuple[FaceSums, Ranking | None]:
+        nothing = jnp.zeros((2, rays), dtype)
+        none = no_items(count, jnp.zeros(rays, dtype)) if count else None
+        return FaceSums(nothing, nothing), none
+
+    def meet(ray: Ray, corners: Array) -> tuple[Array, Array]:
+        fragment = cross_triangle(ray, corners)
+        return fragment.coverage, fragment.facing
+
+    def add(memory: tuple[FaceSums, Ranking | None], met: tuple, face: Array, there: Array) -> tuple:
         sums, ranking = memory
-        coverage, facing, opacity, number = met
-        coverage = jnp.where(listed, coverage, 0)
-        sums = _add(sums, by_side(coverage, facing, opacity))
+        coverage, facing = jnp.where(there, met[0], 0), met[1]
+        sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
-            counts = listed & (coverage > FAINT)
-            ranking = insert(ranking, -coverage, number, coverage, counts)
+            ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
         return sums, ranking
 
-    nothing = jnp.zeros((2, *rays.near.shape), rays.near.dtype)
-    start = FaceSums(nothing, nothing), no_items(count, rays.near) if count else None
-    faces = _corners_alone(faces)
-    return search_shadows([faces], rays, used, Visit(meet, add), rays, start)
+    finish = lambda memory: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
+    order = None
+    if tree.corners.shape[0] > _MANY:
+        order = order_shadow_rays(rays, used)
+        rays, used = jax.tree.map(lambda x: x[order], (rays, used))
+    visit = FaceVisit(start, meet, add, finish)
+    found = search_faces(tree, rays, used, visit, SHADOW_BUNDLE, everything=everything)
+    if order is not None:
+        back = invert_order(order)
+        found = jax.tree.map(lambda x: x[back], found)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
 
 
 def _add(one: FaceSums, other: FaceSums) -> FaceSums:
