@@ -19,11 +19,13 @@ from ._lists import AbstractCandidates, Everything, list_candidates
 from ._order import invert_order
 
 
+# Faces that rays meet before what they have met is put in order.
+VISITS = 64
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
 _ROWS, _FEW_ROWS = 2048, 256
-# Clusters of a bundle whose faces are tested before any is met.
-_SLOTS = 8
+# Clusters of a bundle whose faces are tested before any is met; no more than a word has bits.
+_SLOTS = 32
 
 
 class FaceVisit(NamedTuple):
@@ -31,8 +33,10 @@ class FaceVisit(NamedTuple):
 
     start: Callable[[int], PyTree]  # the memory of so many rays
     meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
-    # Of a memory, what was met, the numbers of the faces, and which rays have met one.
-    remember: Callable[[PyTree, PyTree, Array, Array], PyTree]
+    # Of a memory, what was met, the numbers of the faces, which rays have met one, and how many
+    # they have met since the memory was settled, which is done before there are `VISITS`.
+    remember: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
+    settle: Callable[[PyTree, Array], PyTree]  # of a memory and that number
     finish: Callable[[PyTree], PyTree]  # the results, with rays first
 
 
@@ -164,28 +168,55 @@ def _meet_all(
 def _meet_few(
     tree: FaceTree, found: _Words, lengths: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
-    def one(_: Array, carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-        words, memory = carry
-        face, there, words = _pop(words, found.first)
+    def one(n: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
+        cursor, memory = carry
+        face, there, cursor = _next_face(found, cursor)
         corners = tree.corners[face]
         met = map_rows(lambda _, row: visit.meet(*row), None, (rays, corners))
-        return words, visit.remember(memory, met, face, there)
+        return cursor, visit.remember(memory, met, face, there, n)
 
-    return jax.lax.fori_loop(0, jnp.max(lengths), one, (found.words, memory))[1]
+    def several(i: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
+        some = jnp.minimum(longest - i * VISITS, VISITS)
+        cursor, memory = jax.lax.fori_loop(0, some, one, carry)
+        return cursor, visit.settle(memory, some)
+
+    longest, start = jnp.max(lengths), (_first_slots(found), memory)
+    return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
 
 
-def _pop(words: UInt32[Array, "slots rays"], first: Int[Array, "slots rays"]) -> tuple:
-    """Returns the first face of every ray, whether there is one, and the words without it."""
-    there = jnp.zeros(words.shape[1], bool)
-    face, rest = jnp.zeros(words.shape[1], jnp.int32), []
-    for word, begin in zip(words, first, strict=True):
-        take = ~there & (word > 0)
-        # The number of zeros below the lowest bit.
-        bit = count_bits((word & -word) - 1)
-        face = jnp.where(take, begin + bit, face)
-        rest.append(jnp.where(take, word & (word - 1), word))
-        there |= take
-    return face, there, jnp.stack(rest)
+class _Cursor(NamedTuple):
+    """What rays have not met yet."""
+
+    slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
+    word: UInt32[Array, " rays"]  # what is left of the present word
+    first: Int[Array, " rays"]
+
+
+def _first_slots(found: _Words) -> _Cursor:
+    place = jnp.arange(_SLOTS, dtype=jnp.uint32)[:, None]
+    slots = jnp.sum((found.words > 0).astype(jnp.uint32) << place, axis=0, dtype=jnp.uint32)
+    return _Cursor(slots, jnp.zeros_like(slots), found.first[0])
+
+
+def _next_face(found: _Words, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
+    """Returns the next face of every ray, whether there is one, and what is left then."""
+    slot, slots = _pop(cursor.slots)
+    new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)[None]
+    of_slot = lambda x: jnp.take_along_axis(x, slot, axis=0)[0]
+    word = jnp.where(new, of_slot(found.words), cursor.word)
+    first = jnp.where(new, of_slot(found.first), cursor.first)
+    # Without any slot left, a word that was met before must not come again.
+    there = ~new | (cursor.slots > 0)
+    bit, rest = _pop(word)
+    left = jnp.where(there, rest, 0)
+    return first + jnp.minimum(bit, CLUSTER - 1), there, _Cursor(
+        jnp.where(new, slots, cursor.slots), left, first
+    )
+
+
+def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:
+    """Returns the place of the lowest bit, 32 without any, and the word without it."""
+    return count_bits((word & -word) - 1), word & (word - 1)
 
 
 def _finish(visit: FaceVisit, memory: PyTree, count: int) -> PyTree:

@@ -10,7 +10,7 @@ from ..numerics import AbstractModule
 from ..rays import Ray
 from ..scene import FaceTree
 from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, unhidden
-from ._face_search import FaceVisit, search_faces
+from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays
 from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
@@ -41,7 +41,7 @@ class FaceSums(AbstractModule):
 
 
 class _Fragments(NamedTuple):
-    """The nearest fragments of rays, in the order in which their stretches begin."""
+    """Fragments of rays: those that are settled, nearest first, and then those met since."""
 
     begin: Float[Array, "fragments rays"]  # infinite for none
     face: Int[Array, "fragments rays"]  # -1 for none
@@ -82,7 +82,7 @@ def find_mesh_sheets(
 
     start = lambda count: _no_fragments(_FRAGMENTS * layers, count, like)
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
-    visit = FaceVisit(start, meet, _remember, finish)
+    visit = FaceVisit(start, meet, _remember, _settle, finish)
     ranking, sheets = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
     ranking = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), ranking)
     return _merged(found, ranking, first_code), sheets
@@ -100,60 +100,71 @@ def _merged(found: Ranking, sheets: Ranking, first_code: int) -> Ranking:
 
 
 def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
-    zero, shape = jnp.zeros((ranks, count), dtype), (ranks, count)
-    nowhere, none = jnp.full(shape, jnp.inf, dtype), jnp.full(shape, -1, jnp.int32)
+    shape = (ranks + VISITS, count)
+    zero, none = jnp.zeros(shape, dtype), jnp.full(shape, -1, jnp.int32)
+    nowhere = jnp.full(shape, jnp.inf, dtype)
     fragments = _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
     return _Found(fragments, jnp.zeros(count, jnp.int32), jnp.ones(count, dtype))
 
 
-def _remember(found: _Found, piece: Pieces, face: Array, there: Array) -> _Found:
-    """Inserts fragments by where their stretches begin."""
+def _remember(found: _Found, piece: Pieces, face: Array, there: Array, n: Array) -> _Found:
+    """Writes the `n`-th fragments behind those that are settled."""
     met = there & (piece.coverage > NOISE)
     begin = jnp.where(met, piece.begin, jnp.inf)
     new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
-    few = jax.tree.map(lambda x: x[:_USUAL], found.fragments)
-    # While no ray has more, the other places stay empty.
-    few_enough = jnp.all(jnp.isinf(few.begin[-1]))
-
-    def usual(fragments: _Fragments) -> tuple[_Fragments, Array]:
-        moved = _insert(few, new)[0]
-        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, 0, 0)
-        return jax.tree.map(put, fragments, moved), jnp.full_like(begin, jnp.nan)
-
-    every = lambda fragments: _insert(fragments, new)
-    fragments, lost = jax.lax.cond(few_enough, usual, every, found.fragments)
-    is_lost = ~jnp.isnan(lost)
-    rest = found.rest * jnp.where(is_lost, 1 - lost, 1)
-    return _Found(fragments, found.lost + is_lost, rest)
+    row = found.fragments.begin.shape[0] - VISITS + n
+    put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, row, 0)
+    return found._replace(fragments=jax.tree.map(put, found.fragments, new))
 
 
-def _insert(fragments: _Fragments, new: _Fragments) -> tuple[_Fragments, Array]:
-    """Inserts a fragment of each ray; returns also the coverage of the one that falls out."""
-    begin, face = fragments.begin, fragments.face
-    equal = (new.begin == begin) & jnp.isfinite(new.begin)
-    after = (new.begin < begin) | (equal & (new.face < face))
-    again = jnp.concatenate([jnp.zeros_like(after[:1]), after[:-1]])
-    back = lambda x: jnp.concatenate([x[:1], x[:-1]])
-    moved = lambda old, own: jnp.where(again, back(old), jnp.where(after, own, old))
-    last = jnp.where(after[-1], fragments.coverage[-1], new.coverage)
-    full = jnp.isfinite(jnp.where(after[-1], begin[-1], new.begin))
-    return jax.tree.map(moved, fragments, new), jnp.where(full, last, jnp.nan)
+def _settle(found: _Found, n: Array) -> _Found:
+    """Puts fragments in the order in which they begin, and leaves out those without a place.
+
+    `n` were met since, in the order of their faces, which is kept among equals.
+    """
+    begin, ranks = found.fragments.begin, found.fragments.begin.shape[0] - VISITS
+    rows = jnp.arange(begin.shape[0], dtype=jnp.int32)[:, None]
+    met = jnp.isfinite(begin) & (rows < ranks + n)
+    key = jnp.where(met, begin, jnp.inf)
+
+    def count(other: Array, rank: Array) -> Array:
+        own = key[other]
+        return rank + ((own < key) | ((own == key) & (other < rows)))
+
+    # The rank of a fragment is the number of those before it.
+    rank = jax.lax.fori_loop(0, ranks + n, count, jnp.zeros(begin.shape, jnp.int32))
+    lost = met & (rank >= ranks)
+    row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0)
+    some = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
+    put = lambda r, places: places.at[r].set(row_of(r))
+    places = jax.lax.fori_loop(0, some, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
+    there = rows[:ranks] < jnp.sum(met, axis=0)
+
+    def sorted_by_rank(x: Array, empty: Array) -> Array:
+        own = jnp.where(there, jnp.take_along_axis(x, places, axis=0), empty)
+        return jax.lax.dynamic_update_slice_in_dim(x, own.astype(x.dtype), 0, 0)
+
+    empty = _Fragments(*(jnp.asarray(x) for x in (jnp.inf, -1, 0, 0, 0, False)))
+    rest = jnp.prod(jnp.where(lost, 1 - found.fragments.coverage, 1), axis=0)
+    fragments = jax.tree.map(sorted_by_rank, found.fragments, empty)
+    return _Found(fragments, found.lost + jnp.sum(lost, axis=0), found.rest * rest)
 
 
 def _sheets_of(
     tree: FaceTree, found: _Found, layers: int, dtype: jnp.dtype
 ) -> tuple[Ranking, FoundSheets]:
     """Groups fragments into sheets, and ranks these by depth; codes are places of fragments."""
-    ranks = found.fragments.begin.shape[0]
+    fragments = jax.tree.map(lambda x: x[:-VISITS], found.fragments)
+    ranks = fragments.begin.shape[0]
     none = no_items(layers, found.rest)
 
     def sheets(count: int) -> tuple[Ranking, FoundSheets]:
-        own = jax.tree.map(lambda x: x[:count], found.fragments)
+        own = jax.tree.map(lambda x: x[:count], fragments)
         ranking, sheets = _group(tree, own, none)
         more = lambda x, value: jnp.pad(x, ((0, ranks - count), (0, 0)), constant_values=value)
         return ranking, FoundSheets(*map(more, sheets, (-1, 0, -1, 0)))
 
-    most = jnp.max(jnp.sum(jnp.isfinite(found.fragments.begin), axis=0))
+    most = jnp.max(jnp.sum(jnp.isfinite(fragments.begin), axis=0))
     usual = min(_USUAL, ranks)
     ranking, grouped = jax.lax.cond(most <= usual, lambda: sheets(usual), lambda: sheets(ranks))
     # What has no place among the fragments exceeds the layers, too.
@@ -199,7 +210,7 @@ def sum_shadows(
         fragment = cross_triangle(ray, corners)
         return fragment.coverage, fragment.facing
 
-    def add(memory: tuple[FaceSums, Ranking | None], met: tuple, face: Array, there: Array) -> tuple:
+    def add(memory: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
         sums, ranking = memory
         coverage, facing = jnp.where(there, met[0], 0), met[1]
         sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
@@ -212,7 +223,7 @@ def sum_shadows(
     if tree.corners.shape[0] > _MANY:
         order = order_shadow_rays(rays, used)
         rays, used = jax.tree.map(lambda x: x[order], (rays, used))
-    visit = FaceVisit(start, meet, add, finish)
+    visit = FaceVisit(start, meet, add, lambda memory, _: memory, finish)
     found = search_faces(tree, rays, used, visit, SHADOW_BUNDLE, everything=everything)
     if order is not None:
         back = invert_order(order)
