@@ -32,13 +32,16 @@ def map_by_kind(
     numbers: Int[Array, " rows"],
     used: Bool[Array, " rows"],
     rows: PyTree,
+    *,
+    total: int | None = None,
 ) -> PyTree:
     """Applies a function to every row and the instance of its number, kind by kind.
 
     Rows are sorted by kind and computed in blocks of one kind each. Those that are not used cost
-    nothing, and get zeros. The function must not close over traced arrays.
+    nothing, and get zeros. The function must not close over traced arrays. All numbers are below
+    `total`; by default, the stacks have all of them.
     """
-    kinds, places = _find(stacks)
+    kinds, places = _find(stacks, total or sum(stack.count for stack in stacks))
     schedule = _schedule(jnp.where(used, kinds[numbers], len(stacks)), len(stacks))
     take = lambda x: x.at[schedule.rows].get(mode="clip")
     branches = [_of_one_kind(function, kind) for kind in range(len(stacks))]
@@ -94,12 +97,14 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     return _Schedule(rows, kind, jnp.sum(blocks), slots)
 
 
-def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
+def _find(
+    stacks: Sequence[InstanceStack], total: int
+) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
     """Returns, for every number, the stack that holds it and its place there."""
     numbers = jnp.concatenate([stack.members.number for stack in stacks])
     kinds = jnp.concatenate([jnp.full(stack.count, kind) for kind, stack in enumerate(stacks)])
     places = jnp.concatenate([jnp.arange(stack.count) for stack in stacks])
-    put = lambda x: jnp.zeros_like(x).at[numbers].set(x)
+    put = lambda x: jnp.zeros(total, x.dtype).at[numbers].set(x)
     return put(kinds), put(places)
 
 

@@ -212,7 +212,8 @@ def _shape_hits(
         return jax.tree.map(pick, (hits, part_alphas(hits)))
 
     rows = rays, code % parts
-    return map_by_kind(meet, scene.occluders, code // parts, needed, rows)
+    total = scene.cuts.shape[0]
+    return map_by_kind(meet, scene.occluders, code // parts, needed, rows, total=total)
 
 
 def _colored(hit: Hit) -> Hit:
@@ -331,18 +332,20 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
 
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stopped = map_blocks(_stopped, (scene.occluders, rays, own), ranking.codes, ranks)
+        stop = partial(_stopped, total=scene.cuts.shape[0])
+        stopped = map_blocks(stop, (scene.occluders, rays, own), ranking.codes, ranks)
         return ranking.rest * math.prod(1 - x for x in stopped)
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
 
 
-def _stopped(shared: tuple, numbers: Int[Array, " rows"]) -> Float[Array, " rows"]:
+def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[Array, " rows"]:
     """Returns what one occluder of each row stops; nothing without one."""
     occluders, *rows = shared
     stop = lambda instance, row: occlusion(instance, *row)
-    return map_by_kind(stop, occluders, jnp.maximum(numbers, 0), numbers >= 0, tuple(rows))
+    some, there = jnp.maximum(numbers, 0), numbers >= 0
+    return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)
 
 
 def _with_no_count(visible: tuple[Array, Array]) -> tuple:

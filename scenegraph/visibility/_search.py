@@ -287,7 +287,7 @@ def _to_rows(x: Array, rows: PyTree) -> Array:
     return jnp.repeat(x, count // x.shape[0], total_repeat_length=count)
 
 
-def _rank(ranking: Ranking, items: list[Item], listed: Bool[Array, " rows"]) -> Ranking:
+def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, " rows"]) -> Ranking:
     for key, code, value in items:
         ranking = insert(ranking, key, code.astype(jnp.int32), value, listed & (value > 0))
     return ranking
@@ -302,7 +302,7 @@ def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: 
         alphas, code = part_alphas(hits), parts * instance.number
         return [(hits.t[i], code + i, alphas[i]) for i in range(hits.t.shape[0])]
 
-    visit, none = Visit(meet, _rank), no_items(count, rays.near)
+    visit, none = Visit(meet, rank), no_items(count, rays.near)
     return search(scene.occluders, rays, used, visit, rays, none, BUNDLE)
 
 
@@ -315,7 +315,7 @@ def find_occluders(
         stopped = occlusion(instance, *row)
         return [(-stopped, instance.number, stopped)]
 
-    return _ask_occluders(scene, rays, own, used, Visit(meet, _rank), no_items(count, rays.near))
+    return _ask_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
 
 
 def transmission(
