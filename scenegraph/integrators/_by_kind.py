@@ -53,6 +53,27 @@ def map_by_kind(
     blocks = schedule.kinds, take(places[numbers]), jax.tree.map(take, rows)
     results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
 
+    return _back(results, schedule, used)
+
+
+def map_used(
+    function: Callable[[PyTree, PyTree], PyTree],
+    shared: PyTree,
+    used: Bool[Array, " rows"],
+    rows: PyTree,
+) -> PyTree:
+    """Applies a function to `shared` and blocks of the rows that are used; others get zeros.
+
+    Rows that are not used cost nothing. The function must not close over traced arrays.
+    """
+    schedule = _schedule(jnp.where(used, 0, 1), 1)
+    blocks = jax.tree.map(lambda x: x.at[schedule.rows].get(mode="clip"), rows)
+    return _back(map_blocks(function, shared, blocks, schedule.filled), schedule, used)
+
+
+def _back(results: PyTree, schedule: _Schedule, used: Bool[Array, " rows"]) -> PyTree:
+    """Returns the results of blocks in the order of the rows."""
+
     def back(x: Array) -> Array:
         own = x.reshape(-1, *x.shape[2:]).at[schedule.slots].get(mode="clip")
         return jnp.where(used.reshape(-1, *(1,) * (own.ndim - 1)), own, 0)

@@ -24,7 +24,7 @@ from ..visibility import (
     Ranking,
     transmission,
 )
-from ._by_kind import map_by_kind, map_in_turn
+from ._by_kind import map_by_kind, map_in_turn, map_used
 from ._irradiance import add_glossy, mirrors, visibility
 from ._mesh_layers import mesh_transmission, sheet_hits
 
@@ -191,11 +191,9 @@ def _found_hits(
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
         found = _where_needed(on_shape, (_colored(hits), alphas), found)
 
-    def add(found: PyTree) -> PyTree:
-        hits = sheet_hits(scene, rays, sheets, jnp.maximum(sheet, 0), how.layers)
-        return _where_needed(needed & on_mesh, hits, found)
-
-    return jax.lax.cond(jnp.any(needed & on_mesh), add, lambda found: found, found)
+    there, rows = needed & on_mesh, (rays, sheets, jnp.maximum(sheet, 0))
+    hits = map_used(partial(sheet_hits, count=how.layers), scene.triangles, there, rows)
+    return _where_needed(there, hits, found)
 
 
 def _shape_hits(

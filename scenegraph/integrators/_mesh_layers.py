@@ -1,6 +1,7 @@
 """Meshes on rays: the layers that were found, and shadows, computed with derivatives."""
 
 from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,24 +9,26 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..rays import Hit, Ray
 from ..rowwise import map_rows
-from ..scene import FlatScene, MeshFace
+from ..scene import FlatScene, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
-from ..visibility import by_side, face_transmission, FoundSheets, sum_shadows
+from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
 
 
 def sheet_hits(
-    scene: FlatScene, rays: Ray, rows: FoundSheets, places: Int[Array, " rows"], count: int
+    meshes: MeshFaces, block: tuple[Ray, FoundSheets, Int[Array, " rows"]], count: int
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Computes the hits on the sheets at some places of their rays, and their opacities.
+    """Computes the hits on sheets, and their opacities.
 
-    Of every sheet, the `count` fragments that cover most have derivatives.
+    A row is a ray, its fragments, and the sheet's place among them. Of every sheet, the `count`
+    fragments that cover most have derivatives.
     """
+    rays, rows, places = block
     member = (rows.leader == places[:, None]) & (rows.ids >= 0)
     covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
     used, rest = covers > 0, jnp.sum(jnp.where(member, rows.coverage, 0), axis=1)
     rest = jnp.maximum(rest - jnp.sum(jnp.where(used, covers, 0), axis=1), 0)
     ids = jnp.take_along_axis(rows.ids, best, axis=1)
-    faces: MeshFace = _faces(scene, jnp.where(used, ids, 0))
+    faces = meshes.take(jnp.where(used, ids, 0))
     hidden = jnp.take_along_axis(rows.hidden, places[:, None], axis=1)[:, 0]
 
     hits = _each_fragment(fragment_hit, rays, faces.shape)
@@ -59,11 +62,6 @@ def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: 
     return jax.tree.map(lambda x: x.reshape(rows, count, *x.shape[1:]), each)
 
 
-def _faces(scene: FlatScene, ids: Int[Array, "*rows"]) -> MeshFace:
-    assert scene.triangles is not None
-    return scene.triangles.take(ids)
-
-
 @eqx.filter_custom_jvp
 def mesh_transmission(
     scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], *, occluders: int, everything: bool
@@ -91,16 +89,22 @@ def _mesh_transmission_jvp(
     some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        faces = _faces(scene, ids)
-
-        fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
-        covered = jnp.where(some, fragments.coverage, 0)
-        sides = by_side(covered, fragments.facing, faces.opacity)
-        moving = jax.tree.map(lambda x: jnp.sum(x, axis=-1), sides)
+        rows = rays, ids, some
+        moving = map_used(_sums_of, scene.triangles, jnp.any(some, axis=1), rows)
         # The value of all, the derivative of some.
-        total = lambda every, part: every + part - jax.lax.stop_gradient(part)
+        total = lambda every, part: every + part.T - jax.lax.stop_gradient(part.T)
         return face_transmission(jax.tree.map(total, sums, moving))
 
     visible, change = eqx.filter_jvp(passes, primals[:2], tangents[:2])
     missed = jnp.where((visible > 0) & (visible < 1), jnp.maximum(found.met - occluders, 0), 0)
     return (visible, missed), (change, None)
+
+
+def _sums_of(meshes: MeshFaces, block: tuple[Ray, Array, Array]) -> FaceSums:
+    """Sums what the faces of some rows stop; sides come last."""
+    rays, ids, some = block
+    faces = meshes.take(ids)
+    fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
+    covered = jnp.where(some, fragments.coverage, 0)
+    sides = by_side(covered, fragments.facing, faces.opacity)
+    return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)

@@ -125,7 +125,8 @@ def _refine(tree: FaceTree, lists: AbstractCandidates, beams: Beam, begin: Array
     words = jnp.zeros((_SLOTS, bundles * size), jnp.uint32)
     words = jax.lax.fori_loop(0, slots, one, words)
     clusters = jax.vmap(lists.nth)(begin + jnp.arange(_SLOTS, dtype=jnp.int32))
-    return _Words(words, jnp.repeat(CLUSTER * clusters, size, axis=1))
+    first = (CLUSTER * clusters).astype(jnp.int32)
+    return _Words(words, jnp.repeat(first, size, axis=1))
 
 
 def _by_length(words: UInt32[Array, "slots rays"]) -> Int[Array, " rays"]:
