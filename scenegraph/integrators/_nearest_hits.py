@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree
+from ..numerics import safe_normalise
 from ..rays import Hit, Ray, widen
 from ..scene import FlatScene, Instance, intersect
 from ..shapes import fragment_hit
@@ -30,7 +31,8 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
     if scene.triangles is not None:
         faces = scene.triangles.take(jnp.maximum(found.face, 0))
         own = jax.vmap(fragment_hit)(rays, faces.shape)
-        own = eqx.tree_at(lambda x: x.coverage, own, own.coverage * faces.opacity)
+        values = safe_normalise(own.normal), own.coverage * faces.opacity
+        own = eqx.tree_at(lambda x: (x.normal, x.coverage), own, values)
         hits = _where(found.face >= 0, own, hits)
     return eqx.tree_at(lambda x: x.t, hits, jnp.where(missed, jnp.inf, hits.t))
 

@@ -32,8 +32,8 @@ def cast_rays(
     - `directions`: the rays' directions, of any length but zero, in world units, `rays 3`.
     - `footprints`: derivatives of the directions by a pixel's x and y, `rays 2 3`; by default zero:
       rays are infinitely thin. Keyword only argument.
-    - `near`, `far`: the bounds of the rays, in lengths of their directions; leave a surface at which
-      rays begin by a `near` above zero. Keyword only arguments.
+    - `near`, `far`: the bounds of the rays, in lengths of their directions; leave a surface at
+      which rays begin by a `near` above zero. Keyword only arguments.
 
     **Returns:**
 

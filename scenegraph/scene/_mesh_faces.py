@@ -112,9 +112,7 @@ def _part_of(instance: Instance) -> _Part:
     corners = _turned_outward(vertices.point, mesh.faces.astype(jnp.int32))
     spread = lambda x: jnp.broadcast_to(x, corners.shape[:1])
     smooth = spread(jnp.asarray(mesh.smooth))
-    return _Part(
-        vertices, corners, smooth, spread(instance.node.opacity), spread(instance.number)
-    )
+    return _Part(vertices, corners, smooth, spread(instance.node.opacity), spread(instance.number))
 
 
 def _turned_outward(

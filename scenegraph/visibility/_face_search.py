@@ -149,9 +149,7 @@ def _put(whole: PyTree, part: PyTree, i: Array, size: int, axis: int) -> PyTree:
     return jax.tree.map(place, whole, part)
 
 
-def _meet_all(
-    tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory: PyTree
-) -> PyTree:
+def _meet_all(tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory: PyTree) -> PyTree:
     """Shows all rays the faces that they may touch."""
     lengths = jnp.sum(count_bits(found.words), axis=0)
     size = math.gcd(lengths.shape[0], _FEW_ROWS)
@@ -210,8 +208,10 @@ def _next_face(found: _Words, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
     there = ~new | (cursor.slots > 0)
     bit, rest = _pop(word)
     left = jnp.where(there, rest, 0)
-    return first + jnp.minimum(bit, CLUSTER - 1), there, _Cursor(
-        jnp.where(new, slots, cursor.slots), left, first
+    return (
+        first + jnp.minimum(bit, CLUSTER - 1),
+        there,
+        _Cursor(jnp.where(new, slots, cursor.slots), left, first),
     )
 
 

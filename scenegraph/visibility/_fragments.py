@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int
 from ..numerics import AbstractModule
 from ..rays import Ray
 from ..scene import FaceTree

@@ -1,6 +1,5 @@
 """Orders of rays in which those that go together come together."""
 
-import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int

@@ -51,7 +51,7 @@ def _in_process(script: str, *arguments: Any) -> dict[str, Any]:
 
 
 def measure(count: int, with_gradient: bool) -> dict[str, float]:
-    """Milliseconds of a picture and of the gradient of all vertices, and what they take at first."""
+    """Milliseconds of a picture and of the gradient of vertices, and what they take at first."""
     scene, eye = ours(count), camera()
     faces = scene["ring.shape.faces"].shape[0]
     figures: dict[str, float] = {"faces": faces, "load": os.getloadavg()[0]}

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,30 @@ def measure(count: int) -> dict[str, Any]:
     scene = mitsuba.load_dict(_theirs(mitsuba, count))
     figures = {"mitsuba": mitsuba.__version__}
     projective = mitsuba.load_dict({"type": "direct_projective"})
-    parameters = mitsuba.traverse(scene)
-    key = "ring.vertex_positions"
     for samples in SAMPLES:
-        draw = lambda seed: np.asarray(mitsuba.render(scene, spp=samples, seed=seed))  # noqa: B023
+        draw = partial(_picture, mitsuba, scene, samples)
         figures[f"mitsuba_{samples}_milliseconds"] = _best(draw)
-
-        def slope(seed: int) -> np.ndarray:
-            drjit.enable_grad(parameters[key])
-            picture = mitsuba.render(scene, parameters, integrator=projective, spp=samples, seed=seed)  # noqa: B023, E501
-            drjit.backward(drjit.mean(drjit.square(picture), axis=None))
-            return np.asarray(drjit.grad(parameters[key]))
-
+        slope = partial(_slopes, mitsuba, drjit, scene, projective, samples)
         figures[f"mitsuba_{samples}_gradient_milliseconds"] = _best(slope)
     return figures
+
+
+def _picture(mitsuba: Any, scene: Any, samples: int, seed: int) -> np.ndarray:
+    return np.asarray(mitsuba.render(scene, spp=samples, seed=seed))
+
+
+def _slopes(
+    mitsuba: Any, drjit: Any, scene: Any, integrator: Any, samples: int, seed: int
+) -> np.ndarray:
+    """Gradients of all vertices, those of outlines and shadow edges among them."""
+    parameters = mitsuba.traverse(scene)
+    key = "ring.vertex_positions"
+    drjit.enable_grad(parameters[key])
+    parameters.update()
+    how = {"integrator": integrator, "spp": samples, "seed": seed}
+    picture = mitsuba.render(scene, parameters, **how)
+    drjit.backward(drjit.mean(drjit.square(picture), axis=None))
+    return np.asarray(drjit.grad(parameters[key]))
 
 
 def _best(call: Callable[[int], Any]) -> float:
@@ -48,25 +59,14 @@ def _best(call: Callable[[int], Any]) -> float:
 
 
 def _theirs(mitsuba: Any, count: int) -> dict[str, Any]:
-    from meshes_scene import EYE, FLOOR, FOV, GROUND, LAMP, POWER, ring, RING, SIZE, TARGET
+    from meshes_scene import EYE, FLOOR, FOV, GROUND, LAMP, POWER, RING, SIZE, TARGET
 
-    points, faces = ring(count)
-    mesh = mitsuba.Mesh("ring", len(points), len(faces), has_vertex_normals=False)
-    values = mitsuba.traverse(mesh)
-    values["vertex_positions"], values["faces"] = points.ravel(), faces.ravel().astype(np.uint32)
-    values.update()
     to_world = mitsuba.ScalarTransform4f
     rgb = lambda color: {"type": "rgb", "value": list(map(float, color))}
     diffuse = lambda color: {"type": "diffuse", "reflectance": rgb(color)}
     film = {"type": "hdrfilm", "width": SIZE, "height": SIZE, "rfilter": {"type": "box"}}
     look = to_world().look_at(origin=list(EYE), target=list(TARGET), up=[0, 0, 1])
     ground = to_world().translate([0, 0, GROUND]).scale([1000, 1000, 1])
-    properties = mitsuba.Properties()
-    properties["bsdf"] = mitsuba.load_dict({"type": "twosided", "bsdf": diffuse(RING)})
-    whole = mitsuba.Mesh("ring", len(points), len(faces), props=properties)
-    own = mitsuba.traverse(whole)
-    own["vertex_positions"], own["faces"] = values["vertex_positions"], values["faces"]
-    own.update()
     return {
         "type": "scene",
         "integrator": {"type": "direct", "hide_emitters": True},
@@ -74,8 +74,21 @@ def _theirs(mitsuba: Any, count: int) -> dict[str, Any]:
         | {"film": film | {"pixel_format": "rgb"}},
         "floor": {"type": "rectangle", "to_world": ground, "bsdf": diffuse(FLOOR)},
         "lamp": {"type": "point", "position": list(LAMP), "intensity": rgb([POWER] * 3)},
-        "ring": whole,
+        "ring": _mesh(mitsuba, count, {"type": "twosided", "bsdf": diffuse(RING)}),
     }
+
+
+def _mesh(mitsuba: Any, count: int, material: dict[str, Any]) -> Any:
+    from meshes_scene import ring
+
+    points, faces = ring(count)
+    properties = mitsuba.Properties()
+    properties["bsdf"] = mitsuba.load_dict(material)
+    mesh = mitsuba.Mesh("ring", len(points), len(faces), props=properties)
+    values = mitsuba.traverse(mesh)
+    values["vertex_positions"], values["faces"] = points.ravel(), faces.ravel().astype(np.uint32)
+    values.update()
+    return mesh
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def test_nearest_of_meshes_and_shapes_is_found():
     np.testing.assert_allclose(hits.point[hit], reached[hit], atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(hits.normal, axis=1)[hit], 1, atol=1e-5)
     facing = np.sum(np.asarray(hits.normal) * directions, axis=1)
-    assert np.all(facing[hit & (which > 0)] <= 0)
+    assert np.all(facing[hit & (which > 0)] <= 1e-6)
     assert np.all(np.asarray(hits.normal)[~hit] == 0)
 
 
