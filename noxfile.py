@@ -122,8 +122,8 @@ def examples(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The benchmarks; arguments after `--` are theirs. `surfaces`, `many` and `meshes` run beside
-    Mitsuba 3 if it is to be had; on a CPU it needs LLVM (`DRJIT_LIBLLVM_PATH`: Debian's `libllvm19`)."""
+    """The benchmarks; arguments after `--` are theirs. Some run beside Mitsuba 3 if it is to be had;
+    on a CPU that needs LLVM (`DRJIT_LIBLLVM_PATH`: Debian's `libllvm19`)."""
     session.install(".")
     if {"surfaces", "many", "meshes"} & set(session.posargs):
         session.install("mitsuba", success_codes=(0, 1))

@@ -147,7 +147,7 @@ def _settle(found: _Found, n: Array) -> _Found:
     empty = _Fragments(*(jnp.asarray(x) for x in (jnp.inf, -1, 0, 0, 0, False)))
     rest = jnp.prod(jnp.where(lost, 1 - found.fragments.coverage, 1), axis=0)
     fragments = jax.tree.map(sorted_by_rank, found.fragments, empty)
-    return _Found(fragments, found.lost + jnp.sum(lost, axis=0), found.rest * rest)
+    return _Found(fragments, found.lost + jnp.sum(lost, axis=0, dtype=jnp.int32), found.rest * rest)
 
 
 def _sheets_of(
@@ -180,7 +180,8 @@ def _group(tree: FaceTree, found: _Fragments, none: Ranking) -> tuple[Ranking, F
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
     def add(i: Array, ranking: Ranking) -> Ranking:
-        return insert(ranking, sheets.t[i], i, alphas[i], alphas[i] > 0)
+        place = jnp.full_like(kind[0], i, jnp.int32)
+        return insert(ranking, sheets.t[i], place, alphas[i], alphas[i] > 0)
 
     most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
     ranking = jax.lax.fori_loop(0, most, add, none)
