@@ -92,7 +92,7 @@ from .lights import (
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim
-from .rendering import render as render, render_rays as render_rays
+from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
 from .runs import FitConfig as FitConfig, preset as preset
 from .scene import (
     describe as describe,

@@ -12,6 +12,7 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._irradiance import irradiance_at, visibility
+from ._nearest_hits import nearest_hits
 from ._integrator import (
     count_levels,
     count_requested,

@@ -32,13 +32,16 @@ def map_by_kind(
     numbers: Int[Array, " rows"],
     used: Bool[Array, " rows"],
     rows: PyTree,
+    *,
+    total: int | None = None,
 ) -> PyTree:
     """Applies a function to every row and the instance of its number, kind by kind.
 
     Rows are sorted by kind and computed in blocks of one kind each. Those that are not used cost
-    nothing, and get zeros. The function must not close over traced arrays.
+    nothing, and get zeros. The function must not close over traced arrays. All numbers are below
+    `total`; by default, the stacks have all of them.
     """
-    kinds, places = _find(stacks)
+    kinds, places = _find(stacks, total or sum(stack.count for stack in stacks))
     schedule = _schedule(jnp.where(used, kinds[numbers], len(stacks)), len(stacks))
     take = lambda x: x.at[schedule.rows].get(mode="clip")
     branches = [_of_one_kind(function, kind) for kind in range(len(stacks))]
@@ -49,6 +52,27 @@ def map_by_kind(
 
     blocks = schedule.kinds, take(places[numbers]), jax.tree.map(take, rows)
     results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
+
+    return _back(results, schedule, used)
+
+
+def map_used(
+    function: Callable[[PyTree, PyTree], PyTree],
+    shared: PyTree,
+    used: Bool[Array, " rows"],
+    rows: PyTree,
+) -> PyTree:
+    """Applies a function to `shared` and blocks of the rows that are used; others get zeros.
+
+    Rows that are not used cost nothing. The function must not close over traced arrays.
+    """
+    schedule = _schedule(jnp.where(used, 0, 1), 1)
+    blocks = jax.tree.map(lambda x: x.at[schedule.rows].get(mode="clip"), rows)
+    return _back(map_blocks(function, shared, blocks, schedule.filled), schedule, used)
+
+
+def _back(results: PyTree, schedule: _Schedule, used: Bool[Array, " rows"]) -> PyTree:
+    """Returns the results of blocks in the order of the rows."""
 
     def back(x: Array) -> Array:
         own = x.reshape(-1, *x.shape[2:]).at[schedule.slots].get(mode="clip")
@@ -94,12 +118,14 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     return _Schedule(rows, kind, jnp.sum(blocks), slots)
 
 
-def _find(stacks: Sequence[InstanceStack]) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
+def _find(
+    stacks: Sequence[InstanceStack], total: int
+) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
     """Returns, for every number, the stack that holds it and its place there."""
     numbers = jnp.concatenate([stack.members.number for stack in stacks])
     kinds = jnp.concatenate([jnp.full(stack.count, kind) for kind, stack in enumerate(stacks)])
     places = jnp.concatenate([jnp.arange(stack.count) for stack in stacks])
-    put = lambda x: jnp.zeros_like(x).at[numbers].set(x)
+    put = lambda x: jnp.zeros(total, x.dtype).at[numbers].set(x)
     return put(kinds), put(places)
 
 

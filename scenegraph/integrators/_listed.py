@@ -19,13 +19,14 @@ from ..visibility import (
     find_layers,
     find_mesh_sheets,
     find_occluders,
+    FoundSheets,
     invert_order,
     Ranking,
     transmission,
 )
-from ._by_kind import map_by_kind, map_in_turn
+from ._by_kind import map_by_kind, map_in_turn, map_used
 from ._irradiance import add_glossy, mirrors, visibility
-from ._mesh_layers import by_ray, mesh_transmission, MeshRows, sheet_hits
+from ._mesh_layers import mesh_transmission, sheet_hits
 
 
 # Surfaces behind others that transmit less light than this are not missed.
@@ -41,6 +42,7 @@ class Shading(NamedTuple):
     occluders: int
     shadows: bool
     normal: bool
+    everything: bool  # whether rays ask all faces of meshes, without lists
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
@@ -52,7 +54,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     count = rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
     codes, needed, overflow, sheets = jax.lax.stop_gradient(
-        _find(*jax.lax.stop_gradient((scene, rays)), used, how.layers)
+        _find(*jax.lax.stop_gradient((scene, rays)), used, how)
     )
     bundles = rays.near.shape[0] // BUNDLE
     block = min(_BLOCK, how.layers * bundles)
@@ -106,18 +108,19 @@ def _first_sheet(scene: FlatScene) -> int:
     return scene.cuts.shape[0] * count_parts(scene)
 
 
-def _find(scene: FlatScene, rays: Ray, used: Array, count: int) -> tuple:
+def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
     """Returns what the layers are, which of them count, how many are missed, and meshes' sheets."""
-    found = find_layers(scene, rays, used, count)
+    found = find_layers(scene, rays, used, how.layers)
     if scene.triangles is None:
         codes = _Codes(found.codes, None)
         return codes, *_needed(scene, found, codes), None
     first = _first_sheet(scene)
-    found, sheets = find_mesh_sheets(scene.triangles, rays, used, found, first)
-    place = jnp.maximum(found.codes - first, 0)
-    face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=0), 0)
-    codes = _Codes(found.codes, scene.triangles.members.node.owner[face])
-    return codes, *_needed(scene, found, codes), by_ray(sheets)
+    tree, whole = scene.triangles.tree, how.everything
+    found, sheets = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
+    place = jnp.maximum(found.codes - first, 0).T
+    face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=1), 0)
+    codes = _Codes(found.codes, tree.owner[face].T)
+    return codes, *_needed(scene, found, codes), sheets
 
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
@@ -171,7 +174,7 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
 def _found_hits(
     scene: FlatScene,
     rays: Ray,
-    sheets: MeshRows | None,
+    sheets: FoundSheets | None,
     codes: _Codes,
     needed: Bool[Array, " rows"],
     how: Shading,
@@ -188,11 +191,9 @@ def _found_hits(
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
         found = _where_needed(on_shape, (_colored(hits), alphas), found)
 
-    def add(found: PyTree) -> PyTree:
-        hits = sheet_hits(scene, rays, sheets, jnp.maximum(sheet, 0), how.layers)
-        return _where_needed(needed & on_mesh, hits, found)
-
-    return jax.lax.cond(jnp.any(needed & on_mesh), add, lambda found: found, found)
+    there, rows = needed & on_mesh, (rays, sheets, jnp.maximum(sheet, 0))
+    hits = map_used(partial(sheet_hits, count=how.layers), scene.triangles, there, rows)
+    return _where_needed(there, hits, found)
 
 
 def _shape_hits(
@@ -209,7 +210,8 @@ def _shape_hits(
         return jax.tree.map(pick, (hits, part_alphas(hits)))
 
     rows = rays, code % parts
-    return map_by_kind(meet, scene.occluders, code // parts, needed, rows)
+    total = scene.cuts.shape[0]
+    return map_by_kind(meet, scene.occluders, code // parts, needed, rows, total=total)
 
 
 def _colored(hit: Hit) -> Hit:
@@ -246,7 +248,7 @@ def _irradiance(
     missed, visible = jnp.zeros(used.shape, jnp.int32), None
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
-        see = lambda ray: _visible_past_all(scene, ray, own, used, how.occluders)
+        see = lambda ray: _visible_past_all(scene, ray, own, used, how)
         visible, each = map_in_turn(see, rays)
         irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
     swap = lambda x: jnp.swapaxes(x, 0, 1)
@@ -282,13 +284,14 @@ def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
 
 
 def _visible_past_all(
-    scene: FlatScene, rays: Ray, own: Array, used: Array, occluders: int
+    scene: FlatScene, rays: Ray, own: Array, used: Array, how: Shading
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
     """Returns the fraction of shadow rays that arrives, past shapes and meshes."""
-    visible, missed = _visible(scene, rays, own, used, occluders=occluders)
+    visible, missed = _visible(scene, rays, own, used, occluders=how.occluders)
     if scene.triangles is None:
         return visible, missed
-    passed, faces = mesh_transmission(scene, rays, used, occluders=occluders)
+    see = partial(mesh_transmission, occluders=how.occluders, everything=how.everything)
+    passed, faces = see(scene, rays, used)
     return visible * passed, missed + faces
 
 
@@ -327,18 +330,20 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
 
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stopped = map_blocks(_stopped, (scene.occluders, rays, own), ranking.codes, ranks)
+        stop = partial(_stopped, total=scene.cuts.shape[0])
+        stopped = map_blocks(stop, (scene.occluders, rays, own), ranking.codes, ranks)
         return ranking.rest * math.prod(1 - x for x in stopped)
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
     return (visible, missed), (change, None)
 
 
-def _stopped(shared: tuple, numbers: Int[Array, " rows"]) -> Float[Array, " rows"]:
+def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[Array, " rows"]:
     """Returns what one occluder of each row stops; nothing without one."""
     occluders, *rows = shared
     stop = lambda instance, row: occlusion(instance, *row)
-    return map_by_kind(stop, occluders, jnp.maximum(numbers, 0), numbers >= 0, tuple(rows))
+    some, there = jnp.maximum(numbers, 0), numbers >= 0
+    return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)
 
 
 def _with_no_count(visible: tuple[Array, Array]) -> tuple:

@@ -1,7 +1,6 @@
 """Meshes on rays: the layers that were found, and shadows, computed with derivatives."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,45 +9,48 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..rays import Hit, Ray
 from ..rowwise import map_rows
-from ..scene import FlatScene, MeshFace
+from ..scene import FlatScene, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
-from ..visibility import by_side, face_transmission, FoundSheets, sum_shadows
-
-
-class MeshRows(NamedTuple):
-    """One sheet of each row, among the fragments of its ray."""
-
-    ids: Int[Array, "rows fragments"]  # numbers of faces; -1 for none
-    coverage: Float[Array, "rows fragments"]
-    leader: Int[Array, "rows fragments"]
-    hidden: Float[Array, "rows fragments"]
-
-
-def by_ray(found: FoundSheets) -> MeshRows:
-    """Returns the fragments of every ray, in rows."""
-    columns = MeshRows(found.ids, found.coverage, found.sheets.leader, found.sheets.hidden)
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), columns)
+from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
 
 
 def sheet_hits(
-    scene: FlatScene, rays: Ray, rows: MeshRows, places: Int[Array, " rows"], count: int
+    meshes: MeshFaces, block: tuple[Ray, FoundSheets, Int[Array, " rows"]], count: int
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Computes the hits on the sheets at some places of their rays, and their opacities.
+    """Computes the hits on sheets, and their opacities.
 
-    Of every sheet, the `count` fragments that cover most have derivatives.
+    A row is a ray, its fragments, and the sheet's place among them. Of every sheet, the `count`
+    fragments that cover most have derivatives.
     """
+    rays, rows, places = block
     member = (rows.leader == places[:, None]) & (rows.ids >= 0)
-    covers, best = jax.lax.top_k(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
-    pick = lambda x: jnp.take_along_axis(x, best, axis=1)
+    covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
     used, rest = covers > 0, jnp.sum(jnp.where(member, rows.coverage, 0), axis=1)
     rest = jnp.maximum(rest - jnp.sum(jnp.where(used, covers, 0), axis=1), 0)
-    faces: MeshFace = _faces(scene, jnp.where(used, pick(rows.ids), 0))
+    ids = jnp.take_along_axis(rows.ids, best, axis=1)
+    faces = meshes.take(jnp.where(used, ids, 0))
     hidden = jnp.take_along_axis(rows.hidden, places[:, None], axis=1)[:, 0]
 
     hits = _each_fragment(fragment_hit, rays, faces.shape)
     hits = jax.vmap(sheet_hit)(hits, used, rest)
     alphas = faces.opacity[:, 0] * unhidden(hits.coverage, hidden)
     return eqx.tree_at(lambda x: x.coverage, hits, alphas), alphas
+
+
+def _strongest(
+    values: Float[Array, "rows n"], count: int
+) -> tuple[Float[Array, "rows count"], Int[Array, "rows count"]]:
+    """Returns the largest values of every row, and their places; made for rows of few values."""
+    # Along the leading axis, which is faster on CPUs than `top_k`.
+    left, places = values.T, jnp.arange(values.shape[1], dtype=jnp.int32)[:, None]
+
+    def next_best(left: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
+        most = jnp.max(left, axis=0)
+        first = jnp.min(jnp.where(left == most, places, len(places)), axis=0)
+        return jnp.where(places == first, -jnp.inf, left), (most, first)
+
+    found = jax.lax.scan(next_best, left, None, length=count)[1]
+    return found[0].T, found[1].T
 
 
 def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: PyTree) -> PyTree:
@@ -60,45 +62,49 @@ def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: 
     return jax.tree.map(lambda x: x.reshape(rows, count, *x.shape[1:]), each)
 
 
-def _faces(scene: FlatScene, ids: Int[Array, "*rows"]) -> MeshFace:
-    assert scene.triangles is not None
-    return scene.triangles.take(ids).members.node
-
-
 @eqx.filter_custom_jvp
 def mesh_transmission(
-    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], *, occluders: int
+    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], *, occluders: int, everything: bool
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
     """Returns the fraction of shadow rays that passes meshes; none is left out.
 
     All faces count; derivatives are those of the `occluders` faces that cover most.
     """
     assert scene.triangles is not None
-    sums, _ = sum_shadows(scene.triangles, rays, used, 0)
+    tree, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
+    sums, _ = sum_shadows(tree, lines, used, 0, everything=everything)
     return face_transmission(sums), jnp.zeros(used.shape, jnp.int32)
 
 
 @mesh_transmission.def_jvp
-def _mesh_transmission_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
+def _mesh_transmission_jvp(
+    primals: tuple, tangents: tuple, *, occluders: int, everything: bool
+) -> tuple:
     scene, rays, used = primals
-    stopped, lines = jax.lax.stop_gradient((scene.triangles, rays))
-    occluders = min(occluders, stopped.count)
-    sums, found = jax.lax.stop_gradient(sum_shadows(stopped, lines, used, occluders))
+    stopped, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
+    occluders = min(occluders, scene.triangles.owner.shape[0])
+    found = sum_shadows(stopped, lines, used, occluders, everything=everything)
+    sums, found = jax.lax.stop_gradient(found)
     assert found is not None
-    some = jnp.moveaxis(found.codes >= 0, 0, 1)
-    ids = jnp.maximum(jnp.moveaxis(found.codes, 0, 1), 0)
+    some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        faces = _faces(scene, ids)
-
-        fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
-        covered = jnp.where(some, fragments.coverage, 0)
-        sides = by_side(covered, fragments.facing, faces.opacity)
-        moving = jax.tree.map(lambda x: jnp.sum(x, axis=-1), sides)
+        rows = rays, ids, some
+        moving = map_used(_sums_of, scene.triangles, jnp.any(some, axis=1), rows)
         # The value of all, the derivative of some.
-        total = lambda every, part: every + part - jax.lax.stop_gradient(part)
+        total = lambda every, part: every + part.T - jax.lax.stop_gradient(part.T)
         return face_transmission(jax.tree.map(total, sums, moving))
 
     visible, change = eqx.filter_jvp(passes, primals[:2], tangents[:2])
     missed = jnp.where((visible > 0) & (visible < 1), jnp.maximum(found.met - occluders, 0), 0)
     return (visible, missed), (change, None)
+
+
+def _sums_of(meshes: MeshFaces, block: tuple[Ray, Array, Array]) -> FaceSums:
+    """Sums what the faces of some rows stop; sides come last."""
+    rays, ids, some = block
+    faces = meshes.take(ids)
+    fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
+    covered = jnp.where(some, fragments.coverage, 0)
+    sides = by_side(covered, fragments.facing, faces.opacity)
+    return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)

@@ -90,7 +90,9 @@ class Surfaces(AbstractIntegrator):
         if self.asks_all(scene):
             return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
         return listed_layers(
-            scene, rays, Shading(self.layers, self.occluders, self.shadows, normal)
+            scene,
+            rays,
+            Shading(self.layers, self.occluders, self.shadows, normal, self.lists is False),
         )
 
     def asks_all(self, scene: FlatScene) -> bool:
@@ -102,7 +104,8 @@ class Surfaces(AbstractIntegrator):
 
         **Returns:**
 
-        True for scenes of few things, unless `lists` says otherwise. Meshes are always listed.
+        True for scenes of few things, unless `lists` says otherwise. Never with meshes: with
+        `lists=False` every ray meets all of their faces, one after the other.
         """
         if scene.triangles is not None:
             return False

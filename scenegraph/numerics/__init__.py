@@ -38,6 +38,7 @@ from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
 from ._frozen import hold_constant
 from ._octaves import octaves
+from ._order import order_by_place
 from ._rules import (
     any_values,
     require_at_most,

@@ -1,5 +1,6 @@
-"""`render` and `render_rays`; films and folders of frames."""
+"""`render` and `render_rays`; `cast_rays`; films and folders of frames."""
 
+from ._cast import cast_rays as cast_rays
 from ._film import Film as Film
 from ._film_files import (
     AbstractFrameFiles as AbstractFrameFiles,

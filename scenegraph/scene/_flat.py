@@ -23,7 +23,7 @@ from ..transforms import compose
 from ._background import AbstractBackground
 from ._contents import find_contents
 from ._instances import Instance, InstanceStack, stacked
-from ._mesh_faces import is_mesh, stack_faces
+from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
 from ._surface_instances import Occluder
@@ -65,7 +65,7 @@ class FlatScene(AbstractModule):
     volumes: tuple[InstanceStack, ...]
     lights: tuple[InstanceStack, ...]
     background: AbstractBackground
-    triangles: InstanceStack | None = None
+    triangles: MeshFaces | None = None
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""

@@ -1,17 +1,21 @@
-"""The faces of all meshes of a scene, in the world, as one stack: they compile like one mesh."""
+"""The faces of all meshes of a scene, in the world, as one: they compile like one mesh."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int
-from ..numerics import AbstractModule, safe_normalise
+from .._typing import Array, Bool, Float, Int
+from ..numerics import AbstractModule, order_by_place, safe_norm, safe_normalise
 from ..shapes import Triangle, TriangleMesh
-from ..transforms import AffineMap, rotate
-from ._instances import Instance, InstanceStack, stacked
+from ..transforms import AffineMap, Ball, rotate
+from ._instances import Instance
 from ._stacks import LeafStack, place_stack
+
+
+# Faces in a cluster: as many as a word has bits.
+CLUSTER = 32
 
 
 class MeshFace(AbstractModule):
@@ -22,45 +26,136 @@ class MeshFace(AbstractModule):
     owner: Int[Array, "*faces"]
 
 
+class FaceTree(NamedTuple):
+    """All that searches need of faces, without derivatives; clusters are runs of 32 faces."""
+
+    corners: Float[Array, "padded 3 3"]
+    opacity: Float[Array, " padded"]
+    owner: Int[Array, " padded"]
+    balls: Ball  # about every face; nothing touches the last ones, which fill the last cluster
+    clusters: Ball
+
+
+class MeshVertices(NamedTuple):
+    """The vertices of all meshes, in the world."""
+
+    point: Float[Array, "vertices 3"]
+    normal: Float[Array, "vertices 3"]
+    uv: Float[Array, "vertices 2"]
+    color: Float[Array, "vertices 3"]
+    place: Float[Array, "vertices 3"]  # the point in the mesh's own frame
+
+
+class MeshFaces(NamedTuple):
+    """The faces of all meshes; of every mesh in an order in which neighbours are near.
+
+    What is gathered are vertices: their cotangents take less memory than those of faces.
+    """
+
+    vertices: MeshVertices
+    corners: Int[Array, "faces 3"]
+    smooth: Bool[Array, " faces"]
+    opacity: Float[Array, " faces"]
+    owner: Int[Array, " faces"]
+    tree: FaceTree
+
+    def take(self, numbers: Int[Array, "*some"]) -> MeshFace:
+        """Gathers faces."""
+        corners = self.corners[numbers]
+        vertices = jax.tree.map(lambda x: x[corners], self.vertices)
+        flat = safe_normalise(_cross(vertices.point))[..., None, :]
+        smooth = self.smooth[numbers][..., None, None]
+        # A flat face has no normals at its vertices; the side is told by the winding.
+        normals = jnp.where(smooth, vertices.normal, flat)
+        shape = Triangle(vertices.point, normals, vertices.uv, vertices.color, vertices.place)
+        return MeshFace(shape, self.opacity[numbers], self.owner[numbers])
+
+
 def is_mesh(stack: LeafStack) -> bool:
     """Returns true for a stack of meshes, or of their occluders."""
     return isinstance(stack.varying[0].shape, TriangleMesh)
 
 
-def stack_faces(meshes: Sequence[LeafStack]) -> InstanceStack | None:
+class _Part(NamedTuple):
+    """The vertices and faces of one mesh, or of several along a leading axis."""
+
+    vertices: MeshVertices
+    corners: Int[Array, "faces 3"]
+    smooth: Bool[Array, " faces"]
+    opacity: Float[Array, " faces"]
+    owner: Int[Array, " faces"]
+
+
+def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
     """Gathers the faces of stacked surfaces, or occluders, in the world; `None` without meshes."""
     if not meshes:
         return None
-    flat = lambda x: x.reshape(-1, *x.shape[2:])
-    parts = [jax.tree.map(flat, place_stack(stack).map(_faces_of)) for stack in meshes]
-    nodes = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts) if parts[1:] else parts[0]
-    numbers = jnp.arange(nodes.owner.shape[0], dtype=jnp.int32)
-    nothing = jax.tree.map(lambda _: None, nodes)
-    return stacked(Instance(nodes, None, None, numbers), nothing)
+    parts, begin = [], 0
+    for stack in meshes:
+        part = place_stack(stack).map(_part_of)
+        count, each = part.vertices.point.shape[:2]
+        first = begin + each * jnp.arange(count, dtype=part.corners.dtype)
+        part = part._replace(corners=part.corners + first[:, None, None])
+        parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
+        begin += count * each
+    whole = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts) if parts[1:] else parts[0]
+    return MeshFaces(*whole, _tree_of(jax.lax.stop_gradient(whole)))
 
 
-def _faces_of(instance: Instance) -> MeshFace:
-    """Returns the faces of one mesh in the world, with a leading axis."""
-    faces = instance.node.shape.triangles()
+def _part_of(instance: Instance) -> _Part:
+    """Returns one mesh in the world."""
+    mesh: TriangleMesh = instance.node.shape
     forward, inverse = instance.world_from_node, instance.node_from_world
+    vertices = MeshVertices(mesh.vertices, *mesh.vertex_values(), mesh.vertices)
     if forward is not None and inverse is not None:
-        faces = _moved(forward, inverse, faces)
-    faces = _turned_outward(faces)
-    spread = lambda x: jnp.broadcast_to(x, faces.corners.shape[:1])
-    return MeshFace(faces, spread(instance.node.opacity), spread(instance.number))
+        vertices = _moved(forward, inverse, vertices)
+    corners = _turned_outward(vertices.point, mesh.faces.astype(jnp.int32))
+    spread = lambda x: jnp.broadcast_to(x, corners.shape[:1])
+    smooth = spread(jnp.asarray(mesh.smooth))
+    return _Part(vertices, corners, smooth, spread(instance.node.opacity), spread(instance.number))
 
 
-def _turned_outward(faces: Triangle) -> Triangle:
-    """Turns all faces of a mesh over if they enclose a negative volume: mirrored, or inside out."""
-    away = jax.lax.stop_gradient(faces.corners - jnp.mean(faces.corners, axis=(0, 1)))
-    a, b, c = jnp.moveaxis(away, 1, 0)
+def _turned_outward(
+    points: Float[Array, "vertices 3"], corners: Int[Array, "faces 3"]
+) -> Int[Array, "faces 3"]:
+    """Orders faces by place, and turns all if they enclose a negative volume: mirrored, say."""
+    points = jax.lax.stop_gradient(points)[corners]
+    order = order_by_place(jnp.mean(points, axis=1), jnp.ones(corners.shape[0], bool))
+    a, b, c = jnp.moveaxis(points - jnp.mean(points, axis=(0, 1)), 1, 0)
     inward = jnp.sum(a * jnp.cross(b, c)) < 0
-    return jax.tree.map(lambda x: jnp.where(inward, x[:, ::-1], x), faces)
+    return jnp.where(inward, corners[:, ::-1], corners)[order]
 
 
-def _moved(forward: AffineMap, inverse: AffineMap, faces: Triangle) -> Triangle:
-    each = lambda function: jax.vmap(jax.vmap(function))
-    corners = each(forward.point)(faces.corners)
+def _moved(forward: AffineMap, inverse: AffineMap, vertices: MeshVertices) -> MeshVertices:
     # Normals are covectors: n' = A^-T n, of length one again.
-    normals = safe_normalise(each(lambda n: rotate(inverse.matrix.T, n))(faces.normals))
-    return eqx.tree_at(lambda x: (x.corners, x.normals), faces, (corners, normals))
+    turn = jax.vmap(lambda n: rotate(inverse.matrix.T, n))
+    normals = safe_normalise(turn(vertices.normal))
+    return vertices._replace(point=jax.vmap(forward.point)(vertices.point), normal=normals)
+
+
+def _tree_of(part: _Part) -> FaceTree:
+    """Bounds faces, and clusters of them."""
+    more = -part.corners.shape[0] % CLUSTER
+    fill = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
+    corners = fill(part.vertices.point[part.corners])
+    balls = jax.vmap(_ball_about)(corners)
+    real = jnp.arange(corners.shape[0]) < part.corners.shape[0]
+    balls = Ball(balls.center, jnp.where(real, balls.radius, -jnp.inf))
+    in_clusters = jax.tree.map(lambda x: x.reshape(-1, CLUSTER, *x.shape[1:]), (corners, real))
+    clusters = jax.vmap(_ball_about)(in_clusters[0].reshape(-1, CLUSTER * 3, 3))
+    return FaceTree(corners, fill(part.opacity), fill(part.owner), balls, clusters)
+
+
+# Relative to a ball's size: the rounding of its bounds.
+_ROUNDING = 1e-5
+
+
+def _ball_about(points: Float[Array, "points 3"]) -> Ball:
+    """Returns a ball about points: the middle of their bounds, and the farthest of them."""
+    center = (jnp.min(points, axis=0) + jnp.max(points, axis=0)) / 2
+    return Ball(center, (1 + _ROUNDING) * jnp.max(safe_norm(points - center)))
+
+
+def _cross(corners: Float[Array, "*faces 3 3"]) -> Float[Array, "*faces 3"]:
+    a, b, c = jnp.moveaxis(corners, -2, 0)
+    return jnp.cross(b - a, c - a)

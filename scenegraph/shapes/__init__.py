@@ -24,4 +24,4 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
 from ._sheets import find_sheets, fragment_hit, NOISE, piece_of, Pieces, sheet_hit, Sheets, unhidden
-from ._triangle import cross_triangle, Fragment, Triangle
+from ._triangle import cross_line, cross_triangle, Fragment, Triangle

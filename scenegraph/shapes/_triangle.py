@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, Vector
+from .._typing import Array, Bool, Float, Scalar, Vector
 from ..numerics import AbstractModule, dot, polygon_coverage, safe_divide, safe_norm
 from ..rays import pixel_jvp, Ray
 from ..transforms import Ball
@@ -64,6 +64,17 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     away = weights @ corners - ray.origin
     t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
     return Fragment(coverage, t, weights, d_weights, facing)
+
+
+def cross_line(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Scalar, Bool[Array, ""]]:
+    """Returns where the line of a ray meets a triangle's plane, and whether inside its edges.
+
+    An edge belongs to both of its triangles: no line passes between them.
+    """
+    edges, plane, speed = _volumes(corners, ray.origin, ray.direction)
+    t = safe_divide(plane, speed)
+    inside = jnp.all(edges >= 0) | jnp.all(edges <= 0)
+    return t, inside & (speed != 0) & (t >= ray.near) & (t <= ray.far)
 
 
 def _normal(corners: Float[Array, "3 3"]) -> Vector:

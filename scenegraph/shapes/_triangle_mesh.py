@@ -90,23 +90,27 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
         All triangles, with a leading axis.
         """
-        corners = self.vertices[self.faces]
-        pick = lambda values, n: (
-            jnp.zeros((*self.faces.shape, n)) if values is None else values[self.faces]
-        )
-        colors = jnp.ones_like(corners) if self.colors is None else self.colors[self.faces]
-        return Triangle(corners, self._normals(corners), pick(self.uv, 2), colors, corners)
-
-    def _normals(self, corners: Float[Array, "faces 3 3"]) -> Float[Array, "faces 3 3"]:
-        """Returns the normals at the corners of every face."""
-        if self.smooth and self.normals is not None:
-            return safe_normalise(self.normals)[self.faces]
-        a, b, c = jnp.moveaxis(corners, 1, 0)
-        flat = jnp.broadcast_to(jnp.cross(b - a, c - a)[:, None], corners.shape)
+        corners, (normals, *others) = self.vertices[self.faces], self.vertex_values()
         if self.smooth:
+            normals = normals[self.faces]
+        else:
+            normals = jnp.broadcast_to(safe_normalise(_cross(corners))[:, None], corners.shape)
+        return Triangle(corners, normals, *(x[self.faces] for x in others), corners)
+
+    def vertex_values(
+        self,
+    ) -> tuple[Float[Array, "vertices 3"], Float[Array, "vertices 2"], Float[Array, "vertices 3"]]:
+        """Returns the vertices' normals (zero for flat faces), uv and colours, with defaults."""
+        uv = jnp.zeros_like(self.vertices[:, :2]) if self.uv is None else self.uv
+        colors = jnp.ones_like(self.vertices) if self.colors is None else self.colors
+        normals = jnp.zeros_like(self.vertices)
+        if self.smooth and self.normals is not None:
+            normals = safe_normalise(self.normals)
+        elif self.smooth:
             # Twice the area, along the normal: added, they are means weighted by area.
-            flat = jnp.zeros_like(self.vertices).at[self.faces].add(flat)[self.faces]
-        return safe_normalise(flat)
+            areas = _cross(self.vertices[self.faces])[:, None]
+            normals = safe_normalise(normals.at[self.faces].add(areas))
+        return normals, uv, colors
 
     def coverage(self, ray: Ray) -> Scalar:
         fragments = jax.vmap(cross_triangle, (None, 0))(ray, self.triangles().corners)
@@ -124,3 +128,9 @@ class TriangleMesh(AbstractShape, AbstractBounded):
         The hit on the nearest layer of triangles, as one part.
         """
         return join_parts(first_sheet(ray, self.triangles()))
+
+
+def _cross(corners: Float[Array, "faces 3 3"]) -> Float[Array, "faces 3"]:
+    """Returns twice the area of every face, along its normal."""
+    a, b, c = jnp.moveaxis(corners, 1, 0)
+    return jnp.cross(b - a, c - a)

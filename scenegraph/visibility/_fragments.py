@@ -2,29 +2,35 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..scene import Instance, InstanceStack, MeshFace
-from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
-from ._search import BUNDLE, FAINT, insert, no_items, Ranking, search, search_shadows, Visit
+from ..scene import FaceTree
+from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, unhidden
+from ._face_search import FaceVisit, search_faces, VISITS
+from ._order import invert_order, order_shadow_rays
+from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 
 # Of how many fragments a layer may consist on average: all of them are found, and the strongest
 # have derivatives.
 _FRAGMENTS = 4
+# Most rays have no more fragments than this, and are ranked in fewer operations.
+_USUAL = 8
+# With more faces than this, putting shadow rays in order pays.
+_MANY = 256
 
 
 class FoundSheets(NamedTuple):
-    """The nearest fragments of meshes on rays, and the sheets that they make up."""
+    """The nearest fragments of meshes on every ray, and the sheets that they make up."""
 
-    ids: Int[Array, "fragments rays"]  # numbers of faces; -1 for none
-    coverage: Float[Array, "fragments rays"]
-    sheets: Sheets  # `fragments rays`
+    ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
+    coverage: Float[Array, "rays fragments"]
+    leader: Int[Array, "rays fragments"]  # of every fragment, the place of its sheet's first one
+    hidden: Float[Array, "rays fragments"]  # of every sheet, in the place of its first fragment
 
 
 class FaceSums(AbstractModule):
@@ -34,96 +40,196 @@ class FaceSums(AbstractModule):
     opaque: Float[Array, "2 *rays"]  # coverage times opacity
 
 
+class _Fragments(NamedTuple):
+    """Fragments of rays: those that are settled, nearest first, and then those met since."""
+
+    begin: Float[Array, "fragments rays"]  # infinite for none
+    face: Int[Array, "fragments rays"]  # -1 for none
+    end: Float[Array, "fragments rays"]
+    t: Float[Array, "fragments rays"]
+    coverage: Float[Array, "fragments rays"]
+    away: Bool[Array, "fragments rays"]  # turned away from the eye
+
+
+class _Found(NamedTuple):
+    """The fragments of rays, and of those without a place the number and what passes them."""
+
+    fragments: _Fragments
+    lost: Int[Array, " rays"]
+    rest: Float[Array, " rays"]
+
+
 def find_mesh_sheets(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], found: Ranking, first_code: int
+    tree: FaceTree,
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    found: Ranking,
+    first_code: int,
+    *,
+    everything: bool,
 ) -> tuple[Ranking, FoundSheets]:
     """Finds sheets of meshes on rays, and inserts them among the layers.
 
     The code of a sheet is `first_code`, and its place among the fragments of its ray.
     """
     layers = found.keys.shape[0]
-    fragments = _find_fragments(faces, rays, used, _FRAGMENTS * layers)
-    ids = fragments.codes
-    chosen = _corners_alone(faces).take(jnp.maximum(ids, 0)).members.node
-    sheets = find_sheets(_pieces(rays, chosen, fragments))
-    alphas = chosen.opacity * unhidden(sheets.coverage, sheets.hidden)
+    like = rays.near.dtype
+
+    def finish(memory: _Found) -> tuple[Ranking, FoundSheets]:
+        ranking, sheets = _sheets_of(tree, memory, layers, like)
+        by_ray = lambda x: jnp.moveaxis(x, -1, 0)
+        return jax.tree.map(by_ray, ranking), jax.tree.map(by_ray, sheets)
+
+    start = lambda count: _no_fragments(_FRAGMENTS * layers, count, like)
+    meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
+    visit = FaceVisit(start, meet, _remember, _settle, finish)
+    ranking, sheets = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
+    ranking = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), ranking)
+    return _merged(found, ranking, first_code), sheets
+
+
+def _merged(found: Ranking, sheets: Ranking, first_code: int) -> Ranking:
+    """Inserts the sheets that were found on rays among other layers."""
 
     def add(found: Ranking, item: tuple) -> tuple[Ranking, None]:
-        t, alpha, place = item
-        code = jnp.full(t.shape, first_code, jnp.int32) + place
-        return insert(found, t, code, alpha, alpha > 0), None
+        t, place, alpha = item
+        return insert(found, t, first_code + place, alpha, place >= 0), None
 
-    items = sheets.t, alphas, jnp.arange(len(ids), dtype=jnp.int32)
-    found = jax.lax.scan(add, found, items)[0]
+    merged = jax.lax.scan(add, found, (sheets.keys, sheets.codes, sheets.values))[0]
+    return merged._replace(met=found.met + sheets.met, rest=merged.rest * sheets.rest)
+
+
+def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
+    shape = (ranks + VISITS, count)
+    zero, none = jnp.zeros(shape, dtype), jnp.full(shape, -1, jnp.int32)
+    nowhere = jnp.full(shape, jnp.inf, dtype)
+    fragments = _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
+    return _Found(fragments, jnp.zeros(count, jnp.int32), jnp.ones(count, dtype))
+
+
+def _remember(found: _Found, piece: Pieces, face: Array, there: Array, n: Array) -> _Found:
+    """Writes the `n`-th fragments behind those that are settled."""
+    met = there & (piece.coverage > NOISE)
+    begin = jnp.where(met, piece.begin, jnp.inf)
+    new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
+    row = found.fragments.begin.shape[0] - VISITS + n
+    put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, row, 0)
+    return found._replace(fragments=jax.tree.map(put, found.fragments, new))
+
+
+def _settle(found: _Found, n: Array) -> _Found:
+    """Puts fragments in the order in which they begin, and leaves out those without a place.
+
+    `n` were met since, in the order of their faces, which is kept among equals.
+    """
+    begin, ranks = found.fragments.begin, found.fragments.begin.shape[0] - VISITS
+    rows = jnp.arange(begin.shape[0], dtype=jnp.int32)[:, None]
+    met = jnp.isfinite(begin) & (rows < ranks + n)
+    key = jnp.where(met, begin, jnp.inf)
+
+    def count(other: Array, rank: Array) -> Array:
+        own = key[other]
+        return rank + ((own < key) | ((own == key) & (other < rows)))
+
+    # The rank of a fragment is the number of those before it.
+    rank = jax.lax.fori_loop(0, ranks + n, count, jnp.zeros(begin.shape, jnp.int32))
+    lost = met & (rank >= ranks)
+    row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0)
+    some = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
+    put = lambda r, places: places.at[r].set(row_of(r))
+    places = jax.lax.fori_loop(0, some, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
+    there = rows[:ranks] < jnp.sum(met, axis=0)
+
+    def sorted_by_rank(x: Array, empty: Array) -> Array:
+        own = jnp.where(there, jnp.take_along_axis(x, places, axis=0), empty)
+        return jax.lax.dynamic_update_slice_in_dim(x, own.astype(x.dtype), 0, 0)
+
+    empty = _Fragments(*(jnp.asarray(x) for x in (jnp.inf, -1, 0, 0, 0, False)))
+    rest = jnp.prod(jnp.where(lost, 1 - found.fragments.coverage, 1), axis=0)
+    fragments = jax.tree.map(sorted_by_rank, found.fragments, empty)
+    return _Found(fragments, found.lost + jnp.sum(lost, axis=0, dtype=jnp.int32), found.rest * rest)
+
+
+def _sheets_of(
+    tree: FaceTree, found: _Found, layers: int, dtype: jnp.dtype
+) -> tuple[Ranking, FoundSheets]:
+    """Groups fragments into sheets, and ranks these by depth; codes are places of fragments."""
+    fragments = jax.tree.map(lambda x: x[:-VISITS], found.fragments)
+    ranks = fragments.begin.shape[0]
+    none = no_items(layers, found.rest)
+
+    def sheets(count: int) -> tuple[Ranking, FoundSheets]:
+        own = jax.tree.map(lambda x: x[:count], fragments)
+        ranking, sheets = _group(tree, own, none)
+        more = lambda x, value: jnp.pad(x, ((0, ranks - count), (0, 0)), constant_values=value)
+        return ranking, FoundSheets(*map(more, sheets, (-1, 0, -1, 0)))
+
+    most = jnp.max(jnp.sum(jnp.isfinite(fragments.begin), axis=0))
+    usual = min(_USUAL, ranks)
+    ranking, grouped = jax.lax.cond(most <= usual, lambda: sheets(usual), lambda: sheets(ranks))
     # What has no place among the fragments exceeds the layers, too.
-    lost = jnp.maximum(fragments.met - len(ids), 0)
-    met = jnp.where(lost > 0, jnp.maximum(found.met, layers + lost), found.met)
-    found = found._replace(met=met, rest=found.rest * fragments.rest)
-    return found, FoundSheets(ids, fragments.values, sheets)
+    met = jnp.where(found.lost > 0, jnp.maximum(ranking.met, layers + found.lost), ranking.met)
+    return ranking._replace(met=met, rest=ranking.rest * found.rest), grouped
 
 
-def _find_fragments(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], count: int
-) -> Ranking:
-    """Finds the nearest faces that pixels see, by where their stretches begin."""
+def _group(tree: FaceTree, found: _Fragments, none: Ranking) -> tuple[Ranking, FoundSheets]:
+    some = jnp.maximum(found.face, 0)
+    owner = tree.owner[some]
+    kind = jnp.where(found.away, 1 + owner, -1 - owner)
+    sheets = find_sheets(Pieces(found.begin, found.end, found.t, found.coverage, kind))
+    alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
-    def meet(instance: Instance, ray: Ray) -> tuple[Array, Array, Array]:
-        piece = piece_of(ray, instance.node.shape.corners, instance.node.owner)
-        return piece.begin, instance.number, piece.coverage
+    def add(i: Array, ranking: Ranking) -> Ranking:
+        place = jnp.full_like(kind[0], i, jnp.int32)
+        return insert(ranking, sheets.t[i], place, alphas[i], alphas[i] > 0)
 
-    def rank(ranking: Ranking, met: tuple, listed: Array) -> Ranking:
-        begin, number, coverage = met
-        return insert(ranking, begin, number, coverage, listed & (coverage > NOISE))
-
-    visit, none = Visit(meet, rank), no_items(count, rays.near)
-    return search([_corners_alone(faces)], rays, used, visit, rays, none, BUNDLE)
-
-
-def _pieces(rays: Ray, faces: MeshFace, fragments: Ranking) -> Pieces:
-    """Computes again what the ranking of fragments does not say."""
-    again = jax.vmap(jax.vmap(piece_of), (None, 0, 0))
-    pieces = again(rays, faces.shape.corners, faces.owner)
-    return pieces._replace(begin=fragments.keys, coverage=fragments.values)
-
-
-def _corners_alone(faces: InstanceStack) -> InstanceStack:
-    """Returns faces without what is interpolated over them: searches gather them often."""
-    pick = lambda x: (
-        x.node.shape.normals,
-        x.node.shape.uv,
-        x.node.shape.colors,
-        x.node.shape.places,
-    )
-    none = lambda x: x is None
-    return InstanceStack(
-        eqx.tree_at(pick, faces.members, (None,) * 4, is_leaf=none),
-        eqx.tree_at(pick, faces.shared, (None,) * 4, is_leaf=none),
-    )
+    most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
+    ranking = jax.lax.fori_loop(0, most, add, none)
+    return ranking, FoundSheets(found.face, found.coverage, sheets.leader, sheets.hidden)
 
 
 def sum_shadows(
-    faces: InstanceStack, rays: Ray, used: Bool[Array, " rays"], count: int
+    tree: FaceTree,
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    count: int,
+    *,
+    everything: bool,
 ) -> tuple[FaceSums, Ranking | None]:
-    """Sums what faces cover of shadow rays, and finds the `count` faces that cover most, if any."""
+    """Sums what faces cover of shadow rays, and finds the `count` faces that cover most, if any.
 
-    def meet(instance: Instance, ray: Ray) -> tuple[Array, ...]:
-        fragment = cross_triangle(ray, instance.node.shape.corners)
-        return fragment.coverage, fragment.facing, instance.node.opacity, instance.number
+    Sums have rays last, and rankings first.
+    """
+    dtype = rays.near.dtype
 
-    def add(memory: tuple[FaceSums, Ranking | None], met: tuple, listed: Array) -> PyTree:
+    def start(rays: int) -> tuple[FaceSums, Ranking | None]:
+        nothing = jnp.zeros((2, rays), dtype)
+        none = no_items(count, jnp.zeros(rays, dtype)) if count else None
+        return FaceSums(nothing, nothing), none
+
+    def meet(ray: Ray, corners: Array) -> tuple[Array, Array]:
+        fragment = cross_triangle(ray, corners)
+        return fragment.coverage, fragment.facing
+
+    def add(memory: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
         sums, ranking = memory
-        coverage, facing, opacity, number = met
-        coverage = jnp.where(listed, coverage, 0)
-        sums = _add(sums, by_side(coverage, facing, opacity))
+        coverage, facing = jnp.where(there, met[0], 0), met[1]
+        sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
-            counts = listed & (coverage > FAINT)
-            ranking = insert(ranking, -coverage, number, coverage, counts)
+            ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
         return sums, ranking
 
-    nothing = jnp.zeros((2, *rays.near.shape), rays.near.dtype)
-    start = FaceSums(nothing, nothing), no_items(count, rays.near) if count else None
-    faces = _corners_alone(faces)
-    return search_shadows([faces], rays, used, Visit(meet, add), rays, start)
+    finish = lambda memory: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
+    order = None
+    if tree.corners.shape[0] > _MANY:
+        order = order_shadow_rays(rays, used)
+        rays, used = jax.tree.map(lambda x: x[order], (rays, used))
+    visit = FaceVisit(start, meet, add, lambda memory, _: memory, finish)
+    found = search_faces(tree, rays, used, visit, SHADOW_BUNDLE, everything=everything)
+    if order is not None:
+        back = invert_order(order)
+        found = jax.tree.map(lambda x: x[back], found)
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
 
 
 def _add(one: FaceSums, other: FaceSums) -> FaceSums:

@@ -1,10 +1,9 @@
-"""An order of points in which neighbours are near to each other."""
+"""Orders of rays in which those that go together come together."""
 
-import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, UInt32
-from ..numerics import safe_norm, safe_normalise, tangents
+from .._typing import Array, Bool, Float, Int
+from ..numerics import order_by_place, safe_norm, safe_normalise, tangents
 from ..rays import Ray
 
 
@@ -49,58 +48,3 @@ def _mean(x: Float[Array, "rays n"], used: Bool[Array, " rays"]) -> Float[Array,
 def invert_order(order: Int[Array, " n"]) -> Int[Array, " n"]:
     """Returns the place of every number in an order; numbers beyond its length are left out."""
     return jnp.zeros_like(order).at[order].set(jnp.arange(order.shape[0], dtype=order.dtype))
-
-
-def order_by_place(
-    points: Float[Array, "points n"], used: Bool[Array, " points"]
-) -> Int[Array, " points"]:
-    """Sorts points along a curve that fills space, so that runs of them are close together.
-
-    **Arguments:**
-
-    - `points`: the points, of any dimension.
-    - `used`: the points that count; the others come last.
-
-    **Returns:**
-
-    The numbers of the points, in order.
-
-    **Source:** Hilbert's curve, whose neighbours are always close: Skilling 2004, "Programming the
-    Hilbert curve".
-    """
-    count, dimensions = points.shape
-    # One number that holds code and place is sorted five times as fast as a pair.
-    place_bits = max(count - 1, 1).bit_length()
-    bits = (31 - place_bits) // dimensions
-    lower = jnp.min(jnp.where(used[:, None], points, jnp.inf), axis=0)
-    upper = jnp.max(jnp.where(used[:, None], points, -jnp.inf), axis=0)
-    extent = jnp.maximum(jnp.max(upper - lower), 1e-30)
-    cells = jnp.clip((points - lower) / extent * 2**bits, 0, 2**bits - 1).astype(jnp.uint32)
-    code = _hilbert([cells[:, axis] for axis in range(dimensions)], bits)
-    code = jnp.where(used, code, 2 ** (dimensions * bits))
-    places = jnp.arange(count, dtype=jnp.uint32)
-    ordered = jax.lax.sort((code << place_bits) | places)
-    return (ordered & (2**place_bits - 1)).astype(jnp.int32)
-
-
-def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, " points"]:
-    """Returns the places of cells along Hilbert's curve (Skilling's algorithm)."""
-    x = list(cells)
-    for bit in reversed(range(1, bits)):
-        low = jnp.uint32(2**bit - 1)
-        for i in range(len(x)):
-            up = (x[i] >> bit) & 1 == 1
-            # Invert the lower bits of the first coordinate, or exchange them with the i-th's.
-            swap = jnp.where(up, 0, (x[0] ^ x[i]) & low)
-            x[0] ^= jnp.where(up, low, swap)
-            x[i] ^= swap
-    for i in range(1, len(x)):
-        x[i] ^= x[i - 1]
-    flip = jnp.zeros_like(x[0])
-    for bit in reversed(range(1, bits)):
-        flip ^= jnp.where((x[-1] >> bit) & 1 == 1, jnp.uint32(2**bit - 1), 0)
-    code = jnp.zeros_like(x[0])
-    for bit in reversed(range(bits)):
-        for cell in x:
-            code = (code << 1) | (((cell ^ flip) >> bit) & 1)
-    return code

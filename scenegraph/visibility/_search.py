@@ -21,6 +21,7 @@ from ..scene import (
     world_ball,
 )
 from ..shapes import AbstractBounded
+from ..transforms import Ball
 from ._bundles import bound_rays, may_touch
 from ._lists import AbstractCandidates, list_candidates
 from ._order import invert_order, order_by_place, order_shadow_rays
@@ -29,7 +30,7 @@ from ._order import invert_order, order_by_place, order_shadow_rays
 # Rays in a bundle.
 BUNDLE = 64
 # Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
-_SHADOW_BUNDLE = 16
+SHADOW_BUNDLE = 16
 # Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
 _FEW = 4
 # With more things of a kind than this, putting them, and shadow rays, in order pays: lists get
@@ -90,10 +91,13 @@ def candidates_of(
     stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE
 ) -> AbstractCandidates:
     """Lists the instances of a stack that bundles of consecutive rays may touch."""
+    return _list(stack.map(world_ball), rays, used, size)
+
+
+def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> AbstractCandidates:
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
-    balls, any_used = stack.map(world_ball), jnp.any(used, axis=1)
-    return list_candidates(jax.vmap(bound_rays)(rays, used), balls, any_used)
+    return list_candidates(jax.vmap(bound_rays)(rays, used), balls, jnp.any(used, axis=1))
 
 
 def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
@@ -112,9 +116,11 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
-    faces = [] if scene.triangles is None else [scene.triangles]
-    for stack in (*scene.occluders, *faces):
+    for stack in scene.occluders:
         lengths += candidates_of(_sorted_by_place(stack), rays, used).lengths
+    if scene.triangles is not None:
+        balls = scene.triangles.tree.balls
+        lengths += _list(balls, rays, used, BUNDLE).lengths
     return _to_rows(lengths, rays)[:count]
 
 
@@ -281,7 +287,7 @@ def _to_rows(x: Array, rows: PyTree) -> Array:
     return jnp.repeat(x, count // x.shape[0], total_repeat_length=count)
 
 
-def _rank(ranking: Ranking, items: list[Item], listed: Bool[Array, " rows"]) -> Ranking:
+def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, " rows"]) -> Ranking:
     for key, code, value in items:
         ranking = insert(ranking, key, code.astype(jnp.int32), value, listed & (value > 0))
     return ranking
@@ -296,7 +302,7 @@ def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: 
         alphas, code = part_alphas(hits), parts * instance.number
         return [(hits.t[i], code + i, alphas[i]) for i in range(hits.t.shape[0])]
 
-    visit, none = Visit(meet, _rank), no_items(count, rays.near)
+    visit, none = Visit(meet, rank), no_items(count, rays.near)
     return search(scene.occluders, rays, used, visit, rays, none, BUNDLE)
 
 
@@ -309,7 +315,7 @@ def find_occluders(
         stopped = occlusion(instance, *row)
         return [(-stopped, instance.number, stopped)]
 
-    return _ask_occluders(scene, rays, own, used, Visit(meet, _rank), no_items(count, rays.near))
+    return _ask_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
 
 
 def transmission(
@@ -353,7 +359,7 @@ def search_shadows(
     if any(stack.count > _MANY for stack in stacks):
         order = order_shadow_rays(rays, used)
         rays, rows, used = jax.tree.map(lambda x: x[order], (rays, rows, used))
-    memory = search(stacks, rays, used, visit, rows, memory, _SHADOW_BUNDLE)
+    memory = search(stacks, rays, used, visit, rows, memory, SHADOW_BUNDLE)
     if order is None:
         return memory
     back = invert_order(order)

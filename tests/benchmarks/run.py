@@ -16,6 +16,7 @@ import first_use  # noqa: E402
 import instances  # noqa: E402
 import many  # noqa: E402
 import memory  # noqa: E402
+import meshes  # noqa: E402
 import mipnerf_step  # noqa: E402
 import surfaces  # noqa: E402
 import tyro  # noqa: E402
@@ -33,6 +34,7 @@ COMMANDS = {
     "instances": instances.main,
     "many": many.main,
     "memory": memory.main,
+    "meshes": meshes.main,
     "mipnerf": mipnerf_step.main,
     "surfaces": surfaces.main,
 }

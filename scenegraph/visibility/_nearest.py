@@ -1,0 +1,67 @@
+"""The nearest surfaces on lines that need not go together, without derivatives."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int
+from ..rays import Hit, Ray
+from ..scene import FaceTree, FlatScene, Instance, intersect
+from ..shapes import cross_line
+from ._face_search import FaceVisit, search_faces
+from ._search import count_parts, Item, no_items, rank, search, Visit
+
+
+class Nearest(NamedTuple):
+    """The nearest surfaces on rays; a ray has one of the two, or none."""
+
+    code: Int[Array, " rays"]  # a shape's part, `number * parts + part`; -1 for none
+    face: Int[Array, " rays"]  # a face of a mesh; -1 for none
+
+
+def find_nearest(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"]) -> Nearest:
+    """Finds the nearest surfaces, whatever their opacity, that the lines of rays meet.
+
+    Footprints must be zero: every ray is a bundle of its own.
+    """
+    t, code = _nearest_shape(scene, rays, used)
+    if scene.triangles is None:
+        return Nearest(code, jnp.full_like(code, -1))
+    far, face = _nearest_face(scene.triangles.tree, rays, used)
+    on_mesh = far < t
+    return Nearest(jnp.where(on_mesh, -1, code), jnp.where(on_mesh, face, -1))
+
+
+def _nearest_shape(scene: FlatScene, rays: Ray, used: Array) -> tuple[Array, Array]:
+    parts = count_parts(scene)
+
+    def meet(instance: Instance, ray: Ray) -> list[Item]:
+        hits, code = thin_hits(instance, ray), parts * instance.number
+        # Of a line, a part covers all or nothing.
+        return [(hits.t[i], code + i, hits.coverage[i] > 0.5) for i in range(hits.t.shape[0])]
+
+    visit, none = Visit(meet, rank), no_items(1, rays.near)
+    found = search(scene.occluders, rays, used, visit, rays, none, 1)
+    return found.keys[0], found.codes[0]
+
+
+def thin_hits(instance: Instance, ray: Ray) -> Hit:
+    """Returns the hits on the parts of a surface, as if it were opaque."""
+    opaque = jnp.ones((), ray.near.dtype)
+    return intersect(eqx.tree_at(lambda x: x.node.opacity, instance, opaque), ray)
+
+
+def _nearest_face(
+    tree: FaceTree, rays: Ray, used: Array
+) -> tuple[Float[Array, " rays"], Int[Array, " rays"]]:
+    def start(count: int) -> tuple[Array, Array]:
+        return jnp.full(count, jnp.inf, rays.near.dtype), jnp.full(count, -1, jnp.int32)
+
+    def remember(best: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
+        (t, inside), (before, known) = met, best
+        nearer = there & inside & (t < before)
+        return jnp.where(nearer, t, before), jnp.where(nearer, face, known)
+
+    same = lambda best, *_: best
+    return search_faces(tree, rays, used, FaceVisit(start, cross_line, remember, same, same), 1)
