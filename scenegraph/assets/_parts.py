@@ -4,16 +4,19 @@ from collections import Counter
 
 import numpy as np
 
-from ..models import linear_from_srgb, ModelPart, vertex_normals
+from ..models import ModelPart, vertex_normals
 from ..scene import Scene, Surface
-from ._looks import Look, look_of
+from ..shaders import AbstractShader, GGX, Lambert, Phong, VertexColor
 from ._mesh_shape import part_of
+from ._texture_maps import vertex_colors
 from ._triangulate import triangulate
 from ._walk import placed_nodes
 
 
 # As `save_glb` has them by default.
-_SEGMENTS, _PLANE, _TEXTURE = 64, 100.0, 512
+_SEGMENTS, _PLANE = 64, 100.0
+# The field of a material that holds its base colour.
+_BASE_COLORS = {GGX: "base_color", Lambert: "albedo", Phong: "diffuse"}
 
 
 def world_parts(scene: Scene) -> tuple[list[ModelPart], Counter[str]]:
@@ -27,8 +30,7 @@ def world_parts(scene: Scene) -> tuple[list[ModelPart], Counter[str]]:
         if part is None:
             left_out[type(node).__name__ if shape is None else type(shape).__name__] += 1
             continue
-        colors = _colors(look_of(node.shader, part, _TEXTURE), len(part.vertices))
-        parts.append(_moved(part, matrix)._replace(colors=colors))
+        parts.append(_moved(part, matrix)._replace(colors=_colors(node.shader, part)))
     return parts, left_out
 
 
@@ -47,14 +49,11 @@ def _moved(part: ModelPart, matrix: np.ndarray) -> ModelPart:
     return part._replace(vertices=vertices, faces=faces, normals=normals / length)
 
 
-def _colors(look: Look, count: int) -> np.ndarray:
-    colors = np.broadcast_to(look.base, (count, 3))
-    if look.colors is not None:
-        colors = colors * look.colors
-    if look.texels is None or look.uv is None:
-        return colors
-    height, width = look.texels.shape[:2]
-    uv = look.uv % 1 if look.repeat else np.clip(look.uv, 0, 1)
-    column = np.minimum((uv[:, 0] * width).astype(int), width - 1)
-    row = np.minimum(((1 - uv[:, 1]) * height).astype(int), height - 1)
-    return colors * linear_from_srgb(look.texels[row, column] / 255)
+def _colors(shader: AbstractShader, part: ModelPart) -> np.ndarray:
+    """Evaluates the base colour of a material at the vertices, times their own colours."""
+    if isinstance(shader, VertexColor):
+        own = np.ones(3) if part.colors is None else part.colors
+        return own * _colors(shader.shader, part)
+    if isinstance(shader, tuple(_BASE_COLORS)):
+        return _colors(getattr(shader, _BASE_COLORS[type(shader)]), part)
+    return vertex_colors(shader, part)

@@ -1,26 +1,26 @@
-"""Data sets: loaders, the flat pixel store, and batches as a pure function of seed and step.
+"""Data sets: loaders, and the pictures, pixels and batches that they make (in `pixels`).
 
-To read it in order: `_pixel_store` (all pixels in one flat list), `_backdrops`, `_scene_cameras`,
-`_annealing`, `_stacked`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`,
-`_pixel_list`; what loaders share: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`; the
-formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses` and `_listed`,
-`_colmap`, and `_formats`; the converters `_convert_multiscale` and `_convert_colmap`; at last
-`_bounds`, which finds the scene from pictures and cameras, and `_unbounded` for scenes without walls.
+To read it in order: what loaders share, `_loading`, `_listing`, `_splits`, `_masks` and
+`_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`
+and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
+`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras, and
+`_unbounded` for scenes without walls.
 """
 
-from ._annealing import Annealing as Annealing
-from ._backdrops import (
+from ..pixels import (
     AbstractBackdrop as AbstractBackdrop,
-    IgnoreAlpha as IgnoreAlpha,
-    Random as Random,
-    Solid as Solid,
-)
-from ._batches import (
     AbstractPixelChoice as AbstractPixelChoice,
     AllImages as AllImages,
+    Annealing as Annealing,
     Batch as Batch,
+    IgnoreAlpha as IgnoreAlpha,
+    pixel_rays as pixel_rays,
+    Random as Random,
     RayBatches as RayBatches,
     SingleImage as SingleImage,
+    Solid as Solid,
+    Views as Views,
+    views as views,
 )
 from ._blender import load_blender as load_blender
 from ._bounds import find_bounds as find_bounds
@@ -32,19 +32,28 @@ from ._llff import load_llff as load_llff
 from ._loading import LoadOptions as LoadOptions
 from ._multiscale import load_multiscale as load_multiscale
 from ._transforms import load_transforms as load_transforms
-from ._views import pixel_rays as pixel_rays, Views as Views, views as views
 
 # Internal: for other packages of the library, and for none of its users.
-from ._backdrops import over_background
-from ._batches import DrawnPixels
+from ..pixels import (
+    cache_folder,
+    DrawnPixels,
+    frame_lines,
+    gather_pixels,
+    known_cameras,
+    on_host,
+    over_background,
+    pixel_lines,
+    PixelList,
+    PixelReader,
+    pixels_through,
+    Prefetcher,
+    SceneCameras,
+    ScenePixels,
+    stack_cameras,
+    take_camera,
+)
 from ._bounds import find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, Format
-from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
 from ._llff import llff_path
-from ._pixel_list import PixelList, pixels_through
-from ._pixel_store import cache_folder, gather_pixels
-from ._reader import PixelReader, Prefetcher
-from ._scene_cameras import SceneCameras, ScenePixels
-from ._stacked import stack_cameras
 from ._transforms import transforms_path, transforms_splits
 from ._unbounded import Ball, find_ball, find_unseen_cells, shows_everything

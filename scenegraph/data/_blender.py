@@ -9,12 +9,12 @@ import numpy as np
 
 from .._typing import Array, Matrix4
 from ..cameras import focal_from_fov, PerspectiveCamera
+from ..pixels import Views
 from ..transforms import Pose
 from ._bounds import depth_range
 from ._listing import read_blender_listing
 from ._loading import Loading, LoadOptions
 from ._pictures import assemble_views, gather_pictures, PictureFile
-from ._views import Views
 
 
 def load_blender(

@@ -12,8 +12,7 @@ import numpy as np
 from .._typing import Array, Float
 from ..cameras import AbstractCamera, NDCCamera
 from ..io import MappedArray
-from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
-from ._views import Views
+from ..pixels import frame_lines, known_cameras, on_host, pixel_lines, take_camera, Views
 
 
 # The cells of the box, and of the pictures' rasters, along each axis.

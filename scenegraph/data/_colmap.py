@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 from ..io import as_pose, ColmapCamera, ColmapImage, ColmapModel, FileError, read_colmap
+from ..pixels import Views
 from ._convert_colmap import COLMAP_TURN, convert_lens, convert_pose
 from ._lenses import Lens, read_lens
 from ._listed import ListedView, load_listed, Shrinking
@@ -14,7 +15,6 @@ from ._loading import Loading, LoadOptions
 from ._masks import find_masks
 from ._splits import choose_frames
 from ._transforms import LISTED_SPLITS
-from ._views import Views
 
 
 # Where a sparse model may be in a data folder.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..io import FileError
+from ..pixels import Views
 from ._blender import load_blender
 from ._colmap import COLMAP_LISTINGS, load_colmap
 from ._convert_multiscale import MULTISCALE_LISTING
@@ -14,7 +15,6 @@ from ._llff import LLFF_LISTING, LLFF_SPLITS, load_llff
 from ._loading import LoadOptions
 from ._multiscale import load_multiscale, multiscale_splits
 from ._transforms import LISTED_SPLITS, load_transforms, TRANSFORMS_LISTING, transforms_splits
-from ._views import Views
 
 
 @dataclasses.dataclass(frozen=True)

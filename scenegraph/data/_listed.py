@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..pixels import Views
 from ._bounds import depth_range
 from ._lenses import camera_kind, Lens, make_cameras
 from ._listing import Frame
 from ._loading import Loading
 from ._pictures import assemble_views, gather_pictures, PictureFile
-from ._views import Views
 
 
 # Points only tell where the scene is: so many are enough.

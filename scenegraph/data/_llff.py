@@ -20,13 +20,13 @@ from ..cameras import (
     spherify_poses,
 )
 from ..io import are_usable, as_pose, FileError, LARGEST, read_array
+from ..pixels import Views
 from ..transforms import Pose
 from ._listing import picture_path, PICTURES
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
 from ._pictures import assemble_views, gather_pictures, PictureFile
 from ._splits import choose_frames
-from ._views import Views
 
 
 LLFF_LISTING = "poses_bounds.npy"

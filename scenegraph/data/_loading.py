@@ -3,7 +3,7 @@
 import dataclasses
 from typing import TypedDict
 
-from ._backdrops import AbstractBackdrop
+from ..pixels import AbstractBackdrop
 
 
 class LoadOptions(TypedDict, total=False):

@@ -10,12 +10,12 @@ import numpy as np
 from .._typing import Array
 from ..cameras import PerspectiveCamera
 from ..io import are_usable, as_matrix, as_pose, FileError, LARGEST, read_json
+from ..pixels import Views
 from ..transforms import Pose
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._listing import picture_path
 from ._loading import Loading, LoadOptions
 from ._pictures import assemble_views, gather_pictures, PictureFile
-from ._views import Views
 
 
 _NUMBERS = ("width", "height", "near", "far", "lossmult")

@@ -14,11 +14,9 @@ from .._typing import Bool, Int
 from ..cameras import AbstractCamera
 from ..images import shrink
 from ..io import FileError, PictureHeader, read_picture, read_picture_header, turn_upright
-from ._backdrops import Solid
+from ..pixels import gather_pixels, PixelArray, Solid, Views
 from ._loading import Loading
 from ._masks import read_masks
-from ._pixel_store import gather_pixels, PixelArray
-from ._views import Views
 
 
 # So many files are named in a message.

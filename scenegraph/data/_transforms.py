@@ -9,13 +9,13 @@ import numpy as np
 
 from ..io import are_usable, as_matrix, FileError
 from ..models import read_points
+from ..pixels import Views
 from ._lenses import read_lens
 from ._listed import ListedView, load_listed, normalised, Shrinking
 from ._listing import find_inside, read_frame, read_frames_listing
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
 from ._splits import choose_frames
-from ._views import Views
 
 
 TRANSFORMS_LISTING = "transforms.json"

@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..pixels import frame_lines, known_cameras, Views
 from ._bounds import focus_point, probe_views
-from ._lines import frame_lines, known_cameras
-from ._views import Views
 
 
 # Of cameras that look outwards, how much farther than they are apart the unit ball reaches.

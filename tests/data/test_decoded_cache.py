@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from scenegraph.data import _decoded_cache
-from scenegraph.data._decoded_cache import recall_pixels
 from scenegraph.images import shrink
+from scenegraph.pixels import _decoded_cache
+from scenegraph.pixels._decoded_cache import recall_pixels
 
 
 SHAPES = [(2, 3, 4), (2, 3, 4)]

@@ -26,8 +26,8 @@ from scenegraph.data import (
     SingleImage,
     Solid,
 )
-from scenegraph.data._pixel_store import free_memory
 from scenegraph.io import FileError, MappedArray
+from scenegraph.pixels._pixel_store import free_memory
 from support.blender_folder import write_ball
 
 
@@ -238,7 +238,7 @@ def test_disk_without_room_is_said_before(folder, monkeypatch):
 @pytest.mark.parametrize(("free", "mapped"), [(6911.0, True), (6913.0, False)])
 def test_large_pictures_are_left_in_the_file(folder, monkeypatch, free, mapped):
     """Three pictures of 12 x 12 RGBA pixels are 1728 bytes, a quarter of 6912."""
-    monkeypatch.setattr("scenegraph.data._pixel_store.free_memory", lambda: free)
+    monkeypatch.setattr("scenegraph.pixels._pixel_store.free_memory", lambda: free)
     assert isinstance(sg.load_blender(folder).pixels, MappedArray) is mapped
 
 
