@@ -34,24 +34,6 @@ from ._multiscale import load_multiscale as load_multiscale
 from ._transforms import load_transforms as load_transforms
 
 # Internal: for other packages of the library, and for none of its users.
-from ..pixels import (
-    cache_folder,
-    DrawnPixels,
-    frame_lines,
-    gather_pixels,
-    known_cameras,
-    on_host,
-    over_background,
-    pixel_lines,
-    PixelList,
-    PixelReader,
-    pixels_through,
-    Prefetcher,
-    SceneCameras,
-    ScenePixels,
-    stack_cameras,
-    take_camera,
-)
 from ._bounds import find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, Format
 from ._llff import llff_path

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, PyTree
-from ..data import Batch, ScenePixels
+from ..data import Batch
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
@@ -18,6 +18,7 @@ from ..integrators import (
     with_more_surfaces,
 )
 from ..losses import LossTerms
+from ..pixels import ScenePixels
 from ..rendering import fold_keys
 from ..scene import flatten as flatten_scene, has_occupancy, refresh_occupancy, Scene
 from ._flat import Flat, flatten

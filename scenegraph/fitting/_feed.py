@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Integer, PyTree
-from ..data import Batch, DrawnPixels, PixelReader, Prefetcher, RayBatches
+from ..data import Batch, RayBatches
 from ..io import MappedArray
 from ..numerics import AbstractModule
 from ..parallel import Layout
+from ..pixels import DrawnPixels, PixelReader, Prefetcher
 from ._flat import Flat, flatten
 from ._state import FitState
 

@@ -9,7 +9,7 @@ from jax.sharding import Mesh
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from .._words import describe
 from ..cameras import AbstractCamera
-from ..data import Batch, ScenePixels, stack_cameras
+from ..data import Batch
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
@@ -20,6 +20,7 @@ from ..integrators import (
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
+from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
 from ..scene import find_camera, FlatScene, flatten, mean_square_weight, open_scene, Scene

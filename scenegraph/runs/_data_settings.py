@@ -16,13 +16,13 @@ from ..data import (
     find_bounds,
     find_format,
     find_splits,
-    known_cameras,
     llff_path,
     load_data,
     Random,
     Solid,
     Views,
 )
+from ..pixels import known_cameras
 from ._method import Corners, Space
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data import frame_lines, known_cameras, Views
+from ..data import Views
 from ..io import MappedArray
+from ..pixels import frame_lines, known_cameras
 
 
 # The number of pixels, spread over all pictures, that are looked at.

@@ -10,17 +10,10 @@ import numpy as np
 
 from .. import encodings
 from .._typing import RandomKey
-from ..data import (
-    Ball,
-    find_empty_cells,
-    find_unseen_cells,
-    frame_lines,
-    known_cameras,
-    shows_everything,
-    Views,
-)
+from ..data import Ball, find_empty_cells, find_unseen_cells, shows_everything, Views
 from ..fields import GridField
 from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
+from ..pixels import frame_lines, known_cameras
 from ..scene import Occupancy, Transformed
 from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Space
 

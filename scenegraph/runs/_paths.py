@@ -27,7 +27,8 @@ from ..cameras import (
     scale_resolution,
     spiral,
 )
-from ..data import focus_point, known_cameras, on_host, pixel_lines, take_camera, Views
+from ..data import focus_point, Views
+from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
 from ._data_settings import held_out_split

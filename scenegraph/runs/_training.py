@@ -5,17 +5,10 @@ from typing import Literal
 
 import optax
 
-from ..data import (
-    AbstractPixelChoice,
-    AllImages,
-    Ball,
-    pixels_through,
-    RayBatches,
-    SingleImage,
-    Views,
-)
+from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage, Views
 from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
 from ..losses import MultiLevelLoss
+from ..pixels import pixels_through
 from ._method import Space
 
 

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
-from ..data import DrawnPixels, RayBatches, ScenePixels
+from ..data import RayBatches
 from ..filters import filter_pixel, relative_place
 from ..fitting import pixel_cones, scene_cameras
 from ..integrators import AbstractIntegrator
+from ..pixels import DrawnPixels, ScenePixels
 from ..rendering import fold_keys, integrate_anyhow
 from ..scene import find_filter, flatten
 

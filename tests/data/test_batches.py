@@ -9,18 +9,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import (
-    AllImages,
-    IgnoreAlpha,
-    over_background,
-    PixelList,
-    pixels_through,
-    Random,
-    RayBatches,
-    SingleImage,
-    Solid,
-    stack_cameras,
-)
+from scenegraph.data import AllImages, IgnoreAlpha, Random, RayBatches, SingleImage, Solid
+from scenegraph.pixels import over_background, PixelList, pixels_through, stack_cameras
 from support.blender_folder import write_ball
 from support.helpers import assert_close
 

@@ -17,16 +17,13 @@ from scenegraph.data import (
     Annealing,
     find_bounds,
     find_empty_cells,
-    gather_pixels,
-    PixelReader,
-    pixels_through,
-    Prefetcher,
     Random,
     RayBatches,
     SingleImage,
     Solid,
 )
 from scenegraph.io import FileError, MappedArray
+from scenegraph.pixels import gather_pixels, PixelReader, pixels_through, Prefetcher
 from scenegraph.pixels._pixel_store import free_memory
 from support.blender_folder import write_ball
 

@@ -11,14 +11,8 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cameras import focal_from_fov, MovedCamera
-from scenegraph.data import (
-    find_bounds,
-    find_empty_cells,
-    pixel_rays,
-    pixels_through,
-    RayBatches,
-    stack_cameras,
-)
+from scenegraph.data import find_bounds, find_empty_cells, pixel_rays, RayBatches
+from scenegraph.pixels import pixels_through, stack_cameras
 from scenegraph.runs import (
     evaluate,
     open_run,

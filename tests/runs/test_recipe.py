@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import AllImages, IgnoreAlpha, PixelList, Random, SingleImage, Solid
+from scenegraph.data import AllImages, IgnoreAlpha, Random, SingleImage, Solid
+from scenegraph.pixels import PixelList
 from scenegraph.rays import CylinderBeam
 from scenegraph.runs import describe_cut, Grid, make_scene, preset, PRESETS
 from scenegraph.samplers import Disparity

@@ -159,7 +159,8 @@ def postponed_annotations(sources: list[Source]) -> list[str]:
 def busy_inits(sources: list[Source]) -> list[str]:
     """Anything in a package's `__init__` but a docstring and imports of its own files.
 
-    `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library.
+    `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library. A
+    package may also make internal names of a lower one public, `from ..low import Y as Y`.
     """
     return [
         finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
@@ -179,12 +180,12 @@ def is_docstring(node: ast.stmt) -> bool:
 
 
 def _is_reexport(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.ImportFrom)
-        and node.level == 1
-        and (node.module or "").startswith("_")
-        and all(alias.asname in (None, alias.name) for alias in node.names)
-    )
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    own, names = (node.module or "").startswith("_"), node.names
+    if node.level == 1 and own:
+        return all(alias.asname in (None, alias.name) for alias in names)
+    return node.level == 2 and not own and all(alias.asname == alias.name for alias in names)
 
 
 # --- Sizes
