@@ -167,7 +167,8 @@ def _boxes(generator: np.random.Generator, where: _Footprints) -> Instances:
     row, column = np.divmod(own, 4)
     size = 8.0
     corner = np.stack([-1.0 - 2.0 * column, -1.0 - 2.0 * (3 - row)], axis=-1)
-    texture = ImageTexture(sheet, size=[size, size], corner=corner[0])
+    # The data set that comes with the library was made so.
+    texture = ImageTexture(sheet, size=[size, size], corner=corner[0], probes=1)
     box = Surface(Box([-1.0] * 3, [1.0] * 3), Phong(texture, [0.03, 0.03, 0.03], 20.0))
     return Instances(box, _affine(matrices, offsets), {"shader.diffuse.corner": corner})
 

@@ -84,7 +84,7 @@ def _panorama(texels: Float[Array, "height width 3"]) -> ImageTexture:
     width = texels.shape[1]
     around = jnp.concatenate([texels[:, -1:], texels, texels[:, :1]], axis=1)
     full, half = 2 * jnp.pi * (width + 2) / width, jnp.pi / 2
-    return ImageTexture(around, [full, jnp.pi], [-full / 2, -half])
+    return ImageTexture(around, [full, jnp.pi], [-full / 2, -half], probes=1)
 
 
 def _look(origin: Vector, direction: Vector) -> tuple[Vector, Float[Array, "2"]]:

@@ -133,7 +133,7 @@ class PreparedTexture(AbstractShader):
         extent = jnp.asarray(self.shape[::-1], position.dtype)
         d_right, d_up = derivatives[:2] * (extent / self.size)[:, None]
         at, footprint = jnp.stack([1 - up, right]), jnp.stack([-d_up, d_right])
-        pyramid = Pyramid(self.texels, self.shape, self.repeat[::-1], self.mirror[::-1])
+        pyramid = Pyramid(self.texels, self.shape, _turned(self.repeat), _turned(self.mirror))
         color = pyramid.average(at, footprint, self.probes)
         return jnp.broadcast_to(color, (3,))
 
@@ -141,6 +141,11 @@ class PreparedTexture(AbstractShader):
 def pair_of(setting: bool | tuple[bool, bool]) -> tuple[bool, bool]:
     """Returns a setting for both coordinates."""
     return (setting, setting) if isinstance(setting, bool) else setting
+
+
+def _turned(pair: tuple[bool, bool]) -> tuple[bool, bool]:
+    """Returns what holds downwards and to the right, of what holds for u and v."""
+    return pair[1], pair[0]
 
 
 def prepare_textures(tree: PyTree) -> PyTree:
