@@ -12,10 +12,10 @@ from ._occlusion import is_seen, SolidCells
 from ._opacity_grid import cell_gaussian, Track
 
 
-# Samples along the normal, and how far they reach outwards and inwards, in cells.
-_SAMPLES, _OUTWARDS, _INWARDS = 10, 2.0, 3.0
+# Samples along a ray, and how far they reach before and behind the surface, in cells.
+_SAMPLES, _BEFORE, _BEHIND = 8, 2.0, 5.0
 # Points that are evaluated at a time, and viewpoints at most.
-_BLOCK, _VIEWPOINTS = 2**12, 16
+_BLOCK, _VIEWPOINTS = 2**11, 16
 # The weight of the view along the normal, beside which others count by their cosine.
 _LEAST = 1e-3
 # The weight of a sample beside those that stop light, so that there is a colour everywhere.
@@ -81,20 +81,22 @@ def _color(
     cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
 ) -> Float[Array, "3"]:
-    """Composites the field along a short ray against the normal; views differ in colour alone."""
+    """Returns the mean over all views that see a point; the one along the normal counts little."""
     views = jnp.concatenate([-normal[None], jax.vmap(safe_normalise)(point - viewpoints)])
-    seen = is_seen(cells, point, viewpoints)
-    facing = jnp.maximum(-views @ normal, 0).at[1:].multiply(seen).at[0].set(_LEAST)
+    facing = jnp.maximum(-views[1:] @ normal, 0) * is_seen(cells, point, viewpoints)
+    weights = jnp.concatenate([jnp.full(1, _LEAST), facing])
     width = jnp.max(cells.cell)
-    offsets = jnp.linspace(_OUTWARDS, -_INWARDS, _SAMPLES, dtype=point.dtype) * width
+    rgb = jax.vmap(lambda view: _seen_color(field, point, view, width))(views)
+    return weights @ rgb / jnp.sum(weights)
 
-    def sample(offset: Scalar) -> tuple[Scalar, Float[Array, "3"]]:
-        gaussian = cell_gaussian(point + offset * normal, -normal, width)
-        medium = jax.vmap(lambda view: field(gaussian, view))(views)
-        return medium.density[0], facing @ medium.rgb / jnp.sum(facing)
 
-    density, rgb = jax.vmap(sample)(offsets)
-    depth = density * (offsets[0] - offsets[1])
+def _seen_color(
+    field: AbstractField, point: Vector, view: Vector, width: Scalar
+) -> Float[Array, "3"]:
+    """Composites the field along a short part of a ray through a point."""
+    offsets = jnp.linspace(-_BEFORE, _BEHIND, _SAMPLES, dtype=point.dtype) * width
+    medium = jax.vmap(lambda t: field(cell_gaussian(point + t * view, view, width), view))(offsets)
+    depth = medium.density * (offsets[1] - offsets[0])
     # w_i = exp(-sum_{j<i} depth_j) (1 - exp(-depth_i))
     weights = jnp.exp(depth - jnp.cumsum(depth)) * -jnp.expm1(-depth) + _TINY
-    return weights @ rgb / jnp.sum(weights)
+    return weights @ medium.rgb / jnp.sum(weights)

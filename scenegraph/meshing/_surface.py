@@ -1,5 +1,6 @@
 """The surface of a grid of opacities, as triangles."""
 
+import math
 from collections import Counter
 from typing import NamedTuple
 
@@ -46,19 +47,19 @@ def find_surface(grid: OpacityGrid, level: float) -> Triangles:
 
 
 def fill_hollows(opacity: np.ndarray, level: float) -> None:
-    """Makes solid what is below the level, but where no small ball from the border can roll to."""
+    """Makes solid what is below the level, but where no small ball from outside can roll to."""
     from scipy import ndimage
 
-    empty = opacity < level
-    # The middles of balls of that radius that fit into what is empty, and come from the border.
-    fits = (
-        ndimage.distance_transform_edt(np.pad(empty, 1, constant_values=True))[1:-1, 1:-1, 1:-1]
-        > _BALL
-    )
+    # Outside of the grid there is space for balls.
+    around = 2 * math.ceil(_BALL) + 1
+    empty = np.pad(opacity < level, around, constant_values=True)
+    # The middles of balls that fit into what is empty, and those that come from outside.
+    fits = ndimage.distance_transform_edt(empty) > _BALL
     labels, _ = ndimage.label(fits)
-    comes = fits & (labels == labels[0, 0, 0])
+    comes = labels == labels[0, 0, 0]
     reached = ndimage.distance_transform_edt(~comes) <= _BALL
-    opacity[empty & ~reached] = 1.0
+    inside = (slice(around, -around),) * 3
+    opacity[(empty & ~reached)[inside]] = 1.0
 
 
 def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:

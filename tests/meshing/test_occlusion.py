@@ -1,0 +1,32 @@
+"""What hides a point from viewpoints."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from scenegraph.meshing._occlusion import is_seen, solid_cells
+from scenegraph.meshing._opacity_grid import OpacityGrid
+
+
+def test_a_wall_hides_what_is_behind_it():
+    """A wall at x = 0.5, with a hole about y = 0, seen from a point in the middle of the box."""
+    opacity = np.zeros((40, 40, 40), np.float32)
+    opacity[30, :, :] = 1.0
+    opacity[30, 16:24, 16:24] = 0.0
+    grid = OpacityGrid(opacity, np.full(3, -1.0), np.full(3, 0.05), 2 / 64)
+    viewpoints = jnp.array(
+        [[4.0, 0, 0], [4.0, 3, 0], [0.4, 0.3, 0], [-4.0, 3, 1], [4.0, 0, -3], [0.6, 0.3, 0]]
+    )
+    seen = is_seen(solid_cells(grid, 0.5), jnp.zeros(3), viewpoints)
+    # At the wall, the second passes y = 0.375, outside of the hole, which ends at y = 0.2.
+    assert seen.tolist() == [True, False, True, True, False, False]
+
+
+def test_a_point_is_not_hidden_by_its_own_cells():
+    opacity = np.zeros((20, 20, 20), np.float32)
+    opacity[:, :, :10] = 1.0
+    grid = OpacityGrid(opacity, np.full(3, -1.0), np.full(3, 0.1), 2 / 64)
+    surface = jnp.array([0.03, 0.02, 0.0])
+    seen = is_seen(
+        solid_cells(grid, 0.5), surface, jnp.array([[0.0, 0, 3], [2.0, 0, 2], [0.0, 0, -3]])
+    )
+    assert seen.tolist() == [True, True, False]
