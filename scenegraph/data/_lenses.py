@@ -54,8 +54,9 @@ class Lens(NamedTuple):
     def size(self, smaller: float = 1.0) -> tuple[float, float] | None:
         """Returns the width and height of pictures that are so much smaller, if they are known."""
         width, height = self.numbers.get("w"), self.numbers.get("h")
-        known = width is not None and height is not None
-        return (width / smaller, height / smaller) if known else None
+        if width is None or height is None:
+            return None
+        return width / smaller, height / smaller
 
     def pixels(self, width: int, height: int, *, resized: bool = False) -> np.ndarray:
         """Returns `(focal x, focal y, centre x, centre y)` in pixels, for pictures of this size.

@@ -251,16 +251,18 @@ def test_options_that_a_format_does_not_have(folder):
 
 
 def test_box_that_leaves_much_out_is_mentioned_with_a_remedy(tmp_path):
-    """A camera close by makes the box small; the others look past it."""
+    """The box that is found leaves nothing out, though a camera is close by; a smaller one does."""
     poses = [look_at(eye) for eye in [*eyes(3), (0.0, -1.0, 0.3)]]
     pictures = [ball_picture(pose, 16)[..., :3] for pose in poses]
     write_split(tmp_path, "train", pictures, poses)
     views, data = sg.load_blender(tmp_path), SMALL.data
-    said = describe_cut(views, data.find_box(views), 1.0)
+    assert describe_cut(views, data.find_box(views), 1.0) is None
+    small = SMALL.replace(box_scale=0.25).data.find_box(views)
+    said = describe_cut(views, small, 0.25)
     assert said is not None and "% of the pixels of the pictures look past that box" in said
-    assert "./train/r_0 " in said and "./train/r_3 " not in said
+    assert "./train/r_0 " in said
     scale = float(said.split("`--box-scale ")[1].split("`")[0])
-    assert scale > 1
+    assert scale > 0.25
     larger = SMALL.replace(box_scale=scale).data.find_box(views)
     assert describe_cut(views, larger, scale) is None
     lower, upper = data.find_box(views)
