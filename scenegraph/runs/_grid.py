@@ -105,7 +105,7 @@ class Grid(AbstractMethod):
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         if self.guided or isinstance(box, Ball):
-            return Guided(self.ray_samples, self.candidates)
+            return Guided(self.ray_samples, self.candidates, scale_gradients=True)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
         steps = max(1, self.candidates)  # The integrator refuses less.
         return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)

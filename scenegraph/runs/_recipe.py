@@ -105,8 +105,8 @@ def describe_cut(views: Views, box: Corners, scale: float) -> str | None:
     return (
         f"{100 * shares.mean():.1f} % of the {kind} of the pictures look past that box, where "
         f"nothing is fitted; most in {listed}. `--box-scale {enough * scale:g}` enlarges "
-        "the box (its cells too: a grid may want finer --resolutions), and `--field mlp --bounds "
-        "none` does without one."
+        "the box (its cells too: a grid may want finer --resolutions), and `--field grid --bounds "
+        "contracted` does without one."
     )
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, PyTree, RandomKey, Scalar
+from .._typing import Array, Bool, Float, PyTree, RandomKey, Scalar
 from ..encodings import Contraction
 from ..fields import AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
@@ -26,8 +26,8 @@ def _frozen(occupancy: Any) -> Any:
 class Pace(AbstractModule):
     """A ray's way through contracted space: about `t = middle`, at `rate` units per unit of `t`."""
 
-    middle: Scalar
-    rate: Scalar
+    middle: Float[Array, "*rays"]
+    rate: Float[Array, "*rays"]
 
 
 class Volume(AbstractNode):

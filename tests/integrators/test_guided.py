@@ -132,6 +132,21 @@ def test_fixed_samples_are_the_ones_that_are_drawn():
     )
 
 
+def test_scaled_gradients_are_those_of_what_is_far():
+    """A blob two balls away has the same gradient; one at a tenth of that has less than a tenth."""
+
+    @eqx.filter_jit
+    def slope(blob, integrator):
+        node = lambda blob: sg.Scene(sg.Group(field=everywhere(blob)))
+        seen = lambda blob: render_rays(node(blob), ray([0, 0, 0], [0, 1, 0]), integrator)[-1]
+        return eqx.filter_grad(lambda blob: seen(blob).alpha[0])(blob).extinction
+
+    plain, scaled = Guided(64, 64), Guided(64, 64, scale_gradients=True)
+    for place, low, high in [(1.5, 0.98, 1.01), (0.2, 0.0, 0.1)]:
+        blob = GaussianBlob([0.0, place, 0.0], 0.05, 2.0, (0.9, 0.2, 0.1))
+        assert low < float(slope(blob, scaled) / slope(blob, plain)) < high
+
+
 def test_refusals():
     fog = ConstantFog(1.0, (1, 1, 1))
     with pytest.raises(ValueError, match="`samples` and `candidates` must be at least 1; got 0"):
