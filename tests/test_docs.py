@@ -16,6 +16,7 @@ WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 # Compiling all the scenes of these pages takes a minute.
 LONG = [
     "README.md",
+    "calibration.md",
     "choosing.md",
     "devices.md",
     "extending.md",

@@ -32,7 +32,7 @@ class AbstractPixelFilter(AbstractFilter):
         rows, columns = (jnp.arange(n) + 0.5 for n in (image.height, image.width))
         pixels = jnp.stack(jnp.meshgrid(columns, rows), axis=-1).astype(image.rgb.dtype)
         places = relative_place(pixels, jnp.asarray([image.width, image.height]))
-        filtered = jax.vmap(jax.vmap(lambda *pixel: self.pixel(*pixel, image.space)))
+        filtered = jax.vmap(jax.vmap(lambda rgb, place: self.pixel(rgb, place, image.space)))
         return eqx.tree_at(lambda i: i.rgb, image, filtered(image.rgb, places))
 
 

@@ -10,6 +10,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..data import RayBatches
 from ..filters import filter_pixel, relative_place
 from ..fitting import pixel_cones, scene_cameras
+from ..images import SRGB
 from ..integrators import AbstractIntegrator
 from ..pixels import DrawnPixels, ScenePixels
 from ..rendering import fold_keys, integrate_anyhow
@@ -72,7 +73,8 @@ class PictureResiduals(NamedTuple):
     def _filtered(self, scene: PyTree, rgb: Array, frame: Array, place: Array) -> Array:
         if not self.filters:
             return rgb
-        views, space = self.batches.views, self.batches.space
+        views, stated = self.batches.views, self.batches.space
+        space = SRGB() if stated is None else stated
         filters = [find_filter(scene, path) for path in self.filters]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *filters)
         sizes = jnp.stack([views.widths, views.heights], axis=-1)[frame]

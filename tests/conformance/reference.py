@@ -11,7 +11,7 @@ import support.hard_surfaces as hard
 
 # Lines of a pixel: points of a Fibonacci lattice, no two of which share a row or a column, so that
 # an edge along the pixels' sides meets as many different ones as any other.
-LINES, _TURN = 4181, 2584
+LINES, _TURN = 2584, 1597
 _ROWS = 6
 
 
