@@ -107,8 +107,10 @@ def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array
     # The eigenvector is (L^2 - c, b), or (b, L^2 - a): the one that is not nearly nothing.
     axis = jnp.where(half < 0, jnp.stack([b, radius - half]), jnp.stack([half + radius, b]))
     # Interpolated, a level of 4^l texels each blurs by the variance 4^l / 4 - 1 / 12. Interpolated
-    # texels under a square of side w have w^2 / 12 + 1 / 6: as much, if 4^l = 1 + w^2 / 3.
-    return safe_sqrt(spread) * safe_normalise(axis), 1 + square / 3
+    # texels under a square of side w have w^2 / 12 + 1 / 6: as much, if 4^l = 1 + w^2 / 3. But a
+    # pixel as large as a texel is to show it: w^2 counts from 1 on.
+    covered = 1 + jnp.maximum(square - 1, 0) / 3
+    return safe_sqrt(spread) * safe_normalise(axis), covered
 
 
 def level_sizes(height: int, width: int) -> list[tuple[int, int]]:

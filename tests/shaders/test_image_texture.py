@@ -176,8 +176,7 @@ def test_probes_keep_what_is_across_the_footprint():
     places = np.array([[32.5, 32.5], [33.5, 32.5]]) / 64
     along = np.tile(np.array([[0.25, 0], [0, 8]]) / 64, (2, 1, 1))
     sharp = colors(at_corner(STRIPES, probes=8), places, along)
-    # A texel under a square of its own width is blurred by the pyramid as by the square.
-    assert_close(sharp[:, 0], [0.1, 0.9], 0, 0.02)
+    assert_close(sharp[:, 0], [0, 1], 0, 1e-5)
     assert_close(colors(at_corner(STRIPES, probes=1), places, along)[:, 0], [0.5, 0.5], 0, 1e-2)
 
 
@@ -189,7 +188,7 @@ def test_probes_have_the_second_moment_of_the_footprint(probes):
     for footprint, step, texels in zip(footprints, steps, covered, strict=True):
         axes, (long, short), _ = np.linalg.svd(footprint)
         side = max(short, long / probes)
-        assert float(texels) == pytest.approx(1 + side**2 / 3, rel=1e-3)
+        assert float(texels) == pytest.approx(1 + max(side**2 - 1, 0) / 3, rel=1e-3)
         places = np.arange(probes)[:, None] * np.asarray(step, float)
         along = places @ axes[:, 0]
         assert np.var(along) + side**2 / 12 == pytest.approx(long**2 / 12, rel=1e-3)
@@ -199,7 +198,7 @@ def test_probes_have_the_second_moment_of_the_footprint(probes):
 def test_a_square_footprint_has_one_place():
     step, covered = along_axis(3 * jnp.eye(2), 4)
     assert_close(step, [0, 0], absolute=1e-6)
-    assert float(covered) == pytest.approx(1 + 9 / 3)
+    assert float(covered) == pytest.approx(1 + 8 / 3)
 
 
 def grazing(shader, samples: int) -> np.ndarray:
@@ -213,12 +212,12 @@ def grazing(shader, samples: int) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_floor_at_a_slant():
-    """Against 256 samples a pixel: four probes have a quarter of the plain pyramid's error."""
+    """Against 256 samples a pixel: four probes have at most half of the plain pyramid's error."""
     texels = np.random.default_rng(5).uniform(size=(64, 64, 3)).astype(np.float32)
     make = lambda probes: sg.ImageTexture(texels, [8.0, 8.0], repeat=True, probes=probes)
     truth = grazing(make(1), 256)
     error = {n: np.sqrt(np.mean((grazing(make(n), 1) - truth) ** 2)) for n in (1, 4)}
-    assert error[4] < error[1] / 4, error
+    assert error[4] < error[1] / 2, error
 
 
 # --- Gradients
