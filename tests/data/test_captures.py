@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import scenegraph as sg
-from scenegraph.data import load_colmap, RayBatches
+from scenegraph.data import load_colmap, pixels_through, RayBatches
 from scenegraph.io import FileError, write_picture
 from support.blender_folder import write_ball
 from support.transforms_folder import frames, LENS, NAMES, noise, POSES, write_transforms
@@ -185,6 +185,15 @@ def test_masked_pixels_have_no_weight_in_batches(tmp_path):
     column, row = np.asarray(drawn.place).T
     expected = np.where(np.asarray(drawn.frame) == 7, True, mask[row, column])
     np.testing.assert_array_equal(batch.lossmult, expected.astype(np.float32))
+
+
+def test_masked_pixels_are_not_listed(tmp_path):
+    """Pixels of batches that meet a box about everything are those that count."""
+    folder = write_transforms(tmp_path, listing())
+    write_masks(folder, "masks/{}.png")
+    views = load(folder)
+    listed = np.asarray(pixels_through(views, np.full(3, -50.0), np.full(3, 50.0)).indices)
+    np.testing.assert_array_equal(listed, np.flatnonzero(np.asarray(views.weights)))
 
 
 def test_bad_masks(tmp_path):

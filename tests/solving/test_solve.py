@@ -248,31 +248,6 @@ def three_cameras():
     return (problem._replace(residuals=problem.residuals._replace(batches=small)), unknowns), 19
 
 
-# --- Cameras against finite differences
-
-
-LENS = {"k1": 0.1, "k2": -0.03, "p1": 0.01, "p2": -0.02}
-
-
-@pytest.mark.parametrize("kind", ["perspective", "opencv", "fisheye"])
-def test_derivatives_of_cameras(kind):
-    """By every parameter, in double precision, of a smooth scene: within 1e-3."""
-    with jax.enable_x64(True):
-        pose = sg.Pose.look_at([0.3, -3, 1], [0, 0, 0], [0, 0, 1])
-        make = {
-            "perspective": lambda: sg.PerspectiveCamera(pose, 20.0, 16, 12),
-            "opencv": lambda: sg.OpenCVCamera(pose, [20.0, 21.0], 16, 12, **LENS),
-            "fisheye": lambda: sg.FisheyeCamera(pose, 20.0, 16, 12),
-        }
-        checks = sg.check_gradients(ball(cam=make[kind]()), "cam", where=["cam"], tolerance=1e-3)
-    assert {check.verdict for check in checks} <= {"right", "zero"}
-    assert {check.path for check in checks if check.verdict == "right"} >= {
-        "cam.pose.delta",
-        "cam.focal",
-        "cam.principal_point",
-    }
-
-
 # --- Bad input
 
 
