@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tyro
-from scipy.spatial import cKDTree
+from scipy import spatial
 
 import scenegraph as sg
 
@@ -99,7 +99,7 @@ class Pictures(eqx.Module):
 def chamfer(mesh: sg.TriangleMesh, truth: sg.TriangleMesh) -> float:
     """The mean distance from points on either surface to the other one, both ways."""
     first, second = points_on(mesh), points_on(truth)
-    there, back = cKDTree(second).query(first)[0], cKDTree(first).query(second)[0]
+    there, back = spatial.KDTree(second).query(first)[0], spatial.KDTree(first).query(second)[0]
     return float(there.mean() + back.mean())
 
 
