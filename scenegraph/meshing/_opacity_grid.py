@@ -23,8 +23,8 @@ Track: TypeAlias = Callable[[list[int]], Iterable[int]]
 # Points that are evaluated at a time, and cells along the longest side where the field has none.
 _BLOCK, _USUAL = 2**15, 256
 _COARSEST, _FINEST = 128, 512
-# The level is the opacity of a layer that is this part of the longest side thick. Measured on a
-# chair: the surface is then nearest to the median depth.
+# The level is the opacity of a layer that is this part of the longest side thick, so that it means
+# the same at all resolutions.
 _LAYERS = 64
 
 
