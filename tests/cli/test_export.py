@@ -7,7 +7,6 @@ import scenegraph as sg
 from scenegraph.cli import main
 from support.blender_folder import write_ball
 from support.command_line import refused
-from support.solid_fields import Balls
 
 
 SMALL = "--resolution 24 --faces 400 --texture 64 --level 0.5".split()
@@ -37,7 +36,7 @@ def test_refused(saved, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_run(tmp_path, capsys):
-    """Of a run whose saved scene is a ball that has a surface."""
+    """Of a run whose saved scene is a cloud that has a surface."""
     for name in ("skimage", "fast_simplification", "xatlas"):
         pytest.importorskip(name)
     data = write_ball(tmp_path / "data", {"train": 4, "val": 1, "test": 2})
@@ -46,11 +45,12 @@ def test_a_run(tmp_path, capsys):
     out = tmp_path / "a.glb"
     # A network that has hardly been fitted.
     refused(["export", run, out, *SMALL, "--box", *"-1 -1 -1 1 1 1".split()], capsys, "no surface")
-    volume = sg.Volume(
-        Balls([[0.0, 0, 0]], [0.6], by_direction=True), bounds=sg.Box([-1.0] * 3, [1.0] * 3)
-    )
+    blob = sg.fields.GaussianBlob([0.0, 0, 0], 0.3, 300.0, [0.8, 0.4, 0.2])
+    volume = sg.Volume(blob, bounds=sg.Box([-1.0] * 3, [1.0] * 3))
     sg.save(sg.Scene(sg.Group(field=volume)), run / "scene.sg")
     assert main(["export", str(run), str(out), *SMALL]) == 0
     surface = sg.load_scene(out)["field"]
     assert len(surface.shape.faces) <= 400 and max(surface.shader.texels.shape) == 64
-    assert np.std(surface.shader.texels) > 0.05
+    # In 8 bits, in linear light.
+    expected = [((x + 0.055) / 1.055) ** 2.4 for x in (0.8, 0.4, 0.2)]
+    assert np.max(np.abs(surface.shader.texels - np.array(expected))) < 0.01
