@@ -1,6 +1,6 @@
 """Texture coordinates of a mesh, and the texels that its faces cover."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,5 +81,7 @@ def spread(texels: np.ndarray, covered: np.ndarray) -> np.ndarray:
     """Gives texels that no face covers the colour of the nearest one that is covered."""
     from scipy import ndimage
 
-    nearest = ndimage.distance_transform_edt(~covered, return_distances=False, return_indices=True)
+    nearest: Any = ndimage.distance_transform_edt(
+        ~covered, return_distances=False, return_indices=True
+    )
     return texels[tuple(nearest)]

@@ -1,4 +1,4 @@
-"""Finds the viewpoints that see a point past the solid cells of a grid."""
+"""Occlusion: viewpoints that see a point past the solid cells of a grid."""
 
 from typing import NamedTuple
 

@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import Array, Float, Scalar, Vector
 from ..encodings import Grid
 from ..fields import AbstractField, GridField
+from ..numerics import unfreeze
 from ..rays import Gaussian
 from ..scene import Volume
 from ._options import MeshOptions
@@ -22,8 +23,8 @@ Track: TypeAlias = Callable[[list[int]], Iterable[int]]
 # Points that are evaluated at a time, and cells along the longest side where the field has none.
 _BLOCK, _USUAL = 2**15, 256
 _COARSEST, _FINEST = 128, 512
-# The level is the opacity of a layer that is this part of the longest side thick. Measured on a
-# chair: the surface is then nearest to the median depth.
+# The level is the opacity of a layer that is this part of the longest side thick, so that it means
+# the same at all resolutions.
 _LAYERS = 64
 
 
@@ -88,7 +89,8 @@ def _occupied(volume: Volume, grid: OpacityGrid) -> np.ndarray:
     shape = grid.opacity.shape
     if volume.bounds is None or volume.occupancy is None:
         return np.ones(grid.opacity.size, bool)
-    known = np.asarray(volume.occupancy.thickness) > volume.occupancy.threshold
+    occupancy = unfreeze(volume.occupancy)
+    known = np.asarray(occupancy.thickness) > occupancy.threshold
     first, last = np.asarray(volume.bounds.lower), np.asarray(volume.bounds.upper)
     axes = []
     for axis, count in enumerate(shape):

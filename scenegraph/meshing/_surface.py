@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,28 +48,39 @@ def find_surface(grid: OpacityGrid, level: float) -> Triangles:
 
 def fill_hollows(opacity: np.ndarray, level: float) -> None:
     """Makes solid what is below the level, but where no small ball from outside can roll to."""
-    from scipy import ndimage
-
     # Outside of the grid there is space for balls.
     around = 2 * math.ceil(_BALL) + 1
     empty = np.pad(opacity < level, around, constant_values=True)
     # The middles of balls that fit into what is empty, and those that come from outside.
-    fits = ndimage.distance_transform_edt(empty) > _BALL
-    labels, _ = ndimage.label(fits)
+    labels = _labels(_distance(empty) > _BALL)
     comes = labels == labels[0, 0, 0]
-    reached = ndimage.distance_transform_edt(~comes) <= _BALL
+    reached = _distance(~comes) <= _BALL
     inside = (slice(around, -around),) * 3
     opacity[(empty & ~reached)[inside]] = 1.0
 
 
 def drop_small_parts(opacity: np.ndarray, level: float, share: float) -> None:
     """Empties connected parts above the level with less than a share of the largest's cells."""
-    from scipy import ndimage
-
-    labels, count = ndimage.label(opacity >= level, structure=np.ones((3, 3, 3)))
-    cells = np.bincount(labels.reshape(-1), minlength=count + 1)
+    labels = _labels(opacity >= level, corners=True)
+    cells = np.bincount(labels.reshape(-1))
     cells[0] = 0
     opacity[(cells < share * cells.max())[labels] & (labels > 0)] = 0.0
+
+
+def _distance(inside: np.ndarray) -> np.ndarray:
+    """Returns the distance of every cell inside from the nearest one outside, in cells."""
+    from scipy import ndimage
+
+    return np.asarray(ndimage.distance_transform_edt(inside))
+
+
+def _labels(inside: np.ndarray, corners: bool = False) -> np.ndarray:
+    """Numbers connected parts from one on; cells outside have zero."""
+    from scipy import ndimage
+
+    structure = ndimage.generate_binary_structure(3, 3 if corners else 1)
+    labels: Any = ndimage.label(inside, structure)
+    return labels[0]
 
 
 def simplify(mesh: Triangles, grid: OpacityGrid, faces: int | None) -> Triangles:

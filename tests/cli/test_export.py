@@ -1,0 +1,56 @@
+"""`scenegraph export` of saved scenes and of runs."""
+
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.cli import main
+from support.blender_folder import write_ball
+from support.command_line import refused
+
+
+SMALL = "--resolution 24 --faces 400 --texture 64 --level 0.5".split()
+TINY = "--preset tiny --batch-size 32 --width 8 --depth 2 --view-width 4 --samples 4 4".split()
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "scene.sg"
+    scene = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(), [0.5, 0.5, 0.5])))
+    sg.save(scene, path)
+    return path
+
+
+def test_a_saved_scene(saved, tmp_path, capsys):
+    assert main(["export", str(saved), str(tmp_path / "a.glb")]) == 0
+    assert "wrote" in capsys.readouterr().err
+    assert "ball" in sg.load_scene(tmp_path / "a.glb")
+
+
+def test_refused(saved, tmp_path, capsys):
+    refused(["export", saved, tmp_path / "a.fbx"], capsys, "a.fbx must end in .glb or .ply")
+    refused(["export", saved, tmp_path / "a.glb", "--points"], capsys, "must end in .ply")
+    refused(["export", tmp_path, tmp_path / "a.glb"], capsys, "is not a run folder")
+    refused(["export", saved, tmp_path / "a.glb", "--level", "2"], capsys, "level", "got 2.0")
+
+
+@pytest.mark.slow
+def test_a_run(tmp_path, capsys):
+    """Of a run whose saved scene is a cloud that has a surface."""
+    for name in ("skimage", "fast_simplification", "xatlas"):
+        pytest.importorskip(name)
+    data = write_ball(tmp_path / "data", {"train": 4, "val": 1, "test": 2})
+    run = tmp_path / "run"
+    assert main(["fit", str(data), "--out", str(run), "--steps", "2", *TINY]) == 0
+    out = tmp_path / "a.glb"
+    # A network that has hardly been fitted.
+    refused(["export", run, out, *SMALL, "--box", *"-1 -1 -1 1 1 1".split()], capsys, "no surface")
+    blob = sg.fields.GaussianBlob([0.0, 0, 0], 0.3, 300.0, [0.8, 0.4, 0.2])
+    volume = sg.Volume(blob, bounds=sg.Box([-1.0] * 3, [1.0] * 3))
+    sg.save(sg.Scene(sg.Group(field=volume)), run / "scene.sg")
+    assert main(["export", str(run), str(out), *SMALL]) == 0
+    surface = sg.load_scene(out)["field"]
+    assert len(surface.shape.faces) <= 400 and max(surface.shader.texels.shape) == 64
+    # In 8 bits, in linear light.
+    expected = [((x + 0.055) / 1.055) ** 2.4 for x in (0.8, 0.4, 0.2)]
+    assert np.max(np.abs(surface.shader.texels - np.array(expected))) < 0.01
