@@ -82,7 +82,7 @@ def search_faces(
 
 
 class _Words(NamedTuple):
-    """Which faces rays may touch, of some clusters of each ray's bundle."""
+    """The faces that rays may touch, of some clusters of each ray's bundle."""
 
     words: UInt32[Array, "slots rays"]
     first: Int[Array, "slots rays"]  # the first face of the cluster
@@ -184,7 +184,7 @@ def _meet_few(
 
 
 class _Cursor(NamedTuple):
-    """What rays have not met yet."""
+    """The faces that rays have not met yet."""
 
     slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
     word: UInt32[Array, " rays"]  # what is left of the present word
