@@ -81,6 +81,7 @@ def _mesh_transmission_jvp(
     primals: tuple, tangents: tuple, *, occluders: int, everything: bool
 ) -> tuple:
     scene, rays, used = primals
+    assert scene.triangles is not None
     stopped, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
     occluders = min(occluders, scene.triangles.owner.shape[0])
     found = sum_shadows(stopped, lines, used, occluders, everything=everything)
