@@ -12,6 +12,7 @@ from ..rowwise import map_rows
 from ..scene import FlatScene, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
+from ._by_kind import map_used
 
 
 def sheet_hits(
