@@ -122,7 +122,7 @@ def examples(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The benchmarks; arguments after `--` are theirs. Some run beside Mitsuba 3 if it is to be had;
+    """The benchmarks; arguments after `--` are theirs. Some run beside Mitsuba 3 if it is there;
     on a CPU that needs LLVM (`DRJIT_LIBLLVM_PATH`: Debian's `libllvm19`)."""
     session.install(".")
     if {"surfaces", "many", "meshes"} & set(session.posargs):

@@ -12,6 +12,7 @@ from ..rowwise import map_rows
 from ..scene import FlatScene, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
+from ._by_kind import map_used
 
 
 def sheet_hits(
@@ -81,6 +82,7 @@ def _mesh_transmission_jvp(
     primals: tuple, tangents: tuple, *, occluders: int, everything: bool
 ) -> tuple:
     scene, rays, used = primals
+    assert scene.triangles is not None
     stopped, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
     occluders = min(occluders, scene.triangles.owner.shape[0])
     found = sum_shadows(stopped, lines, used, occluders, everything=everything)

@@ -99,7 +99,7 @@ def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
         begin += count * each
     whole = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts) if parts[1:] else parts[0]
-    return MeshFaces(*whole, _tree_of(jax.lax.stop_gradient(whole)))
+    return MeshFaces(**whole._asdict(), tree=_tree_of(jax.lax.stop_gradient(whole)))
 
 
 def _part_of(instance: Instance) -> _Part:

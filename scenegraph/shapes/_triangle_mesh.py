@@ -90,12 +90,12 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
         All triangles, with a leading axis.
         """
-        corners, (normals, *others) = self.vertices[self.faces], self.vertex_values()
+        corners, (normals, uv, colors) = self.vertices[self.faces], self.vertex_values()
         if self.smooth:
             normals = normals[self.faces]
         else:
             normals = jnp.broadcast_to(safe_normalise(_cross(corners))[:, None], corners.shape)
-        return Triangle(corners, normals, *(x[self.faces] for x in others), corners)
+        return Triangle(corners, normals, uv[self.faces], colors[self.faces], corners)
 
     def vertex_values(
         self,

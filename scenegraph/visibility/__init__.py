@@ -13,7 +13,7 @@ from ._lists import (
     Everything as Everything,
     list_candidates as list_candidates,
 )
-from ..numerics import order_by_place as order_by_place
+from ._order import order_by_place as order_by_place
 from ._search import count_candidates as count_candidates
 
 # Internal: for other packages of the library, and for none of its users.

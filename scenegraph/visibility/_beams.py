@@ -1,9 +1,9 @@
 """Beams: the rays of a bundle as lines over depth, and the balls that every one of them may touch.
 
 In the frame of the bundle's axis, a ray passes the plane at depth `z` at `place + z slope`, and its
-footprint is there within a rectangle of half sides `width + z growth`. It touches a ball whose disk
-in that plane touches the rectangle's bounds: some twenty operations, where the exact share of a
-triangle takes thousands.
+footprint reaches `width + z growth` along three directions there: the plane's axes, and across the
+footprint's longer side. It touches a ball if none of the three tells them apart: some thirty
+operations, where the exact share of a triangle takes thousands.
 """
 
 from typing import NamedTuple
@@ -37,8 +37,9 @@ class Beam(NamedTuple):
     near: Float[Array, " rays"]  # the depth at which a ray begins
     far: Float[Array, ""]  # the depth at which the last ray ends
     begin: Float[Array, ""]  # the depth at which the first ray begins
-    width: Float[Array, "2 rays"]  # how far a footprint reaches across,
-    growth: Float[Array, "2 rays"]  # and farther for every unit of depth
+    across: Float[Array, "2 rays"]  # the direction across the footprint's longer side
+    width: Float[Array, "3 rays"]  # how far a footprint reaches along the three directions,
+    growth: Float[Array, "3 rays"]  # and farther for every unit of depth
     steepest: Float[Array, ""]  # the largest growth
     stretch: Float[Array, ""]  # by which planes across the axis cut obliquely through rays
     narrow: Bool[Array, ""]
@@ -63,7 +64,9 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     far = jnp.max(jnp.where(used, depth[1] + more[1], -jnp.inf))
     # The width is convex over depth: between two planes it is at most what joins its values there.
     planes = jnp.stack([begin, far])[:, None]
-    first, last = _half_sides(rays, axes, (planes - start[2]) / speed, slope)
+    sides = _sides(rays, axes, (planes - start[2]) / speed, slope)
+    across = _across(jnp.sum(sides, axis=0))
+    first, last = _half_widths(sides, across)
     growth = (last - first) / jnp.maximum(far - begin, jnp.finfo(far.dtype).tiny)
     steepest = jnp.max(jnp.where(used, jnp.abs(growth), 0))
     near = jnp.where(used, jnp.where(narrow, depth[0] - more[0], -jnp.inf), jnp.inf)
@@ -71,7 +74,19 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     place = start[:2] - start[2] * slope
     width = first - growth * begin
     return Beam(
-        origin, axes, place, slope, near, far, begin, width, growth, steepest, stretch, narrow
+        origin,
+        axes,
+        place,
+        slope,
+        near,
+        far,
+        begin,
+        across,
+        width,
+        growth,
+        steepest,
+        stretch,
+        narrow,
     )
 
 
@@ -86,19 +101,34 @@ def _footprint(rays: Ray, t: Float[Array, "ends rays"]) -> tuple[Array, Array]:
     return sides, jnp.sum(jnp.abs(along), axis=-1)
 
 
-def _half_sides(
+def _sides(
     rays: Ray, axes: Float[Array, "3 3"], t: Float[Array, "ends rays"], slope: Array
-) -> Float[Array, "ends 2 rays"]:
-    """Returns how far footprints reach in the planes across the axis, along two directions."""
+) -> Float[Array, "ends 2 rays 2"]:
+    """Returns the two sides of footprints, the last axis, in the planes across the axis."""
     sides = _footprint(rays, t)[0]
     # Moved along the ray into the plane: s - s_z slope.
     u, v, z = (jnp.sum(sides * axis, axis=-1) for axis in axes)
-    across = jnp.stack([u - z * slope[0][:, None], v - z * slope[1][:, None]], axis=1)
-    return (1 + _CURVED) * jnp.sum(jnp.abs(across), axis=-1) / 2
+    return jnp.stack([u - z * slope[0][:, None], v - z * slope[1][:, None]], axis=1)
+
+
+def _across(sides: Float[Array, "2 rays 2"]) -> Float[Array, "2 rays"]:
+    """Returns unit vectors across the longer sides; any for footprints without sides."""
+    lengths = jnp.sum(sides * sides, axis=0)
+    u, v = jnp.where(lengths[:, 0] > lengths[:, 1], sides[..., 0], sides[..., 1])
+    return safe_normalise(jnp.stack([-v, u], axis=-1)).T
+
+
+def _half_widths(
+    sides: Float[Array, "ends 2 rays 2"], across: Float[Array, "2 rays"]
+) -> Float[Array, "ends 3 rays"]:
+    """Returns how far footprints reach along the plane's axes, and across their longer sides."""
+    other = jnp.sum(sides * across[..., None], axis=1, keepdims=True)
+    along = jnp.concatenate([sides, other], axis=1)
+    return (1 + _CURVED) * jnp.sum(jnp.abs(along), axis=-1) / 2
 
 
 class _Disks(NamedTuple):
-    """What balls are over the planes at the depths of their centres."""
+    """Balls over the planes at the depths of their centres."""
 
     depth: Float[Array, " balls"]
     place: Float[Array, "2 balls"]
@@ -129,11 +159,15 @@ def touched_words(beams: Beam, balls: Ball) -> UInt32[Array, "bundles rays"]:
     word = jnp.zeros(beams.near.shape, jnp.uint32)
     for bit in range(balls.radius.shape[1]):
         one = jax.tree.map(lambda x: x[..., bit, None], disks)  # noqa: B023
+        u, v = (
+            beams.place[:, side] + one.depth * beams.slope[:, side] - one.place[:, side]
+            for side in range(2)
+        )
+        away = u, v, u * beams.across[:, 0] + v * beams.across[:, 1]
         outside = one.top < beams.near
-        for side in range(2):
-            away = beams.place[:, side] + one.depth * beams.slope[:, side] - one.place[:, side]
-            width = beams.width[:, side] + one.within * beams.growth[:, side]
+        for direction, distance in enumerate(away):
+            width = beams.width[:, direction] + one.within * beams.growth[:, direction]
             # Written so that a comparison with NaN says "touches".
-            outside |= jnp.abs(away) > one.radius + width
+            outside |= jnp.abs(distance) > one.radius + width
         word |= jnp.where(outside, 0, jnp.uint32(1 << bit))
     return word

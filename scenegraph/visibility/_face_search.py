@@ -72,7 +72,7 @@ def search_faces(
     def one_block(i: Array, results: PyTree) -> PyTree:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
         own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), (lists, beams, rays))
-        new = _search_block(tree, *own, visit)
+        new = _search_block(tree, own[0], own[1], own[2], visit)
         put = lambda x, y: x.at[chosen].set(apart(y), mode="drop", unique_indices=True)
         return jax.tree.map(put, results, new)
 
@@ -82,7 +82,7 @@ def search_faces(
 
 
 class _Words(NamedTuple):
-    """Which faces rays may touch, of some clusters of each ray's bundle."""
+    """The faces that rays may touch, of some clusters of each ray's bundle."""
 
     words: UInt32[Array, "slots rays"]
     first: Int[Array, "slots rays"]  # the first face of the cluster
@@ -155,8 +155,9 @@ def _meet_all(tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory
     size = math.gcd(lengths.shape[0], _FEW_ROWS)
 
     def few(i: Array, memory: PyTree) -> PyTree:
-        own = _part((found, lengths), i, size, -1)
-        mine = _meet_few(tree, *own, _part(rays, i, size, 0), visit, _part(memory, i, size, -1))
+        words, most = _part(found, i, size, -1), jnp.max(_part(lengths, i, size, -1))
+        own = _part(rays, i, size, 0), _part(memory, i, size, -1)
+        mine = _meet_few(tree, words, most, own[0], visit, own[1])
         return _put(memory, mine, i, size, -1)
 
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
@@ -165,8 +166,10 @@ def _meet_all(tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory
 
 
 def _meet_few(
-    tree: FaceTree, found: _Words, lengths: Array, rays: Ray, visit: FaceVisit, memory: PyTree
+    tree: FaceTree, found: _Words, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
+    """Shows some rays the faces that they may touch, at most `longest` each."""
+
     def one(n: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
         cursor, memory = carry
         face, there, cursor = _next_face(found, cursor)
@@ -179,12 +182,12 @@ def _meet_few(
         cursor, memory = jax.lax.fori_loop(0, some, one, carry)
         return cursor, visit.settle(memory, some)
 
-    longest, start = jnp.max(lengths), (_first_slots(found), memory)
+    start = _first_slots(found), memory
     return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
 
 
 class _Cursor(NamedTuple):
-    """What rays have not met yet."""
+    """The faces that rays have not met yet."""
 
     slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
     word: UInt32[Array, " rays"]  # what is left of the present word

@@ -134,7 +134,7 @@ def _settle(found: _Found, n: Array) -> _Found:
     # The rank of a fragment is the number of those before it.
     rank = jax.lax.fori_loop(0, ranks + n, count, jnp.zeros(begin.shape, jnp.int32))
     lost = met & (rank >= ranks)
-    row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0)
+    row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0, dtype=jnp.int32)
     some = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
     put = lambda r, places: places.at[r].set(row_of(r))
     places = jax.lax.fori_loop(0, some, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))

@@ -36,8 +36,9 @@ def main(
     for count in counts:
         name = f"{count} faces"
         known = figures.get(name, {})
-        known |= _in_process("meshes.py", count, int(count in gradients))
-        figures[name] = known | _in_process("meshes_mitsuba.py", count)
+        figures[name] = known | _in_process("meshes.py", count, int(count in gradients))
+        report(out, figures)
+        figures[name] |= _in_process("meshes_mitsuba.py", count)
         report(out, figures)
 
 
@@ -49,7 +50,9 @@ def _in_process(script: str, *arguments: Any) -> dict[str, Any]:
         place = os.environ.get("DRJIT_LIBLLVM_PATH", "not set")
         print(f"{script} failed (DRJIT_LIBLLVM_PATH: {place}): {done.stderr.strip()[-300:]}")
         return {}
-    return json.loads(done.stdout.splitlines()[-1])
+    # Mitsuba's messages end with codes of colour.
+    last = done.stdout.splitlines()[-1]
+    return json.loads(last[last.index("{") :])
 
 
 def measure(count: int, with_gradient: bool) -> dict[str, float]:

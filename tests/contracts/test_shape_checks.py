@@ -27,6 +27,8 @@ PACKAGES = [x for x in vars(sg).values() if isinstance(x, types.ModuleType) and 
 OPTIMIZER = optax.sgd(0.1)
 STATE = start_state(SCENE, OPTIMIZER, key=jax.random.key(0))
 INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
+FACES = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+MESH = sg.scene.flatten(sg.Scene(sg.Group(mesh=sg.Surface(FACES, [1.0] * 3)))).triangles
 VALUES = [
     *INSTANCES,
     STATE,
@@ -39,6 +41,8 @@ VALUES = [
     RenderLoss(),
     sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),
     no_items(2, jnp.zeros(2)),
+    MESH,
+    MESH.tree,
     OPTIMIZER,
     jax.random.key(0),
     "text",
