@@ -107,8 +107,8 @@ SCENES = {
     "box, upper face": scene([BOX], ["things", 0, "upper", 2], S),
     "cylinder, radius": scene([ROD], ["things", 0, "radius"], S),
     "cylinder, height": scene([ROD], ["things", 0, "height"], S),
-    "mesh of 20 faces, a vertex": scene([_mesh_ball()], ["things", 0, "vertices", 0, 0], 2 * S),
-    "mesh of 20 faces, a vertex, up": scene([_mesh_ball()], ["things", 0, "vertices", 0, 2], 2 * S),
+    "mesh of 20 faces, a vertex": scene([_mesh_ball()], ["things", 0, "vertices", 9, 0], 2 * S),
+    "mesh of 20 faces, a vertex, up": scene([_mesh_ball()], ["things", 0, "vertices", 9, 2], 2 * S),
     "mesh of a turned box, a corner": scene([_mesh_box()], ["things", 0, "vertices", 1, 0], 2 * S),
     "mesh over a checkerboard, a vertex": scene(
         [_mesh_box(), floor()], ["things", 0, "vertices", 3, 2], 2 * S
