@@ -45,5 +45,5 @@ from ._pixel_store import cache_folder, gather_pixels
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
 from ._transforms import transforms_path, transforms_splits
-from ._unbounded import Ball, find_ball, find_unseen_cells, shows_everything
+from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything
 from ._views import stack_cameras
