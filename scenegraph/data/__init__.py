@@ -38,4 +38,4 @@ from ._bounds import find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, Format
 from ._llff import llff_path
 from ._transforms import transforms_path, transforms_splits
-from ._unbounded import Ball, find_ball, find_unseen_cells, shows_everything
+from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything

@@ -4,14 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..io import MappedArray
 from ..pixels import frame_lines, known_cameras, Views
 from ._bounds import focus_point, probe_views
 
 
 # Of cameras that look outwards, how much farther than they are apart the unit ball reaches.
 _AROUND = 4.0
-# The share of visible pixels from which on pictures count as full.
-_FULL = 0.99
+# The opacity and the share of pixels from which on a picture counts as full; so many are looked at.
+_FULL, _SOME = 0.99, 16
 # Places along every probed line for every two cells along an axis.
 _STEPS = 3
 
@@ -28,10 +29,7 @@ def find_ball(views: Views) -> Ball:
 
     Cameras that look outwards, as in a panorama on foot, are in its middle.
     """
-    middles = np.stack([views.widths, views.heights], axis=-1) / 2
-    positions, axes = frame_lines(known_cameras(views), middles)
-    centre = focus_point(positions, axes)
-    ahead = np.sum((centre - positions) * axes, axis=1)
+    (positions, centre), ahead = _focus(views)
     if np.mean(ahead > 0) >= 0.5:
         return Ball(centre, _positive(np.median(np.linalg.norm(centre - positions, axis=1))))
     centre = np.median(positions, axis=0)
@@ -39,13 +37,33 @@ def find_ball(views: Views) -> Ball:
     return Ball(centre, _positive(_AROUND * apart))
 
 
+def _focus(views: Views) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Returns where cameras are, what they look at, and how far ahead of each that is."""
+    middles = np.stack([views.widths, views.heights], axis=-1) / 2
+    positions, axes = frame_lines(known_cameras(views), middles)
+    centre = focus_point(positions, axes)
+    return (positions, centre), np.sum((centre - positions) * axes, axis=1)
+
+
 def _positive(length: float) -> float:
     return float(length) if length > 1e-6 else 1.0
 
 
+def looks_outwards(views: Views) -> bool:
+    """Returns true if most cameras have the point that their axes pass nearest to behind them."""
+    _, ahead = _focus(views)
+    return bool(np.mean(ahead > 0) < 0.5)
+
+
 def shows_everything(views: Views) -> bool:
-    """Returns true for pictures without opacity, and for those with one that is next to full."""
-    return views.pixels.shape[1] < 4 or bool(np.mean(probe_views(views).visible) > _FULL)
+    """Returns true for pictures without opacity, and if it is next to full in all of some."""
+    if views.pixels.shape[1] < 4:
+        return True
+    pixels = views.pixels if isinstance(views.pixels, MappedArray) else np.asarray(views.pixels)
+    limit = _FULL * (255 if pixels.dtype == np.uint8 else 1)
+    some = np.linspace(0, views.frames - 1, min(views.frames, _SOME)).astype(int).tolist()
+    shares = (np.mean(np.asarray(pixels[views.part(frame)])[:, 3] > limit) for frame in some)
+    return all(share > _FULL for share in shares)
 
 
 def find_unseen_cells(views: Views, ball: Ball, resolution: int) -> np.ndarray:

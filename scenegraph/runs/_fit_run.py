@@ -71,7 +71,6 @@ def fit_run(
     for a fit that its limit ends before step 20.
     """
     begin = time.monotonic() - options.elapsed
-    config = config.replace(batch_size=config.training.rays(options.limit))
     run.check(resume=options.resume)
     # The others of several processes write into folders of their own.
     with run.locked() if options.processes.is_first else contextlib.nullcontext():
@@ -88,6 +87,8 @@ def _fit_and_report(
             beside.submit(warm_up, config)
             views = config.data.load(folder)
         config, views, why = choose_space(config, views)
+        space = config.data.bounds == "contracted"
+        config = config.replace(batch_size=config.training.rays(options.limit, space=space))
         held_out = pool.submit(_read_held_out, config.data, folder, split, views)
         _describe(run, folder, views, options.say)
         if options.resume:

@@ -1,14 +1,8 @@
 """The choice of the space that a field fills: a box, all of space, or what NDC has made of it."""
 
-import numpy as np
-
 from ..cameras import NDCCamera
-from ..data import find_bounds, probe_views, shows_everything, Views
+from ..data import looks_outwards, shows_everything, Views
 from ._config import FitConfig
-
-
-# A box that this share of what the pictures show lies beside does not hold the scene.
-_BESIDE = 0.05
 
 
 def choose_space(config: FitConfig, views: Views) -> tuple[FitConfig, Views, str | None]:
@@ -31,11 +25,10 @@ def _choose(views: Views) -> tuple[str, str]:
             "the pictures show something everywhere: all of space is fitted, contracted into a "
             "ball (--bounds found for a box)"
         )
-    beside = float(np.mean(probe_views(views).missed(*find_bounds(views))))
-    if beside > _BESIDE:
+    if looks_outwards(views):
         return "contracted", (
-            f"{100 * beside:.0f} % of what the pictures show lies beside the box that the cameras "
-            "share: all of space is fitted, contracted into a ball (--bounds found for the box)"
+            "the cameras look outwards: all of space is fitted, contracted into a ball about them "
+            "(--bounds found for a box)"
         )
     return "found", (
         "the pictures have an opacity: a box is fitted (--bounds contracted for all of space)"

@@ -16,6 +16,8 @@ from ._method import Space
 _LISTED = 2**28
 # Rays in a step, and in one of fits that take at most so many seconds (figures in docs/fast.md).
 _RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
+# The same where all of space is fitted, whose rays have more samples (figures in docs/captures.md).
+_SHORT_IN_SPACE = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +27,8 @@ class TrainingSettings:
     **Arguments:**
 
     - `batch_size`: the number of rays in a step; `None` for 2,048, or 1,024 where the time limit
-      is a minute or less: few steps are better spent on more of them.
+      is a minute or less, or five where all of space is fitted: few steps are better spent on more
+      of them.
     - `batching`: the pictures from which the rays of one step are drawn.
     - `learning_rate`: the learning rate at the start.
     - `final_learning_rate`: the learning rate at the end; it falls exponentially.
@@ -81,12 +84,13 @@ class TrainingSettings:
             choice = pixels_through(views, *box)
         return RayBatches(views, self.rays(), choice)
 
-    def rays(self, limit: float | None = None) -> int:
+    def rays(self, limit: float | None = None, *, space: bool = False) -> int:
         """Chooses the number of rays in a step.
 
         **Arguments:**
 
         - `limit`: the time limit of the whole fit, in seconds; `None` for none.
+        - `space`: true where all of space is fitted. Keyword only argument.
 
         **Returns:**
 
@@ -94,7 +98,8 @@ class TrainingSettings:
         """
         if self.batch_size is not None:
             return self.batch_size
-        return _FEWER_RAYS if limit is not None and limit <= _SHORT else _RAYS
+        short = _SHORT_IN_SPACE if space else _SHORT
+        return _FEWER_RAYS if limit is not None and limit <= short else _RAYS
 
     def make_loss(self) -> RenderLoss:
         """Makes the loss that a step minimises.

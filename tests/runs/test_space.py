@@ -58,14 +58,14 @@ def test_rays_reach_as_far_however_the_choice_was_made(opaque):
     assert_close(kept.cameras.far, np.full(4, 7.0))
 
 
-def test_things_beside_the_box_need_all_of_space(tmp_path):
-    """Opacities that no box about the middle explains: each camera looks away from the others."""
+def test_cameras_that_look_outwards_need_all_of_space(tmp_path):
+    """With opacities too: each camera looks away from the others."""
     poses = [look_at(eye, target=2 * np.asarray(eye)) for eye in eyes(4)]
     picture = np.full((16, 16, 4), 200, np.uint8)
     picture[:4, :, 3] = 0
     write_split(tmp_path, "train", [picture] * 4, poses)
     bounds, _, why = chosen(sg.load_blender(tmp_path))
-    assert bounds == "contracted" and "lies beside the box" in why
+    assert bounds == "contracted" and "look outwards" in why
 
 
 def test_forward_facing_cameras_have_ndc(tmp_path):
