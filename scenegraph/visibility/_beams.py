@@ -63,31 +63,21 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     begin = jnp.min(jnp.where(used, depth[0] - more[0], jnp.inf))
     far = jnp.max(jnp.where(used, depth[1] + more[1], -jnp.inf))
     # The width is convex over depth: between two planes it is at most what joins its values there.
-    planes = jnp.stack([begin, far])[:, None]
-    sides = _sides(rays, axes, (planes - start[2]) / speed, slope)
-    across = _across(jnp.sum(sides, axis=0))
-    first, last = _half_widths(sides, across)
+    planes = (jnp.stack([begin, far])[:, None] - start[2]) / speed
+    across, first, last = _widths_between(_sides(rays, axes, planes, slope))
     growth = (last - first) / jnp.maximum(far - begin, jnp.finfo(far.dtype).tiny)
     steepest = jnp.max(jnp.where(used, jnp.abs(growth), 0))
     near = jnp.where(used, jnp.where(narrow, depth[0] - more[0], -jnp.inf), jnp.inf)
     stretch = 1 / jnp.maximum(jnp.min(jnp.where(used, cosine, 1)), _NARROW)
-    place = start[:2] - start[2] * slope
-    width = first - growth * begin
-    return Beam(
-        origin,
-        axes,
-        place,
-        slope,
-        near,
-        far,
-        begin,
-        across,
-        width,
-        growth,
-        steepest,
-        stretch,
-        narrow,
-    )
+    place, width = start[:2] - start[2] * slope, first - growth * begin
+    lines = (origin, axes, place, slope, near, far, begin)
+    return Beam(*lines, across, width, growth, steepest, stretch, narrow)
+
+
+def _widths_between(sides: Float[Array, "..."]) -> tuple[Array, Array, Array]:
+    """Returns the direction across longer sides, and half widths in the two planes."""
+    across = _across(jnp.sum(sides, axis=0))
+    return across, *_half_widths(sides, across)
 
 
 def _along(axes: Float[Array, "3 3"], vectors: Float[Array, "n 3"]) -> Float[Array, "3 n"]:

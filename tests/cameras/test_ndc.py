@@ -111,6 +111,6 @@ def test_sizes_and_paths_reach_the_camera_inside():
 
 
 def test_what_depends_on_the_size_is_not_stacked_in_several():
-    sg.data.stack_cameras([EXACT, EXACT.resized(8, 6)])
+    sg.pixels.stack_cameras([EXACT, EXACT.resized(8, 6)])
     with pytest.raises(ValueError, match="NDCCamera depend on the size"):
-        sg.data.stack_cameras([PUBLISHED, PUBLISHED.resized(8, 6)])
+        sg.pixels.stack_cameras([PUBLISHED, PUBLISHED.resized(8, 6)])

@@ -17,6 +17,7 @@ COMMANDS = (
     "eval",
     "table",
     "render",
+    "export",
     "convert colmap",
     "convert multiscale",
     "check",

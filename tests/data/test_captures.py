@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 import scenegraph as sg
-from scenegraph.data import load_colmap, pixels_through, RayBatches
+from scenegraph.data import load_colmap, RayBatches
 from scenegraph.io import FileError, write_picture
+from scenegraph.pixels import pixels_through
 from support.blender_folder import write_ball
 from support.transforms_folder import frames, LENS, NAMES, noise, POSES, write_transforms
 

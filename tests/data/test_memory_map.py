@@ -155,7 +155,7 @@ def test_more_pixels_than_32_bits_can_count(tmp_path):
     camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 4, 3)
     views = sg.Views(
         MappedArray(path, (2 * size * count, 3), np.dtype(np.uint8)),
-        sg.data.stack_cameras([camera, camera]),
+        sg.pixels.stack_cameras([camera, camera]),
         jnp.full(2, size),
         jnp.full(2, count),
         jnp.ones(2),

@@ -48,7 +48,7 @@ def noise(size: int) -> RayBatches:
     """Batches from a picture of noise, on random colours."""
     pixels = np.random.default_rng(0).integers(0, 256, (64, 4), dtype=np.uint8)
     camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 8, 8)
-    sides, cameras = jnp.full(1, 8), sg.data.stack_cameras([camera])
+    sides, cameras = jnp.full(1, 8), sg.pixels.stack_cameras([camera])
     views = sg.Views(jnp.asarray(pixels), cameras, sides, sides, jnp.ones(1), sg.data.Random())
     return RayBatches(views, size)
 
@@ -162,8 +162,8 @@ HIERARCHICAL, MARCH = sg.Hierarchical((2, 2)), OccupancyMarch(4, 2)
 ALWAYS = {
     "fields/_network.py",  # weights
     "fitting/_keys.py",  # the batches' seed
-    "data/_batches.py",  # pixels
-    "data/_backdrops.py",
+    "pixels/_batches.py",  # pixels
+    "pixels/_backdrops.py",
     "scene/_refresh.py",
 }
 

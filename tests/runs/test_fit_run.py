@@ -60,7 +60,10 @@ def test_fit_leaves_a_whole_run_and_says_how_it_went(fitted, data):
     run, said, state = fitted
     config, others = run.load_config()
     assert set(others.pop("fingerprint")) == {"train", "test"}
-    assert config == CONFIG and others == {"data": str(data), "preset": "tiny"}
+    assert config == CONFIG.replace(bounds="found") and others == {
+        "data": str(data),
+        "preset": "tiny",
+    }
     assert eqx.tree_equal(sg.load(run.folder), state.model) and int(state.step) == 2
     assert steps_of(run) == [1, 2]
     assert (run.folder / "curve.png").exists() and (run.folder / "turntable.gif").exists()

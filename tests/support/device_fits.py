@@ -69,7 +69,12 @@ def views():
     cameras = [sg.PerspectiveCamera.look_at(*look) for look in looks]
     sizes, weights = jnp.full(2, 8), jnp.array([1.0, 4.0])
     return sg.Views(
-        jnp.asarray(pixels), sg.data.stack_cameras(cameras), sizes, sizes, weights, sg.data.Random()
+        jnp.asarray(pixels),
+        sg.pixels.stack_cameras(cameras),
+        sizes,
+        sizes,
+        weights,
+        sg.data.Random(),
     )
 
 
