@@ -34,7 +34,7 @@ from ._contents import Contents, find_cameras, find_contents, find_filter, Leaf
 from ._copies import PerCopy
 from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode
-from ._mesh_faces import CLUSTER, FaceTree, MeshFace, MeshFaces
+from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves
 from ._refresh import has_occupancy

@@ -26,14 +26,25 @@ class MeshFace(AbstractModule):
     owner: Int[Array, "*faces"]
 
 
+class Boxes(NamedTuple):
+    """Boxes along the axes of the world."""
+
+    center: Float[Array, "*boxes 3"]
+    half: Float[Array, "*boxes 3"]
+
+
 class FaceTree(NamedTuple):
-    """All that searches need of faces, without derivatives; clusters are runs of 32 faces."""
+    """All that searches need of faces, without derivatives; clusters are runs of 32 faces.
+
+    The last cluster is filled with faces of no area.
+    """
 
     corners: Float[Array, "padded 3 3"]
     opacity: Float[Array, " padded"]
     owner: Int[Array, " padded"]
-    balls: Ball  # about every face; nothing touches the last ones, which fill the last cluster
-    clusters: Ball
+    balls: Ball  # about every face
+    clusters: Boxes
+    by_cluster: Float[Array, "clusters 9 32"]  # the corners, component by component
 
 
 class MeshVertices(NamedTuple):
@@ -137,13 +148,20 @@ def _tree_of(part: _Part) -> FaceTree:
     """Bounds faces, and clusters of them."""
     more = -part.corners.shape[0] % CLUSTER
     fill = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
-    corners = fill(part.vertices.point[part.corners])
+    numbers = part.corners.at[-1:].get()[:, :1]
+    numbers = jnp.concatenate([part.corners, jnp.broadcast_to(numbers, (more, 3))])
+    corners = part.vertices.point[numbers]
+    by_cluster = jnp.swapaxes(corners.reshape(-1, CLUSTER, 9), 1, 2)
     balls = jax.vmap(_ball_about)(corners)
     real = jnp.arange(corners.shape[0]) < part.corners.shape[0]
     balls = Ball(balls.center, jnp.where(real, balls.radius, -jnp.inf))
-    in_clusters = jax.tree.map(lambda x: x.reshape(-1, CLUSTER, *x.shape[1:]), (corners, real))
-    clusters = jax.vmap(_ball_about)(in_clusters[0].reshape(-1, CLUSTER * 3, 3))
-    return FaceTree(corners, fill(part.opacity), fill(part.owner), balls, clusters)
+    clusters = _boxes_about(corners.reshape(-1, CLUSTER * 3, 3))
+    return FaceTree(corners, fill(part.opacity), fill(part.owner), balls, clusters, by_cluster)
+
+
+def _boxes_about(points: Float[Array, "boxes points 3"]) -> Boxes:
+    low, high = jnp.min(points, axis=1), jnp.max(points, axis=1)
+    return Boxes((low + high) / 2, (high - low) / 2)
 
 
 # Relative to a ball's size: the rounding of its bounds.

@@ -1,30 +1,40 @@
-"""Beams: the rays of a bundle as lines over depth, and the balls that every one of them may touch.
+"""Beams: the rays of a bundle as lines over depth, and the triangles that they may touch.
 
-In the frame of the bundle's axis, a ray passes the plane at depth `z` at `place + z slope`, and its
-footprint reaches `width + z growth` along three directions there: the plane's axes, and across the
-footprint's longer side. It touches a ball if none of the three tells them apart: some thirty
-operations, where the exact share of a triangle takes thousands.
+In the frame of the bundle's axis, a ray passes the plane at depth `z` at `place + z slope`. Seen
+from there, the corners of a triangle are at `a`, `b` and `c`, and its edges pass at `a x b`,
+`b x c` and `c x a`: the margins of the exact share of a triangle in a pixel, of which this module
+knows whether it is zero in a thirtieth of the operations. Planes about all rays of a bundle tell
+before that which triangles none of them touches.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, UInt32
-from ..numerics import safe_norm, safe_normalise, tangents
+from .._typing import Array, Bool, Float
+from ..numerics import safe_normalise, tangents
 from ..rays import Ray
-from ..transforms import Ball
+from ..scene import Boxes
 
 
 # The least cosine between a ray and the axis: bundles that spread more touch everything.
-_NARROW = 0.5
+_NARROW = 0.3
 # The end of rays without an end, in `t`.
 _LONG = 1e6
 # Relative to footprints: what is not linear in the pixel.
 _CURVED = 0.02
-# Relative to distances: the rounding of the test itself.
-_ROUNDING = 1e-5
+# Relative to distances: the rounding of planes about bundles, and of margins.
+_ROUNDING, _MARGIN = 1e-5, 1e-6
+# The distance of planes that nothing is beyond, for bundles that touch everything.
+NOWHERE = 1e18
+
+
+class Planes(NamedTuple):
+    """Planes about the rays of a bundle: beyond one of them, `n . (x - o) > distance`, is none."""
+
+    origin: Float[Array, "3"]
+    normal: Float[Array, "6 3"]
+    distance: Float[Array, "6"]
 
 
 class Beam(NamedTuple):
@@ -34,15 +44,12 @@ class Beam(NamedTuple):
     axes: Float[Array, "3 3"]  # two across, and the axis
     place: Float[Array, "2 rays"]
     slope: Float[Array, "2 rays"]
+    d_place: Float[Array, "2 2 rays"]  # derivatives by the pixel, along the first axis
+    d_slope: Float[Array, "2 2 rays"]
+    turn: Float[Array, " rays"]  # by which part margins change with the pixel's direction
     near: Float[Array, " rays"]  # the depth at which a ray begins
-    far: Float[Array, ""]  # the depth at which the last ray ends
-    begin: Float[Array, ""]  # the depth at which the first ray begins
-    across: Float[Array, "2 rays"]  # the direction across the footprint's longer side
-    width: Float[Array, "3 rays"]  # how far a footprint reaches along the three directions,
-    growth: Float[Array, "3 rays"]  # and farther for every unit of depth
-    steepest: Float[Array, ""]  # the largest growth
-    stretch: Float[Array, ""]  # by which planes across the axis cut obliquely through rays
     narrow: Bool[Array, ""]
+    planes: Planes
 
 
 def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
@@ -53,111 +60,124 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     axis = safe_normalise(mean(unit))
     axes = jnp.stack([*tangents(axis), axis])
     start, way = _along(axes, rays.origin - origin), _along(axes, rays.direction)
+    sides = [jnp.stack([_along(axes, x[:, k]) for k in range(2)]) for x in _derivatives(rays)]
     cosine = _along(axes, unit)[2]
     narrow = jnp.all((cosine > _NARROW) | ~used)
     speed = jnp.where(cosine > _NARROW, way[2], 1)
+    # With o + t d = p + z s: s = d / d_z and p = o - o_z s, and so their derivatives.
     slope = way[:2] / speed
-    # The ends of every ray; other rays of the footprint begin earlier, and end later.
+    place = start[:2] - start[2] * slope
+    d_slope = (sides[1][:, :2] - slope * sides[1][:, 2:]) / speed
+    d_place = sides[0][:, :2] - slope * sides[0][:, 2:] - start[2] * d_slope
+    turn = jnp.sum(jnp.abs(sides[1][:, 2] / speed), axis=0) / 2
+    # Other rays of the footprint begin earlier, and end later.
     ends = jnp.stack([rays.near, jnp.minimum(rays.far, _LONG)])
-    depth, more = start[2] + ends * speed, _footprint(rays, ends)[1]
-    begin = jnp.min(jnp.where(used, depth[0] - more[0], jnp.inf))
-    far = jnp.max(jnp.where(used, depth[1] + more[1], -jnp.inf))
-    # The width is convex over depth: between two planes it is at most what joins its values there.
-    planes = (jnp.stack([begin, far])[:, None] - start[2]) / speed
-    across, first, last = _widths_between(_sides(rays, axes, planes, slope))
-    growth = (last - first) / jnp.maximum(far - begin, jnp.finfo(far.dtype).tiny)
-    steepest = jnp.max(jnp.where(used, jnp.abs(growth), 0))
+    depth = start[2] + ends * speed
+    more = jnp.sum(jnp.abs(sides[0][:, 2] + ends[:, None] * sides[1][:, 2]), axis=1)
     near = jnp.where(used, jnp.where(narrow, depth[0] - more[0], -jnp.inf), jnp.inf)
-    stretch = 1 / jnp.maximum(jnp.min(jnp.where(used, cosine, 1)), _NARROW)
-    place, width = start[:2] - start[2] * slope, first - growth * begin
-    lines = (origin, axes, place, slope, near, far, begin)
-    return Beam(*lines, across, width, growth, steepest, stretch, narrow)
+    lines = place, slope, d_place, d_slope
+    begin = jnp.min(jnp.where(used, depth[0] - more[0], jnp.inf))
+    end = jnp.max(jnp.where(used, depth[1] + more[1], -jnp.inf))
+    planes = _planes_about(origin, axes, lines, used, jnp.stack([begin, end]))
+    distance = jnp.where(narrow, planes.distance, NOWHERE)
+    distance = jnp.where(jnp.any(used), distance, -NOWHERE)
+    return Beam(origin, axes, *lines, turn, near, narrow, planes._replace(distance=distance))
 
 
-def _widths_between(sides: Float[Array, "..."]) -> tuple[Array, Array, Array]:
-    """Returns the direction across longer sides, and half widths in the two planes."""
-    across = _across(jnp.sum(sides, axis=0))
-    return across, *_half_widths(sides, across)
+def _derivatives(rays: Ray) -> tuple[Array, Array]:
+    return rays.d_origin, rays.d_direction
 
 
 def _along(axes: Float[Array, "3 3"], vectors: Float[Array, "n 3"]) -> Float[Array, "3 n"]:
     return jnp.sum(axes[:, None] * vectors, axis=-1)
 
 
-def _footprint(rays: Ray, t: Float[Array, "ends rays"]) -> tuple[Array, Array]:
-    """Returns the sides of footprints, and how far they reach along their rays."""
-    sides = rays.d_origin + t[..., None, None] * rays.d_direction
-    along = jnp.sum(sides * safe_normalise(rays.direction)[:, None, :], axis=-1)
-    return sides, jnp.sum(jnp.abs(along), axis=-1)
+def _planes_about(
+    origin: Float[Array, "3"],
+    axes: Float[Array, "3 3"],
+    lines: tuple,
+    used: Bool[Array, " rays"],
+    ends: Float[Array, "2"],
+) -> Planes:
+    """Returns the planes at both ends, and on four sides."""
+    place, slope, d_place, d_slope = lines
+    z = ends[:, None, None]
+    middle = place + z * slope
+    width = (1 + _CURVED) / 2 * jnp.sum(jnp.abs(d_place[:, None] + z * d_slope[:, None]), axis=0)
+    low = jnp.min(jnp.where(used, middle - width, jnp.inf), axis=2)
+    high = jnp.max(jnp.where(used, middle + width, -jnp.inf), axis=2)
+    # The sides of all footprints are convex over depth: they lie within what joins their ends.
+    length = jnp.maximum(ends[1] - ends[0], jnp.finfo(ends.dtype).tiny)
+    grow = lambda side: (side[1] - side[0]) / length
+    # u < h_0 + h' (z - z_0) is (e_u - h' e_z) . x < h_0 - h' z_0.
+    normal, distance = [axes[2], -axes[2]], [ends[1], -ends[0]]
+    for i in range(2):
+        for sign, side in ((1, high[:, i]), (-1, low[:, i])):
+            normal.append(sign * (axes[i] - grow(side) * axes[2]))
+            distance.append(sign * (side[0] - grow(side) * ends[0]))
+    return Planes(origin, jnp.stack(normal), jnp.stack(distance))
 
 
-def _sides(
-    rays: Ray, axes: Float[Array, "3 3"], t: Float[Array, "ends rays"], slope: Array
-) -> Float[Array, "ends 2 rays 2"]:
-    """Returns the two sides of footprints, the last axis, in the planes across the axis."""
-    sides = _footprint(rays, t)[0]
-    # Moved along the ray into the plane: s - s_z slope.
-    u, v, z = (jnp.sum(sides * axis, axis=-1) for axis in axes)
-    return jnp.stack([u - z * slope[0][:, None], v - z * slope[1][:, None]], axis=1)
+def beyond_all(planes: Planes) -> Planes:
+    """Returns planes that nothing is beyond."""
+    return planes._replace(distance=jnp.full_like(planes.distance, NOWHERE))
 
 
-def _across(sides: Float[Array, "2 rays 2"]) -> Float[Array, "2 rays"]:
-    """Returns unit vectors across the longer sides; any for footprints without sides."""
-    lengths = jnp.sum(sides * sides, axis=0)
-    u, v = jnp.where(lengths[:, 0] > lengths[:, 1], sides[..., 0], sides[..., 1])
-    return safe_normalise(jnp.stack([-v, u], axis=-1)).T
+def may_meet(planes: Planes, box: Boxes) -> Bool[Array, ""]:
+    """Returns false only if a box lies beyond one of the planes."""
+    away = box.center - planes.origin
+    reach = jnp.sum(jnp.abs(planes.normal) * box.half, axis=1)
+    beyond = jnp.sum(planes.normal * away, axis=1) - planes.distance - reach
+    rounding = _ROUNDING * jnp.sum(jnp.abs(away))
+    # Written so that a comparison with NaN says "meets".
+    return ~jnp.any(beyond > rounding * (1 + jnp.sum(jnp.abs(planes.normal), axis=1)))
 
 
-def _half_widths(
-    sides: Float[Array, "ends 2 rays 2"], across: Float[Array, "2 rays"]
-) -> Float[Array, "ends 3 rays"]:
-    """Returns how far footprints reach along the plane's axes, and across their longer sides."""
-    other = jnp.sum(sides * across[..., None], axis=1, keepdims=True)
-    along = jnp.concatenate([sides, other], axis=1)
-    return (1 + _CURVED) * jnp.sum(jnp.abs(along), axis=-1) / 2
+def faces_within(
+    planes: Planes, corners: Float[Array, "bundles 9 faces"]
+) -> Bool[Array, "bundles faces"]:
+    """Returns false only for triangles beyond one of the planes of their bundle."""
+    away = [corners[:, k] - planes.origin[:, k % 3, None] for k in range(9)]
+    size = sum(abs(x) for x in away)
+    outside = jnp.zeros(size.shape, bool)
+    for k in range(6):
+        x, y, z = (planes.normal[:, k, i, None] for i in range(3))
+        heights = [x * away[j] + y * away[j + 1] + z * away[j + 2] for j in (0, 3, 6)]
+        least = jnp.minimum(jnp.minimum(heights[0], heights[1]), heights[2])
+        steep = 1 + abs(x) + abs(y) + abs(z)
+        outside |= least - planes.distance[:, k, None] > _ROUNDING * steep * size
+    return ~outside
 
 
-class _Disks(NamedTuple):
-    """Balls over the planes at the depths of their centres."""
+def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]:
+    """Returns which rays may touch a triangle; never false for one that a footprint touches."""
+    away = corners - beam.origin
+    frame = _along(beam.axes, away)
+    tolerance = _MARGIN * jnp.sum(jnp.abs(away))
+    points = [_seen(beam, frame[:, i]) for i in range(3)]
+    least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
+    for one, other in ((0, 1), (1, 2), (2, 0)):
+        (a, da), (b, db) = points[one], points[other]
+        margin = _cross(a, b)
+        # d (a x b) = da x b + a x db
+        change = sum(abs(_cross(x, b) + _cross(a, y)) for x, y in zip(da, db, strict=True)) / 2
+        rounding = tolerance * (abs(a[0]) + abs(a[1]) + abs(b[0]) + abs(b[1]))
+        change = (1 + _CURVED) * change + (beam.turn + _MARGIN) * abs(margin) + rounding
+        least = jnp.minimum(least, margin + change)
+        most = jnp.maximum(most, margin - change)
+    # A triangle is seen from one side or the other; a comparison with NaN says "touches".
+    outside = (least < 0) & (most > 0) & beam.narrow
+    before = jnp.max(frame[2]) + _ROUNDING * jnp.sum(jnp.abs(away)) < beam.near
+    return ~(outside | before)
 
-    depth: Float[Array, " balls"]
-    place: Float[Array, "2 balls"]
-    within: Float[Array, " balls"]  # the depth, where the bundle has rays
-    radius: Float[Array, " balls"]  # -inf for balls that no ray touches
-    top: Float[Array, " balls"]
+
+def _seen(beam: Beam, point: Float[Array, "3"]) -> tuple[list[Array], list[list[Array]]]:
+    """Returns where rays see a point in its plane, and the derivatives by the pixel."""
+    z = point[2]
+    place = [point[i] - beam.place[i] - z * beam.slope[i] for i in range(2)]
+    moves = [[-beam.d_place[k, i] - z * beam.d_slope[k, i] for i in range(2)] for k in range(2)]
+    return place, moves
 
 
-def _disks(beam: Beam, balls: Ball) -> _Disks:
-    away = balls.center - beam.origin
-    *place, depth = _along(beam.axes, away)
-    rounding = _ROUNDING * safe_norm(away)
-    # Over the ball, footprints grow on.
-    radius = beam.stretch * balls.radius + beam.steepest * balls.radius + rounding
-    beyond = beam.narrow & (depth - balls.radius > beam.far + rounding)
-    radius = jnp.where(beam.narrow, radius, jnp.inf)
-    radius = jnp.where((balls.radius < 0) | beyond, -jnp.inf, radius)
-    within = jnp.clip(depth, beam.begin, beam.far)
-    return _Disks(depth, jnp.stack(place), within, radius, depth + balls.radius + rounding)
-
-
-def touched_words(beams: Beam, balls: Ball) -> UInt32[Array, "bundles rays"]:
-    """Returns for every ray a word: which of the 32 balls of its bundle it may touch.
-
-    Never false for a ball that the ray's footprint touches. Everything has a leading axis.
-    """
-    disks = jax.vmap(_disks)(beams, balls)
-    word = jnp.zeros(beams.near.shape, jnp.uint32)
-    for bit in range(balls.radius.shape[1]):
-        one = jax.tree.map(lambda x: x[..., bit, None], disks)  # noqa: B023
-        u, v = (
-            beams.place[:, side] + one.depth * beams.slope[:, side] - one.place[:, side]
-            for side in range(2)
-        )
-        away = u, v, u * beams.across[:, 0] + v * beams.across[:, 1]
-        outside = one.top < beams.near
-        for direction, distance in enumerate(away):
-            width = beams.width[:, direction] + one.within * beams.growth[:, direction]
-            # Written so that a comparison with NaN says "touches".
-            outside |= jnp.abs(distance) > one.radius + width
-        word |= jnp.where(outside, 0, jnp.uint32(1 << bit))
-    return word
+def _cross(a: list[Array], b: list[Array]) -> Array:
+    return a[0] * b[1] - a[1] * b[0]

@@ -8,14 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
-from ..numerics import count_bits
+from ..numerics import count_bits, pack_bits
 from ..rays import Ray
 from ..rowwise import map_rows
-from ..scene import CLUSTER, FaceTree
-from ..transforms import Ball
-from ._beams import Beam, beam_of, touched_words
-from ._bundles import bound_rays
-from ._lists import AbstractCandidates, Everything, list_candidates
+from ..scene import Boxes, CLUSTER, FaceTree
+from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
+from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
 from ._order import invert_order
 
 
@@ -23,7 +21,7 @@ from ._order import invert_order
 VISITS = 64
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
-_ROWS, _FEW_ROWS = 2048, 256
+_ROWS, _FEW_ROWS = 8192, 256
 # Clusters of a bundle whose faces are tested before any is met; no more than a word has bits.
 _SLOTS = 32
 
@@ -38,6 +36,17 @@ class FaceVisit(NamedTuple):
     remember: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
     settle: Callable[[PyTree, Array], PyTree]  # of a memory and that number
     finish: Callable[[PyTree], PyTree]  # the results, with rays first
+
+
+def _box_around(boxes: Boxes) -> Boxes:
+    """Returns a box that holds several."""
+    low = jnp.min(boxes.center - boxes.half, axis=0)
+    high = jnp.max(boxes.center + boxes.half, axis=0)
+    return Boxes((low + high) / 2, (high - low) / 2)
+
+
+# Twice as far as planes that nothing is beyond.
+_GROUPING = Grouping(_box_around, -2 * NOWHERE)
 
 
 def search_faces(
@@ -57,11 +66,11 @@ def search_faces(
     rays, used = jax.tree.map(apart, (rays, used))
     any_used = jnp.any(used, axis=1)
     beams = jax.vmap(beam_of)(rays, used)
-    lists: AbstractCandidates = Everything(any_used, tree.clusters.radius.shape[0])
+    lists: AbstractCandidates = Everything(any_used, tree.by_cluster.shape[0])
     if everything:
-        beams = beams._replace(narrow=jnp.zeros_like(any_used))
+        beams = beams._replace(narrow=jnp.zeros_like(any_used), planes=beyond_all(beams.planes))
     else:
-        lists = list_candidates(jax.vmap(bound_rays)(rays, used), tree.clusters, any_used)
+        lists = list_by(may_meet, beams.planes, tree.clusters, any_used, _GROUPING)
     bundles = any_used.shape[0]
     block = min(max(_ROWS // size, 1), bundles)
     order = jnp.argsort(-lists.lengths)
@@ -81,11 +90,12 @@ def search_faces(
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), results)
 
 
-class _Words(NamedTuple):
-    """The faces that rays may touch, of some clusters of each ray's bundle."""
+class _Found(NamedTuple):
+    """The faces of bundles, some at a time, and which of them rays may touch, 32 to a word."""
 
     words: UInt32[Array, "slots rays"]
-    first: Int[Array, "slots rays"]  # the first face of the cluster
+    faces: Int[Array, "places bundles"]
+    bundle: Int[Array, " rays"]
 
 
 def _search_block(
@@ -97,9 +107,9 @@ def _search_block(
 
     def some(carry: tuple[Array, Array, PyTree]) -> tuple[Array, Array, PyTree]:
         begin, order, memory = carry
-        found = _refine(tree, lists, beams, begin)
+        found = _test_rays(tree, *_faces_of(tree, lists, beams, begin), beams)
         order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.words)
-        found = jax.tree.map(lambda x: x[:, order], found)
+        found = _Found(found.words[:, order], found.faces, found.bundle[order])
         own = jax.tree.map(lambda x: x[order], rays)
         return begin + _SLOTS, order, _meet_all(tree, found, own, visit, memory)
 
@@ -110,23 +120,51 @@ def _search_block(
     return jax.tree.map(lambda x: x[back], _finish(visit, memory, count))
 
 
-def _refine(tree: FaceTree, lists: AbstractCandidates, beams: Beam, begin: Array) -> _Words:
-    """Tests the faces of the next clusters of every bundle against its rays."""
-    balls = jax.tree.map(lambda x: x.reshape(-1, CLUSTER, *x.shape[1:]), tree.balls)
-    bundles, size = beams.near.shape
+def _faces_of(
+    tree: FaceTree, lists: AbstractCandidates, beams: Beam, begin: Array
+) -> tuple[CandidateLists, Int[Array, "bundles slots"]]:
+    """Tests the faces of the next clusters of every bundle against all of its rays together.
 
-    def one(slot: Array, words: Array) -> Array:
-        own: Ball = jax.tree.map(lambda x: x[lists.nth(begin + slot)], balls)
-        there = begin + slot < lists.lengths
-        word = jnp.where(there[:, None], touched_words(beams, own), 0)
-        return words.at[slot].set(word.reshape(-1))
+    Returns lists of places in these clusters, and their numbers.
+    """
+    bundles = beams.narrow.shape[0]
+
+    def one(slot: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        words, clusters = carry
+        cluster, there = lists.nth(begin + slot), begin + slot < lists.lengths
+        within = faces_within(beams.planes, tree.by_cluster[cluster]) & there[:, None]
+        word = jax.vmap(pack_bits)(within)[:, 0]
+        return words.at[slot].set(word), clusters.at[slot].set(cluster.astype(jnp.int32))
 
     slots = jnp.minimum(jnp.max(lists.lengths) - begin, _SLOTS)
+    words = jnp.zeros((_SLOTS, bundles), jnp.uint32)
+    start = words, jnp.zeros((_SLOTS, bundles), jnp.int32)
+    words, clusters = jax.lax.fori_loop(0, slots, one, start)
+    return CandidateLists(words.T, jnp.cumsum(count_bits(words.T), axis=1)), clusters.T
+
+
+def _test_rays(
+    tree: FaceTree, lists: CandidateLists, clusters: Int[Array, "bundles slots"], beams: Beam
+) -> _Found:
+    """Tests faces of bundles against their rays, one by one."""
+    bundles, size = beams.near.shape
+
+    def one(n: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        words, faces = carry
+        place = lists.nth(n)
+        cluster = jnp.take_along_axis(clusters, place[:, None] // CLUSTER, axis=1)[:, 0]
+        face = CLUSTER * cluster + place % CLUSTER
+        touched = jax.vmap(touched_by)(beams, tree.corners[face])
+        touched &= (n < lists.lengths)[:, None]
+        bit = jnp.where(touched, jnp.uint32(1) << (n % 32).astype(jnp.uint32), 0)
+        words = words.at[n // 32].set(words[n // 32] | bit.reshape(-1))
+        return words, faces.at[n].set(face)
+
     words = jnp.zeros((_SLOTS, bundles * size), jnp.uint32)
-    words = jax.lax.fori_loop(0, slots, one, words)
-    clusters = jax.vmap(lists.nth)(begin + jnp.arange(_SLOTS, dtype=jnp.int32))
-    first = (CLUSTER * clusters).astype(jnp.int32)
-    return _Words(words, jnp.repeat(first, size, axis=1))
+    faces = jnp.zeros((_SLOTS * CLUSTER, bundles), jnp.int32)
+    words, faces = jax.lax.fori_loop(0, jnp.max(lists.lengths), one, (words, faces))
+    bundle = jnp.repeat(jnp.arange(bundles, dtype=jnp.int32), size)
+    return _Found(words, faces, bundle)
 
 
 def _by_length(words: UInt32[Array, "slots rays"]) -> Int[Array, " rays"]:
@@ -149,16 +187,17 @@ def _put(whole: PyTree, part: PyTree, i: Array, size: int, axis: int) -> PyTree:
     return jax.tree.map(place, whole, part)
 
 
-def _meet_all(tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory: PyTree) -> PyTree:
+def _meet_all(tree: FaceTree, found: _Found, rays: Ray, visit: FaceVisit, memory: PyTree) -> PyTree:
     """Shows all rays the faces that they may touch."""
     lengths = jnp.sum(count_bits(found.words), axis=0)
     size = math.gcd(lengths.shape[0], _FEW_ROWS)
 
     def few(i: Array, memory: PyTree) -> PyTree:
-        words, most = _part(found, i, size, -1), jnp.max(_part(lengths, i, size, -1))
+        words, bundle = _part((found.words, found.bundle), i, size, -1)
+        mine, most = _Found(words, found.faces, bundle), jnp.max(_part(lengths, i, size, -1))
         own = _part(rays, i, size, 0), _part(memory, i, size, -1)
-        mine = _meet_few(tree, words, most, own[0], visit, own[1])
-        return _put(memory, mine, i, size, -1)
+        met = _meet_few(tree, mine, most, own[0], visit, own[1])
+        return _put(memory, met, i, size, -1)
 
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
     parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
@@ -166,7 +205,7 @@ def _meet_all(tree: FaceTree, found: _Words, rays: Ray, visit: FaceVisit, memory
 
 
 def _meet_few(
-    tree: FaceTree, found: _Words, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
+    tree: FaceTree, found: _Found, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
     """Shows some rays the faces that they may touch, at most `longest` each."""
 
@@ -191,31 +230,27 @@ class _Cursor(NamedTuple):
 
     slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
     word: UInt32[Array, " rays"]  # what is left of the present word
-    first: Int[Array, " rays"]
+    slot: Int[Array, " rays"]
 
 
-def _first_slots(found: _Words) -> _Cursor:
+def _first_slots(found: _Found) -> _Cursor:
     place = jnp.arange(_SLOTS, dtype=jnp.uint32)[:, None]
     slots = jnp.sum((found.words > 0).astype(jnp.uint32) << place, axis=0, dtype=jnp.uint32)
-    return _Cursor(slots, jnp.zeros_like(slots), found.first[0])
+    return _Cursor(slots, jnp.zeros_like(slots), jnp.zeros(slots.shape, jnp.int32))
 
 
-def _next_face(found: _Words, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
+def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
     """Returns the next face of every ray, whether there is one, and what is left then."""
     slot, slots = _pop(cursor.slots)
-    new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)[None]
-    of_slot = lambda x: jnp.take_along_axis(x, slot, axis=0)[0]
-    word = jnp.where(new, of_slot(found.words), cursor.word)
-    first = jnp.where(new, of_slot(found.first), cursor.first)
+    new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)
+    first = jnp.take_along_axis(found.words, slot[None], axis=0)[0]
+    word, slot = jnp.where(new, first, cursor.word), jnp.where(new, slot, cursor.slot)
     # Without any slot left, a word that was met before must not come again.
     there = ~new | (cursor.slots > 0)
     bit, rest = _pop(word)
     left = jnp.where(there, rest, 0)
-    return (
-        first + jnp.minimum(bit, CLUSTER - 1),
-        there,
-        _Cursor(jnp.where(new, slots, cursor.slots), left, first),
-    )
+    face = found.faces[CLUSTER * slot + jnp.minimum(bit, CLUSTER - 1), found.bundle]
+    return face, there, _Cursor(jnp.where(new, slots, cursor.slots), left, slot)
 
 
 def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:

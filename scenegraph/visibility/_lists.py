@@ -1,12 +1,14 @@
 """Candidate lists: which things a bundle of rays may touch."""
 
 import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Int, UInt32
+from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..numerics import AbstractModule, count_bits, nth_bit_of_word, pack_bits, safe_norm
 from ..transforms import Ball
 from ._bundles import Bundle, may_touch
@@ -88,26 +90,42 @@ def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"])
     The lists: conservative, so that a thing that is on none is certainly not touched. Of more than
     512 things, runs of 32 are tested together first: sorted by place they take much less time.
     """
-    if balls.radius.shape[0] > _MANY:
-        return _count_along(_test_by_words(bundles, balls, used))
-    return _test_all(bundles, balls, used)
+    return list_by(may_touch, bundles, balls, used, Grouping(_ball_around, -jnp.inf))
 
 
-# Of more things than this, the balls about all things of a word are tested first.
+class Grouping(NamedTuple):
+    """How things that are stored as `(center, size)` are tested in groups."""
+
+    around: Callable[[Any], Any]  # what holds several things
+    nothing: float  # the size of things that nothing touches
+
+
+# Of more things than this, what holds all things of a word is tested first.
 _MANY = 512
 # Relative to a ball's size: the rounding of its bounds.
 _ROUNDING = 1e-5
 
 
-def _test_all(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"]) -> CandidateLists:
+def list_by(
+    test: Callable, bundles: PyTree, things: Any, used: Bool[Array, " bundles"], grouping: Grouping
+) -> CandidateLists:
+    """Lists the things that pass a test with a bundle."""
+    if jax.tree.leaves(things)[0].shape[0] > _MANY:
+        return _count_along(_test_by_words(test, bundles, things, used, grouping))
+    return _test_all(test, bundles, things, used)
+
+
+def _test_all(
+    test: Callable, bundles: PyTree, things: Any, used: Bool[Array, " bundles"]
+) -> CandidateLists:
     """Tests all things against all bundles."""
-    words = jax.vmap(lambda bundle: _touched(bundle, balls))(bundles)
+    words = jax.vmap(lambda bundle: _touched(test, bundle, things))(bundles)
     return _count_along(jnp.where(used[:, None], words, 0))
 
 
-def _touched(bundle: Bundle, balls: Ball) -> UInt32[Array, " words"]:
-    """Returns a bit for every ball that a bundle may touch."""
-    return pack_bits(jax.vmap(lambda ball: may_touch(bundle, ball))(balls))
+def _touched(test: Callable, bundle: PyTree, things: Any) -> UInt32[Array, " words"]:
+    """Returns a bit for everything that a bundle may touch."""
+    return pack_bits(jax.vmap(lambda thing: test(bundle, thing))(things))
 
 
 def _count_along(words: UInt32[Array, "bundles words"]) -> CandidateLists:
@@ -115,33 +133,36 @@ def _count_along(words: UInt32[Array, "bundles words"]) -> CandidateLists:
 
 
 def _test_by_words(
-    bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"]
+    test: Callable, bundles: PyTree, things: Any, used: Bool[Array, " bundles"], grouping: Grouping
 ) -> UInt32[Array, "bundles words"]:
-    """Tests the things of a word against bundles that may touch the ball about all of them."""
-    by_word = _in_words(balls)
-    around = jax.vmap(_ball_around)(by_word)
-    coarse = _test_all(bundles, around, used)
+    """Tests the things of a word against bundles that may touch what holds all of them."""
+    by_word = _in_words(things, grouping.nothing)
+    around = jax.vmap(grouping.around)(by_word)
+    coarse = _test_all(test, bundles, around, used)
     rows = jnp.arange(used.shape[0])
 
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         n, words = carry
         which = coarse.nth(n)
         members = jax.tree.map(lambda x: x.at[which].get(mode="clip"), by_word)
-        bits = jax.vmap(_touched)(bundles, members)[:, 0]
+        bits = jax.vmap(lambda *own: _touched(test, *own))(bundles, members)[:, 0]
         bits = jnp.where(n < coarse.lengths, bits, 0)
         return n + 1, words.at[rows, which].add(bits, mode="drop")
 
-    most = jnp.max(coarse.lengths)
-    start = jnp.zeros((), jnp.int32), jnp.zeros((*used.shape, *around.radius.shape), jnp.uint32)
+    most, groups = jnp.max(coarse.lengths), jax.tree.leaves(by_word)[0].shape[0]
+    start = jnp.zeros((), jnp.int32), jnp.zeros((*used.shape, groups), jnp.uint32)
     return jax.lax.while_loop(lambda carry: carry[0] < most, one, start)[1]
 
 
-def _in_words(balls: Ball) -> Ball:
-    """Splits balls into rows of 32; the last one is filled with balls that nothing touches."""
-    more = -balls.radius.shape[0] % 32
-    center = jnp.pad(balls.center, ((0, more), (0, 0)), mode="edge")
-    radius = jnp.pad(balls.radius, (0, more), constant_values=-jnp.inf)
-    return Ball(center.reshape(-1, 32, 3), radius.reshape(-1, 32))
+def _in_words(things: Any, nothing: float) -> Any:
+    """Splits things into rows of 32; the last one is filled with some that nothing touches."""
+    center, size = jax.tree.leaves(things)
+    more = -center.shape[0] % 32
+    center = jnp.pad(center, ((0, more), (0, 0)), mode="edge")
+    rest = ((0, more), *((0, 0),) * (size.ndim - 1))
+    size = jnp.pad(size, rest, constant_values=nothing)
+    rows = [x.reshape(-1, 32, *x.shape[1:]) for x in (center, size)]
+    return jax.tree.unflatten(jax.tree.structure(things), rows)
 
 
 def _ball_around(balls: Ball) -> Ball:
