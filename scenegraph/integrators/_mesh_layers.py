@@ -30,7 +30,8 @@ def sheet_hits(
     rest = jnp.maximum(rest - jnp.sum(jnp.where(used, covers, 0), axis=1), 0)
     ids = jnp.take_along_axis(rows.ids, best, axis=1)
     faces = meshes.take(jnp.where(used, ids, 0))
-    hidden = jnp.take_along_axis(rows.hidden, places[:, None], axis=1)[:, 0]
+    of_sheet = lambda x: jnp.take_along_axis(x, places[:, None], axis=1)[:, 0]
+    hidden, rest = of_sheet(rows.hidden), rest + of_sheet(rows.rest)
 
     hits = _each_fragment(fragment_hit, rays, faces.shape)
     hits = jax.vmap(sheet_hit)(hits, used, rest)

@@ -18,7 +18,7 @@ from ._order import invert_order
 
 
 # Faces that rays meet before what they have met is put in order.
-VISITS = 64
+VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
 _ROWS, _FEW_ROWS = 8192, 256
@@ -27,15 +27,21 @@ _SLOTS = 32
 
 
 class FaceVisit(NamedTuple):
-    """The meeting of rays with faces, and what becomes of it; memories have rays last."""
+    """The meeting of rays with faces, and what becomes of it; arrays have rays last.
+
+    What is met is first remembered in a buffer, of which little has to be kept in the cache.
+    """
 
     start: Callable[[int], PyTree]  # the memory of so many rays
+    buffer: Callable[[int], PyTree]
     meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
-    # Of a memory, what was met, the numbers of the faces, which rays have met one, and how many
-    # they have met since the memory was settled, which is done before there are `VISITS`.
+    # Of memory and buffer, what was met, the numbers of the faces, which rays have met one, and how
+    # many were met since the memory was settled, which is done before there are `VISITS`.
     remember: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
-    settle: Callable[[PyTree, Array], PyTree]  # of a memory and that number
-    finish: Callable[[PyTree], PyTree]  # the results, with rays first
+    settle: Callable[[PyTree, Array], PyTree]  # of memory and buffer, and that number: the memory
+    nothing: Callable[[int, PyTree], PyTree]  # the results of so many rays that meet no face
+    # The results, with rays first, of memory and of what the rays had before the search, or `None`.
+    finish: Callable[[PyTree, PyTree], PyTree]
 
 
 def _box_around(boxes: Boxes) -> Boxes:
@@ -56,14 +62,17 @@ def search_faces(
     visit: FaceVisit,
     size: int,
     *,
+    before: PyTree = None,
     everything: bool = False,
 ) -> PyTree:
     """Shows every ray the faces that it may touch, and returns the results.
 
-    Clusters of faces are listed by bundles of `size` rays, and faces by single rays.
+    Clusters of faces are listed by bundles of `size` rays, and faces by single rays. What rays had
+    `before` has rays first.
     """
     apart = lambda x: x.reshape(-1, size, *x.shape[1:])
-    rays, used = jax.tree.map(apart, (rays, used))
+    count = rays.near.shape[0]
+    rays, used, before = jax.tree.map(apart, (rays, used, before))
     any_used = jnp.any(used, axis=1)
     beams = jax.vmap(beam_of)(rays, used)
     lists: AbstractCandidates = Everything(any_used, tree.by_cluster.shape[0])
@@ -75,19 +84,17 @@ def search_faces(
     block = min(max(_ROWS // size, 1), bundles)
     order = jnp.argsort(-lists.lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
-    nothing = visit.finish(visit.start(1))
-    results = jax.tree.map(lambda x: jnp.broadcast_to(x, (bundles, size, *x.shape[1:])), nothing)
+    results = jax.tree.map(apart, visit.nothing(count, _flat(before)))
 
     def one_block(i: Array, results: PyTree) -> PyTree:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
-        own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), (lists, beams, rays))
-        new = _search_block(tree, own[0], own[1], own[2], visit)
+        own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), (lists, beams, rays, before))
+        new = _search_block(tree, own[0], own[1], own[2:], visit)
         put = lambda x, y: x.at[chosen].set(apart(y), mode="drop", unique_indices=True)
         return jax.tree.map(put, results, new)
 
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
-    results = jax.lax.fori_loop(0, blocks, one_block, results)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), results)
+    return _flat(jax.lax.fori_loop(0, blocks, one_block, results))
 
 
 class _Found(NamedTuple):
@@ -99,25 +106,29 @@ class _Found(NamedTuple):
 
 
 def _search_block(
-    tree: FaceTree, lists: AbstractCandidates, beams: Beam, rays: Ray, visit: FaceVisit
+    tree: FaceTree, lists: AbstractCandidates, beams: Beam, rows: tuple, visit: FaceVisit
 ) -> PyTree:
-    """Searches some bundles at once; rays that may touch as many faces go together."""
-    rays = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rays)
-    count = rays.near.shape[0]
+    """Searches some bundles at once; rays that may touch as many faces go together.
 
-    def some(carry: tuple[Array, Array, PyTree]) -> tuple[Array, Array, PyTree]:
-        begin, order, memory = carry
+    Rows are rays, and what they had before.
+    """
+    rows = _flat(rows)
+    count = rows[0].near.shape[0]
+
+    def some(carry: tuple) -> tuple:
+        begin, order, *memory = carry
         found = _test_rays(tree, *_faces_of(tree, lists, beams, begin), beams)
         order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.words)
         found = _Found(found.words[:, order], found.faces, found.bundle[order])
-        own = jax.tree.map(lambda x: x[order], rays)
-        return begin + _SLOTS, order, _meet_all(tree, found, own, visit, memory)
+        own = jax.tree.map(lambda x: x[order], rows)
+        return begin + _SLOTS, order, *_meet_all(tree, found, own, visit, tuple(memory))
 
-    longest = jnp.max(lists.lengths)
-    start = jnp.zeros((), jnp.int32), jnp.arange(count, dtype=jnp.int32), visit.start(count)
-    _, order, memory = jax.lax.while_loop(lambda carry: carry[0] < longest, some, start)
+    longest, results = jnp.max(lists.lengths), visit.nothing(count, rows[1])
+    order = jnp.arange(count, dtype=jnp.int32)
+    start = jnp.zeros((), jnp.int32), order, visit.start(count), results
+    _, order, _, results = jax.lax.while_loop(lambda carry: carry[0] < longest, some, start)
     back = invert_order(order)
-    return jax.tree.map(lambda x: x[back], _finish(visit, memory, count))
+    return jax.tree.map(lambda x: x[back], results)
 
 
 def _faces_of(
@@ -176,6 +187,11 @@ def _by_length(words: UInt32[Array, "slots rays"]) -> Int[Array, " rays"]:
     return (jax.lax.sort(packed) & 0xFFFF).astype(jnp.int32)
 
 
+def _flat(rows: PyTree) -> PyTree:
+    """Joins the axes over bundles and rays."""
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), rows)
+
+
 def _part(tree: PyTree, i: Array, size: int, axis: int) -> PyTree:
     """Returns some rays of arrays that have them along an axis."""
     take = lambda x: jax.lax.dynamic_slice_in_dim(x, i * size, size, axis % x.ndim)
@@ -187,21 +203,24 @@ def _put(whole: PyTree, part: PyTree, i: Array, size: int, axis: int) -> PyTree:
     return jax.tree.map(place, whole, part)
 
 
-def _meet_all(tree: FaceTree, found: _Found, rays: Ray, visit: FaceVisit, memory: PyTree) -> PyTree:
-    """Shows all rays the faces that they may touch."""
+def _meet_all(
+    tree: FaceTree, found: _Found, rows: tuple, visit: FaceVisit, known: tuple[PyTree, PyTree]
+) -> tuple[PyTree, PyTree]:
+    """Shows all rays the faces that they may touch; returns their memory, and the results."""
     lengths = jnp.sum(count_bits(found.words), axis=0)
     size = math.gcd(lengths.shape[0], _FEW_ROWS)
 
-    def few(i: Array, memory: PyTree) -> PyTree:
+    def few(i: Array, known: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         words, bundle = _part((found.words, found.bundle), i, size, -1)
         mine, most = _Found(words, found.faces, bundle), jnp.max(_part(lengths, i, size, -1))
-        own = _part(rays, i, size, 0), _part(memory, i, size, -1)
-        met = _meet_few(tree, mine, most, own[0], visit, own[1])
-        return _put(memory, met, i, size, -1)
+        rays, before = _part(rows, i, size, 0)
+        met = _meet_few(tree, mine, most, rays, visit, _part(known[0], i, size, -1))
+        memory = _put(known[0], met, i, size, -1)
+        return memory, _put(known[1], visit.finish(met, before), i, size, 0)
 
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
     parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
-    return jax.lax.fori_loop(0, parts, few, memory)
+    return jax.lax.fori_loop(0, parts, few, known)
 
 
 def _meet_few(
@@ -218,8 +237,9 @@ def _meet_few(
 
     def several(i: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
         some = jnp.minimum(longest - i * VISITS, VISITS)
-        cursor, memory = jax.lax.fori_loop(0, some, one, carry)
-        return cursor, visit.settle(memory, some)
+        begin = carry[0], (carry[1], visit.buffer(rays.near.shape[0]))
+        cursor, met = jax.lax.fori_loop(0, some, one, begin)
+        return cursor, visit.settle(met, some)
 
     start = _first_slots(found), memory
     return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
@@ -256,11 +276,3 @@ def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
 def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:
     """Returns the place of the lowest bit, 32 without any, and the word without it."""
     return count_bits((word & -word) - 1), word & (word - 1)
-
-
-def _finish(visit: FaceVisit, memory: PyTree, count: int) -> PyTree:
-    """Computes the results of some rays at a time."""
-    size = math.gcd(count, _FEW_ROWS)
-    parts = lambda i: visit.finish(_part(memory, i, size, -1))
-    flat = lambda x: x.reshape(-1, *x.shape[2:])
-    return jax.tree.map(flat, jax.lax.map(parts, jnp.arange(count // size)))

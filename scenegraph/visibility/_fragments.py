@@ -1,5 +1,6 @@
 """Searches over the faces of meshes: sheets that a pixel sees, and faces that stop shadow rays."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,11 +16,10 @@ from ._order import invert_order, order_shadow_rays
 from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 
-# Of how many fragments a layer may consist on average: all of them are found, and the strongest
-# have derivatives.
-_FRAGMENTS = 4
-# Most rays have no more fragments than this, and are ranked in fewer operations.
-_USUAL = 8
+# How many fragments of a ray are told apart, and how many are returned, times the layers.
+_FRAGMENTS, _RETURNED = 8, 2
+# Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
+_USUAL = 8, 24
 # With more faces than this, putting shadow rays in order pays.
 _MANY = 256
 
@@ -30,7 +30,9 @@ class FoundSheets(NamedTuple):
     ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
     coverage: Float[Array, "rays fragments"]
     leader: Int[Array, "rays fragments"]  # of every fragment, the place of its sheet's first one
-    hidden: Float[Array, "rays fragments"]  # of every sheet, in the place of its first fragment
+    # Of every sheet, in the place of its first fragment:
+    hidden: Float[Array, "rays fragments"]
+    rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
 
 
 class FaceSums(AbstractModule):
@@ -41,7 +43,7 @@ class FaceSums(AbstractModule):
 
 
 class _Fragments(NamedTuple):
-    """Fragments of rays: those that are settled, nearest first, and then those met since."""
+    """Fragments of rays."""
 
     begin: Float[Array, "fragments rays"]  # infinite for none
     face: Int[Array, "fragments rays"]  # -1 for none
@@ -52,7 +54,7 @@ class _Fragments(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The fragments of rays, and of those without a place the number and what passes them."""
+    """The nearest fragments of rays, in order, and of others the number and what passes them."""
 
     fragments: _Fragments
     lost: Int[Array, " rays"]
@@ -72,59 +74,82 @@ def find_mesh_sheets(
 
     The code of a sheet is `first_code`, and its place among the fragments of its ray.
     """
-    layers = found.keys.shape[0]
-    like = rays.near.dtype
+    layers, like = found.keys.shape[0], rays.near.dtype
+    by_ray = lambda tree: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), tree)
+    by_rank = lambda tree: jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), tree)
 
-    def finish(memory: _Found) -> tuple[Ranking, FoundSheets]:
-        ranking, sheets = _sheets_of(tree, memory, layers, like)
-        by_ray = lambda x: jnp.moveaxis(x, -1, 0)
-        return jax.tree.map(by_ray, ranking), jax.tree.map(by_ray, sheets)
+    def finish(memory: _Found, before: Ranking) -> tuple[Ranking, FoundSheets]:
+        return by_ray(_sheets_of(tree, memory, by_rank(before), first_code))
 
-    start = lambda count: _no_fragments(_FRAGMENTS * layers, count, like)
+    def nothing(count: int, before: Ranking) -> tuple[Ranking, FoundSheets]:
+        empty = jnp.zeros((count, _RETURNED * layers), like)
+        ids = jnp.full(empty.shape, -1, jnp.int32)
+        return before, FoundSheets(ids, empty, ids, empty, empty)
+
+    start = lambda count: _nothing_found(_FRAGMENTS * layers, count, like)
+    buffer = lambda count: _no_fragments(VISITS, count, like)
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
-    visit = FaceVisit(start, meet, _remember, _settle, finish)
-    ranking, sheets = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
-    ranking = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), ranking)
-    return _merged(found, ranking, first_code), sheets
+    visit = FaceVisit(start, buffer, meet, _remember, _settle, nothing, finish)
+    search = partial(search_faces, tree, rays, used, visit, BUNDLE)
+    ranking, sheets = search(before=by_ray(found), everything=everything)
+    return by_rank(ranking), sheets
 
 
-def _merged(found: Ranking, sheets: Ranking, first_code: int) -> Ranking:
-    """Inserts the sheets that were found on rays among other layers."""
-
-    def add(found: Ranking, item: tuple) -> tuple[Ranking, None]:
-        t, place, alpha = item
-        return insert(found, t, first_code + place, alpha, place >= 0), None
-
-    merged = jax.lax.scan(add, found, (sheets.keys, sheets.codes, sheets.values))[0]
-    return merged._replace(met=found.met + sheets.met, rest=merged.rest * sheets.rest)
+def _nothing_found(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
+    none = jnp.zeros(count, jnp.int32), jnp.ones(count, dtype)
+    return _Found(_no_fragments(ranks, count, dtype), *none)
 
 
-def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
-    shape = (ranks + VISITS, count)
+def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Fragments:
+    shape = ranks, count
     zero, none = jnp.zeros(shape, dtype), jnp.full(shape, -1, jnp.int32)
     nowhere = jnp.full(shape, jnp.inf, dtype)
-    fragments = _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
-    return _Found(fragments, jnp.zeros(count, jnp.int32), jnp.ones(count, dtype))
+    return _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
 
 
-def _remember(found: _Found, piece: Pieces, face: Array, there: Array, n: Array) -> _Found:
-    """Writes the `n`-th fragments behind those that are settled."""
+def _remember(
+    known: tuple[_Found, _Fragments], piece: Pieces, face: Array, there: Array, n: Array
+) -> tuple[_Found, _Fragments]:
+    """Writes the `n`-th fragments into the buffer."""
+    found, buffer = known
     met = there & (piece.coverage > NOISE)
     begin = jnp.where(met, piece.begin, jnp.inf)
     new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
-    row = found.fragments.begin.shape[0] - VISITS + n
-    put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, row, 0)
-    return found._replace(fragments=jax.tree.map(put, found.fragments, new))
+    put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, n, 0)
+    return found, jax.tree.map(put, buffer, new)
 
 
-def _settle(found: _Found, n: Array) -> _Found:
-    """Puts fragments in the order in which they begin, and leaves out those without a place.
+def _settle(known: tuple[_Found, _Fragments], n: Array) -> _Found:
+    """Puts fragments in the order in which they begin, and leaves out those without a place."""
+    (fragments, lost, rest), buffer = known
+    ranks = fragments.begin.shape[0]
+    few = [some for some in _USUAL if some <= min(ranks, VISITS)]
 
-    `n` were met since, in the order of their faces, which is kept among equals.
+    def of_buffer(count: int) -> _Found:
+        order = _sort(jax.tree.map(lambda x: x[:count], buffer), n, count)[0]
+        whole = lambda x, y: jnp.concatenate([y, x[count:]])
+        return _Found(jax.tree.map(whole, fragments, order), lost, rest)
+
+    def of_all() -> _Found:
+        joined = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), fragments, buffer)
+        order, more, passes = _sort(joined, ranks + n, ranks)
+        return _Found(order, lost + more, rest * passes)
+
+    first = ~jnp.any(jnp.isfinite(fragments.begin[0]))
+    case = sum((n > some).astype(jnp.int32) for some in few)
+    case = jnp.where(first, case, len(few))
+    branches = [partial(of_buffer, some) for some in few]
+    return jax.lax.switch(case, [*branches, of_all])
+
+
+def _sort(found: _Fragments, some: Array, ranks: int) -> tuple[_Fragments, Array, Array]:
+    """Sorts fragments by where they begin, those in the first `some` rows; equal ones by row.
+
+    Returns the first of them, and of the others the number and what passes them.
     """
-    begin, ranks = found.fragments.begin, found.fragments.begin.shape[0] - VISITS
+    begin = found.begin
     rows = jnp.arange(begin.shape[0], dtype=jnp.int32)[:, None]
-    met = jnp.isfinite(begin) & (rows < ranks + n)
+    met = jnp.isfinite(begin) & (rows < some)
     key = jnp.where(met, begin, jnp.inf)
 
     def count(other: Array, rank: Array) -> Array:
@@ -132,47 +157,48 @@ def _settle(found: _Found, n: Array) -> _Found:
         return rank + ((own < key) | ((own == key) & (other < rows)))
 
     # The rank of a fragment is the number of those before it.
-    rank = jax.lax.fori_loop(0, ranks + n, count, jnp.zeros(begin.shape, jnp.int32))
+    most = jnp.minimum(some, begin.shape[0])
+    rank = jax.lax.fori_loop(0, most, count, jnp.zeros(begin.shape, jnp.int32))
     lost = met & (rank >= ranks)
     row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0, dtype=jnp.int32)
-    some = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
+    filled = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
     put = lambda r, places: places.at[r].set(row_of(r))
-    places = jax.lax.fori_loop(0, some, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
+    places = jax.lax.fori_loop(0, filled, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
     there = rows[:ranks] < jnp.sum(met, axis=0)
 
-    def sorted_by_rank(x: Array, empty: Array) -> Array:
-        own = jnp.where(there, jnp.take_along_axis(x, places, axis=0), empty)
-        return jax.lax.dynamic_update_slice_in_dim(x, own.astype(x.dtype), 0, 0)
+    def by_rank(x: Array, empty: Array) -> Array:
+        return jnp.where(there, jnp.take_along_axis(x, places, axis=0), empty).astype(x.dtype)
 
     empty = _Fragments(*(jnp.asarray(x) for x in (jnp.inf, -1, 0, 0, 0, False)))
-    rest = jnp.prod(jnp.where(lost, 1 - found.fragments.coverage, 1), axis=0)
-    fragments = jax.tree.map(sorted_by_rank, found.fragments, empty)
-    return _Found(fragments, found.lost + jnp.sum(lost, axis=0, dtype=jnp.int32), found.rest * rest)
+    passes = jnp.prod(jnp.where(lost, 1 - found.coverage, 1), axis=0)
+    return jax.tree.map(by_rank, found, empty), jnp.sum(lost, axis=0, dtype=jnp.int32), passes
 
 
 def _sheets_of(
-    tree: FaceTree, found: _Found, layers: int, dtype: jnp.dtype
+    tree: FaceTree, found: _Found, before: Ranking, first_code: int
 ) -> tuple[Ranking, FoundSheets]:
-    """Groups fragments into sheets, and ranks these by depth; codes are places of fragments."""
-    fragments = jax.tree.map(lambda x: x[:-VISITS], found.fragments)
-    ranks = fragments.begin.shape[0]
-    none = no_items(layers, found.rest)
+    """Groups fragments into sheets, and ranks these by depth among the layers before."""
+    fragments = found.fragments
+    ranks, layers = fragments.begin.shape[0], before.keys.shape[0]
+    counts = [*(some for some in _USUAL if some < ranks), ranks]
 
     def sheets(count: int) -> tuple[Ranking, FoundSheets]:
         own = jax.tree.map(lambda x: x[:count], fragments)
-        ranking, sheets = _group(tree, own, none)
-        more = lambda x, value: jnp.pad(x, ((0, ranks - count), (0, 0)), constant_values=value)
-        return ranking, FoundSheets(*map(more, sheets, (-1, 0, -1, 0)))
+        return _group(tree, own, before, first_code, _RETURNED * layers)
 
     most = jnp.max(jnp.sum(jnp.isfinite(fragments.begin), axis=0))
-    usual = min(_USUAL, ranks)
-    ranking, grouped = jax.lax.cond(most <= usual, lambda: sheets(usual), lambda: sheets(ranks))
+    case = sum((most > some).astype(jnp.int32) for some in counts[:-1])
+    branches = [partial(sheets, count) for count in counts]
+    ranking, grouped = jax.lax.switch(case, branches)
     # What has no place among the fragments exceeds the layers, too.
     met = jnp.where(found.lost > 0, jnp.maximum(ranking.met, layers + found.lost), ranking.met)
     return ranking._replace(met=met, rest=ranking.rest * found.rest), grouped
 
 
-def _group(tree: FaceTree, found: _Fragments, none: Ranking) -> tuple[Ranking, FoundSheets]:
+def _group(
+    tree: FaceTree, found: _Fragments, before: Ranking, first_code: int, returned: int
+) -> tuple[Ranking, FoundSheets]:
+    """Ranks sheets, and returns the first fragments; sheets without any of these have no rank."""
     some = jnp.maximum(found.face, 0)
     owner = tree.owner[some]
     kind = jnp.where(found.away, 1 + owner, -1 - owner)
@@ -180,12 +206,27 @@ def _group(tree: FaceTree, found: _Fragments, none: Ranking) -> tuple[Ranking, F
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
     def add(i: Array, ranking: Ranking) -> Ranking:
-        place = jnp.full_like(kind[0], i, jnp.int32)
-        return insert(ranking, sheets.t[i], place, alphas[i], alphas[i] > 0)
+        code, there = jnp.full_like(kind[0], first_code + i, jnp.int32), alphas[i] > 0
+        ranking = insert(ranking, sheets.t[i], code, alphas[i], there & (i < returned))
+        beyond = jnp.where(i < returned, 0, alphas[i])
+        met, passes = ranking.met + (beyond > 0), ranking.rest * (1 - beyond)
+        return ranking._replace(met=met, rest=passes)
 
     most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
-    ranking = jax.lax.fori_loop(0, most, add, none)
-    return ranking, FoundSheets(found.face, found.coverage, sheets.leader, sheets.hidden)
+    ranking = jax.lax.fori_loop(0, most, add, before)
+    rest = jnp.zeros((returned, kind.shape[1]), found.coverage.dtype)
+    kept = min(returned, kind.shape[0])
+    places = jnp.arange(returned, dtype=jnp.int32)[:, None]
+
+    def leave(i: Array, rest: Array) -> Array:
+        return rest + jnp.where(sheets.leader[i] == places, found.coverage[i], 0)
+
+    rest = jax.lax.fori_loop(kept, jnp.maximum(most, kept), leave, rest)
+    fragments = found.face, found.coverage, sheets.leader, sheets.hidden
+    pad = lambda x, value: jnp.pad(
+        x[:kept], ((0, returned - kept), (0, 0)), constant_values=value
+    )
+    return ranking, FoundSheets(*map(pad, fragments, (-1, 0, -1, 0)), rest)
 
 
 def sum_shadows(
@@ -212,19 +253,21 @@ def sum_shadows(
         return fragment.coverage, fragment.facing
 
     def add(memory: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
-        sums, ranking = memory
+        (sums, ranking), nothing = memory
         coverage, facing = jnp.where(there, met[0], 0), met[1]
         sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
             ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
-        return sums, ranking
+        return (sums, ranking), nothing
 
-    finish = lambda memory: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
+    finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
     order = None
     if tree.corners.shape[0] > _MANY:
         order = order_shadow_rays(rays, used)
         rays, used = jax.tree.map(lambda x: x[order], (rays, used))
-    visit = FaceVisit(start, meet, add, lambda memory, _: memory, finish)
+    settle = lambda memory, _: memory[0]
+    nothing = lambda count, _: finish(start(count), None)
+    visit = FaceVisit(start, lambda _: None, meet, add, settle, nothing, finish)
     found = search_faces(tree, rays, used, visit, SHADOW_BUNDLE, everything=everything)
     if order is not None:
         back = invert_order(order)

@@ -59,9 +59,11 @@ def _nearest_face(
         return jnp.full(count, jnp.inf, rays.near.dtype), jnp.full(count, -1, jnp.int32)
 
     def remember(best: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (t, inside), (before, known) = met, best
+        (t, inside), ((before, known), nothing) = met, best
         nearer = there & inside & (t < before)
-        return jnp.where(nearer, t, before), jnp.where(nearer, face, known)
+        return (jnp.where(nearer, t, before), jnp.where(nearer, face, known)), nothing
 
-    same = lambda best, *_: best
-    return search_faces(tree, rays, used, FaceVisit(start, cross_line, remember, same, same), 1)
+    nothing, finish = lambda count, _: start(count), lambda best, _: best
+    settle = lambda best, _: best[0]
+    visit = FaceVisit(start, lambda _: None, cross_line, remember, settle, nothing, finish)
+    return search_faces(tree, rays, used, visit, 1)
