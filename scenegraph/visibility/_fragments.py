@@ -10,18 +10,23 @@ from .._typing import Array, Bool, Float, Int
 from ..numerics import AbstractModule
 from ..rays import Ray
 from ..scene import FaceTree
-from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, unhidden
+from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
 from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays
 from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 
-# How many fragments of a ray are told apart, and how many are returned, times the layers.
-_FRAGMENTS, _RETURNED = 8, 2
+# How many fragments of a ray are told apart, and how many are returned: at least so many, and so
+# many times the layers.
+_FRAGMENTS, _RETURNED = (64, 4), (16, 2)
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
-_USUAL = 8, 24
+_USUAL = 8, 16
 # With more faces than this, putting shadow rays in order pays.
 _MANY = 256
+
+
+def _times(least: int, factor: int, layers: int) -> int:
+    return max(least, factor * layers)
 
 
 class FoundSheets(NamedTuple):
@@ -30,7 +35,7 @@ class FoundSheets(NamedTuple):
     ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
     coverage: Float[Array, "rays fragments"]
     leader: Int[Array, "rays fragments"]  # of every fragment, the place of its sheet's first one
-    # Of every sheet, in the place of its first fragment:
+    # Of the sheet that a fragment belongs to:
     hidden: Float[Array, "rays fragments"]
     rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
 
@@ -82,11 +87,11 @@ def find_mesh_sheets(
         return by_ray(_sheets_of(tree, memory, by_rank(before), first_code))
 
     def nothing(count: int, before: Ranking) -> tuple[Ranking, FoundSheets]:
-        empty = jnp.zeros((count, _RETURNED * layers), like)
+        empty = jnp.zeros((count, _times(*_RETURNED, layers)), like)
         ids = jnp.full(empty.shape, -1, jnp.int32)
         return before, FoundSheets(ids, empty, ids, empty, empty)
 
-    start = lambda count: _nothing_found(_FRAGMENTS * layers, count, like)
+    start = lambda count: _nothing_found(_times(*_FRAGMENTS, layers), count, like)
     buffer = lambda count: _no_fragments(VISITS, count, like)
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
     visit = FaceVisit(start, buffer, meet, _remember, _settle, nothing, finish)
@@ -184,7 +189,7 @@ def _sheets_of(
 
     def sheets(count: int) -> tuple[Ranking, FoundSheets]:
         own = jax.tree.map(lambda x: x[:count], fragments)
-        return _group(tree, own, before, first_code, _RETURNED * layers)
+        return _group(tree, own, before, first_code, _times(*_RETURNED, layers))
 
     most = jnp.max(jnp.sum(jnp.isfinite(fragments.begin), axis=0))
     case = sum((most > some).astype(jnp.int32) for some in counts[:-1])
@@ -198,35 +203,81 @@ def _sheets_of(
 def _group(
     tree: FaceTree, found: _Fragments, before: Ranking, first_code: int, returned: int
 ) -> tuple[Ranking, FoundSheets]:
-    """Ranks sheets, and returns the first fragments; sheets without any of these have no rank."""
+    """Ranks sheets, and returns fragments; sheets without any of these have no rank."""
     some = jnp.maximum(found.face, 0)
     owner = tree.owner[some]
     kind = jnp.where(found.away, 1 + owner, -1 - owner)
     sheets = find_sheets(Pieces(found.begin, found.end, found.t, found.coverage, kind))
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
+    most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
+    slots, kept = _choose(found, sheets, alphas, most, returned)
+
     def add(i: Array, ranking: Ranking) -> Ranking:
-        code, there = jnp.full_like(kind[0], first_code + i, jnp.int32), alphas[i] > 0
-        ranking = insert(ranking, sheets.t[i], code, alphas[i], there & (i < returned))
-        beyond = jnp.where(i < returned, 0, alphas[i])
+        there, named = alphas[i] > 0, slots[i] < returned
+        ranking = insert(ranking, sheets.t[i], first_code + slots[i], alphas[i], there & named)
+        beyond = jnp.where(named, 0, alphas[i])
         met, passes = ranking.met + (beyond > 0), ranking.rest * (1 - beyond)
         return ranking._replace(met=met, rest=passes)
 
-    most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
     ranking = jax.lax.fori_loop(0, most, add, before)
-    rest = jnp.zeros((returned, kind.shape[1]), found.coverage.dtype)
-    kept = min(returned, kind.shape[0])
-    places = jnp.arange(returned, dtype=jnp.int32)[:, None]
-
-    def leave(i: Array, rest: Array) -> Array:
-        return rest + jnp.where(sheets.leader[i] == places, found.coverage[i], 0)
-
-    rest = jax.lax.fori_loop(kept, jnp.maximum(most, kept), leave, rest)
-    fragments = found.face, found.coverage, sheets.leader, sheets.hidden
-    pad = lambda x, value: jnp.pad(
-        x[:kept], ((0, returned - kept), (0, 0)), constant_values=value
+    take = lambda x: jnp.take_along_axis(x, kept, axis=0)
+    leader = jnp.maximum(take(sheets.leader), 0)
+    of_sheet = lambda x: jnp.take_along_axis(x, leader, axis=0)
+    rest = _rest_of(found, sheets, slots >= returned, most)
+    there = jnp.isfinite(take(found.begin))
+    fragments = (
+        take(found.face),
+        take(found.coverage),
+        of_sheet(slots),
+        *map(of_sheet, (sheets.hidden, rest)),
     )
-    return ranking, FoundSheets(*map(pad, fragments, (-1, 0, -1, 0)), rest)
+    fill = lambda x, value: jnp.pad(
+        jnp.where(there, x, value), ((0, returned - len(x)), (0, 0)), constant_values=value
+    )
+    return ranking, FoundSheets(*map(fill, fragments, (-1, 0, -1, 0, 0)))
+
+
+def _choose(
+    found: _Fragments, sheets: Sheets, alphas: Array, most: Array, returned: int
+) -> tuple[Int[Array, "fragments rays"], Int[Array, "returned rays"]]:
+    """Returns a slot for every fragment, and the fragments in the slots that are returned.
+
+    If there are too many, the first of visible sheets go before the others, by coverage.
+    """
+    rows = jnp.arange(found.begin.shape[0], dtype=jnp.int32)[:, None]
+    same = jnp.broadcast_to(rows, found.begin.shape)
+    if found.begin.shape[0] <= returned:
+        return same, same
+    seen = jnp.take_along_axis(alphas, jnp.maximum(sheets.leader, 0), axis=0) > 0
+    strength = jnp.where(seen, found.coverage, 0) + jnp.where(alphas > 0, 2, 0)
+    strength = jnp.where(jnp.isfinite(found.begin), strength, -1)
+
+    def count(other: Array, slot: Array) -> Array:
+        own = strength[other]
+        return slot + ((own > strength) | ((own == strength) & (other < rows)))
+
+    slots = jax.lax.fori_loop(0, most, count, jnp.zeros_like(same))
+    last = jnp.minimum(most, len(rows) - 1)
+
+    def row_of(slot: Array) -> Array:
+        own = (slots == slot) & (rows < most)
+        row = jnp.sum(jnp.where(own, rows, 0), axis=0, dtype=jnp.int32)
+        return jnp.where(jnp.any(own, axis=0), row, last)
+
+    return slots, jax.lax.map(row_of, jnp.arange(returned, dtype=jnp.int32))
+
+
+def _rest_of(
+    found: _Fragments, sheets: Sheets, left: Bool[Array, "fragments rays"], most: Array
+) -> Float[Array, "fragments rays"]:
+    """Returns the coverage of fragments that are left out, in the places of their sheets."""
+    rows = jnp.arange(left.shape[0], dtype=jnp.int32)[:, None]
+
+    def add(i: Array, rest: Array) -> Array:
+        return rest + jnp.where((sheets.leader[i] == rows) & left[i], found.coverage[i], 0)
+
+    return jax.lax.fori_loop(0, most, add, jnp.zeros_like(found.coverage))
 
 
 def sum_shadows(
