@@ -171,8 +171,25 @@ def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]
         most = jnp.maximum(most, margin - change)
     # A triangle is seen from one side or the other; a comparison with NaN says "touches".
     outside = (least < 0) & (most > 0) & beam.narrow
+    outside |= _beside(beam, points, tolerance) & beam.narrow
     before = jnp.max(frame[2]) + _ROUNDING * jnp.sum(jnp.abs(away)) < beam.near
     return ~(outside | before)
+
+
+def _beside(beam: Beam, points: list, tolerance: Array) -> Array:
+    """Returns true where all corners lie on one side of the footprint."""
+    wide, beside = 1 + _CURVED + 2 * beam.turn, jnp.asarray(False)
+    crosses = [_cross(*moves) for _, moves in points]
+    for k in range(2):
+        least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
+        for (place, moves), turned in zip(points, crosses, strict=True):
+            # From the pixel's middle, a corner is at (a x d_y, d_x x a) / (d_x x d_y).
+            other = moves[1 - k]
+            along = _cross(place, other) * jnp.sign(turned) * (1 - 2 * k)
+            reach = wide / 2 * abs(turned) + tolerance * (abs(other[0]) + abs(other[1]))
+            least, most = jnp.minimum(least, along - reach), jnp.maximum(most, along + reach)
+        beside |= (least > 0) | (most < 0)
+    return beside
 
 
 def _seen(beam: Beam, point: Float[Array, "3"]) -> tuple[list[Array], list[list[Array]]]:

@@ -8,6 +8,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.lights._base import rays_to
 from scenegraph.rays import Ray
+from scenegraph.scene import Boxes
 from scenegraph.shapes import cross_triangle
 from scenegraph.visibility import _beams
 
@@ -47,43 +48,70 @@ def test_what_a_footprint_sees_is_met(name):
     corners = draw.uniform(-2, 2, (32 * 8, 1, 3)) + (
         draw.normal(size=(32 * 8, 3, 3)) * 10 ** draw.uniform(-2, -0.3, (32 * 8, 1, 1))
     )
-    center = corners.mean(axis=1)
-    radius = np.linalg.norm(corners - center[:, None], axis=2).max(axis=1)
     corners, rays = jnp.asarray(corners), BUNDLES[name]
     used = jnp.ones(rays.near.shape, bool).at[:, 5].set(False)
+    by_component = corners.reshape(-1, 9).T
 
     @jax.jit
-    def both(rays):
+    def all_three(rays):
         beams = jax.vmap(_beams.beam_of)(rays, used)
-        some = lambda x: jnp.broadcast_to(x, (rays.near.shape[0], *x.shape))
-        words = []
-        for begin in range(0, len(radius), 32):
-            part = slice(begin, begin + 32)
-            balls = sg.transforms.Ball(some(jnp.asarray(center[part])), some(radius[part]))
-            words.append(_beams.touched_words(beams, balls))
+        some = jnp.broadcast_to(by_component, (rays.near.shape[0], *by_component.shape))
+        listed = _beams.faces_within(beams.planes, some)
+        touched = jax.vmap(jax.vmap(_beams.touched_by, (None, 0)), (0, None))(beams, corners)
         over_faces = jax.vmap(lambda ray, face: cross_triangle(ray, face).coverage, (None, 0))
         seen = jax.vmap(jax.vmap(over_faces, (0, None)), (0, None))(rays, corners)
-        return jnp.stack(words, axis=-1), seen
+        return listed, jnp.swapaxes(touched, 1, 2), seen
 
-    words, seen = map(np.asarray, both(rays))
-    met = (words[..., None] >> np.arange(32, dtype=np.uint32)) & 1
-    met = met.reshape(*words.shape[:2], -1).astype(bool)
+    listed, met, seen = map(np.asarray, all_three(rays))
     assert not np.any(met[:, 5])
-    seen = (seen > 1e-4) & np.asarray(used)[..., None]
+    seen = (seen > 1e-5) & np.asarray(used)[..., None]
     assert seen.sum() > 100
     assert not np.any(seen & ~met)
-    assert met.sum() < 0.3 * met.size
+    assert not np.any(seen & ~listed[:, None])
+    # Next to what is seen, little is met.
+    assert met.sum() < 2 * seen.sum()
+    assert listed.sum() < 0.5 * listed.size
 
 
-def test_bundles_that_spread_and_balls_without_bounds_touch():
+@pytest.mark.parametrize("name", BUNDLES)
+def test_boxes_about_what_is_seen_are_met(name):
+    draw = np.random.default_rng(1)
+    center = jnp.asarray(draw.uniform(-2, 2, (400, 3)))
+    half = jnp.asarray(10 ** draw.uniform(-3, -0.5, (400, 3)))
+    rays = BUNDLES[name]
+    used = jnp.ones(rays.near.shape, bool)
+    planes = jax.vmap(_beams.beam_of)(rays, used).planes
+    boxes = Boxes(center, half)
+    met = jax.vmap(lambda p: jax.vmap(lambda box: _beams.may_meet(p, box))(boxes))(planes)
+    # The line of a ray meets a box where the intervals over its axes meet.
+    start, way = rays.origin[:, :, None], rays.direction[:, :, None]
+    ends = jnp.stack([(center - half - start) / way, (center + half - start) / way])
+    enters = jnp.maximum(jnp.max(jnp.min(ends, axis=0), axis=-1), rays.near[..., None])
+    leaves = jnp.minimum(jnp.min(jnp.max(ends, axis=0), axis=-1), rays.far[..., None])
+    hit = np.asarray(jnp.any(enters < leaves, axis=1))
+    assert hit.sum() > 5
+    assert np.all(np.asarray(met)[hit])
+    assert met.mean() < 0.5
+
+
+def test_bundles_that_spread_and_faces_without_places_touch():
     rays = jax.tree.map(lambda x: x[:1], BUNDLES["perspective"])
     turned = rays.direction.at[0, 0].multiply(-1)
     wide = Ray(rays.origin, turned, rays.view, rays.d_origin, rays.d_direction, rays.near, rays.far)
     used = jnp.ones((1, 64), bool)
-    center = jnp.zeros((1, 32, 3)).at[0, 1].set(jnp.nan)
-    radius = jnp.full((1, 32), 0.1).at[0, 2].set(jnp.inf).at[0, 3].set(-jnp.inf)
-    balls = sg.transforms.Ball(center, radius)
-    words = _beams.touched_words(jax.vmap(_beams.beam_of)(wide, used), balls)
-    np.testing.assert_array_equal(words, np.uint32(0xFFFFFFFF - 8))
-    words = _beams.touched_words(jax.vmap(_beams.beam_of)(rays, used), balls)
-    assert np.all((np.asarray(words) & 14) == 6)
+    away = jnp.array([[50.0, 0.0, 0.0], [51.0, 0.0, 0.0], [50.0, 1.0, 0.0]])
+    corners = jnp.stack([away, jnp.full((3, 3), jnp.nan)])
+    for bundle, expected in ((wide, [True, True]), (rays, [False, True])):
+        beams = jax.vmap(_beams.beam_of)(bundle, used)
+        listed = _beams.faces_within(beams.planes, corners.reshape(1, 2, 9).swapaxes(1, 2))
+        np.testing.assert_array_equal(listed[0], expected)
+        one = jax.tree.map(lambda x: x[0], beams)
+        for face, touched in zip(corners, expected, strict=True):
+            np.testing.assert_array_equal(_beams.touched_by(one, face), touched)
+
+
+def test_no_rays_meet_nothing():
+    rays = BUNDLES["perspective"]
+    beams = jax.vmap(_beams.beam_of)(rays, jnp.zeros(rays.near.shape, bool))
+    face = jnp.asarray(np.random.default_rng(0).normal(size=(1, 9, 1)))
+    assert not np.any(_beams.faces_within(beams.planes, jnp.repeat(face, 16, axis=0)))
