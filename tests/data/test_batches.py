@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import AllImages, IgnoreAlpha, Random, RayBatches, SingleImage, Solid
+from scenegraph.data import (
+    AllImages,
+    IgnoreAlpha,
+    Patches,
+    Random,
+    RayBatches,
+    SingleImage,
+    Solid,
+)
 from scenegraph.pixels import over_background, PixelList, pixels_through, stack_cameras
 from support.blender_folder import write_ball
 from support.helpers import assert_close
@@ -111,7 +119,7 @@ def test_pictures_without_opacity_have_nothing_behind_them():
 # --- Pure functions of seed and step
 
 
-@pytest.mark.parametrize("choice", [AllImages(), SingleImage()])
+@pytest.mark.parametrize("choice", [AllImages(), SingleImage(), Patches(2)])
 @pytest.mark.parametrize("backdrop", [Solid(), Random()])
 def test_batch_is_a_pure_function(choice, backdrop):
     batches = RayBatches(many_views(backdrop), 32, choice)
@@ -153,6 +161,31 @@ def test_single_image_draws_from_one_picture_a_batch():
         # Every pixel of the two small pictures turns up among forty draws, or nearly so.
         assert len(np.unique(drawn)) >= 3
     assert set(pictures) == {0, 1, 2} and min(pictures.values()) > 8
+
+
+def test_patches_are_squares_of_one_picture():
+    views, side = many_views(), 3
+    found = RayBatches(views, size=200 * side**2, choice=Patches(side)).indices(0, 0)
+    frames, places = (np.asarray(x) for x in views.locate(found))
+    frames, places = frames.reshape(200, -1), places.reshape(200, side, side, 2)
+    assert np.all(frames == frames[:, :1])
+    for row in range(side):
+        for column in range(side):
+            assert np.all(places[:, row, column] - places[:, 0, 0] == [column, row])
+    assert len(np.unique(frames)) == views.frames
+    # All corners that there are, and none beyond the border.
+    sizes = np.stack([views.widths, views.heights], axis=1)[frames[:, 0]]
+    assert np.all(places >= 0) and np.all(places[:, -1, -1] < sizes)
+    assert np.any(places[:, 0, 0] == 0) and np.any(places[:, -1, -1] == sizes - 1)
+
+
+def test_patches_wider_than_a_picture_repeat_its_border():
+    found = Patches(50)(many_views(), 2500, jax.random.key(0))
+    frame, place = many_views().locate(found)
+    picture = np.asarray(place).reshape(50, 50, 2)
+    height, width = int(many_views().heights[frame[0]]), int(many_views().widths[frame[0]])
+    assert np.array_equal(picture[0, :, 0], np.minimum(np.arange(50), width - 1))
+    assert np.array_equal(picture[:, 0, 1], np.minimum(np.arange(50), height - 1))
 
 
 def test_listed_draws_all_of_its_pixels_and_no_others():

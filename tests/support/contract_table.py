@@ -334,7 +334,12 @@ TABLE = {
         (RAYS,),
     ),
     data.AbstractPixelChoice: Contract(
-        [data.AllImages(), data.SingleImage(), pixels.PixelList(jnp.array([1, 5, 7]))],
+        [
+            data.AllImages(),
+            data.SingleImage(),
+            data.Patches(3),
+            pixels.PixelList(jnp.array([1, 5, 7])),
+        ],
         lambda choice, key: choice(VIEWS, 4, key),
         (KEYS,),
     ),
