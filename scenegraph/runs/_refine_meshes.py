@@ -83,7 +83,7 @@ def _vertex_steps(leaves: dict, name: str, steps: int) -> optax.GradientTransfor
     size = float(np.max(np.ptp(vertices, axis=0)))
     smooth = large_steps(mesh_edges(jnp.asarray(faces)), 1.0, smoothness=_SMOOTHNESS)
     falling = optax.scale_by_schedule(_falling(_VERTEX_STEP * size, steps))
-    return welded(optax.chain(smooth, falling), vertices)
+    return welded(optax.chain(smooth, falling), jnp.asarray(vertices))
 
 
 def _falling(first: float, steps: int) -> optax.Schedule:

@@ -27,9 +27,9 @@ KEY = jax.random.key(0)
 BACKDROPS = [Solid(), Solid([0.0, 0.0, 0.0]), Random(), IgnoreAlpha()]
 
 
-def many_views(backdrop=Solid()) -> sg.Views:
+def many_views(backdrop=Solid(), last=(5, 1)) -> sg.Views:
     """Pictures of 4x3, 2x2 and 5x1 pixels whose bytes say where they are in the flat list."""
-    sizes = np.array([(4, 3), (2, 2), (5, 1)])
+    sizes = np.array([(4, 3), (2, 2), last])
     count = int(sizes.prod(axis=1).sum())
     pixels = np.arange(4 * count, dtype=np.uint8).reshape(count, 4)
     camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 4, 3)
@@ -164,7 +164,7 @@ def test_single_image_draws_from_one_picture_a_batch():
 
 
 def test_patches_are_squares_of_one_picture():
-    views, side = many_views(), 3
+    views, side = many_views(last=(5, 4)), 2
     found = RayBatches(views, size=200 * side**2, choice=Patches(side)).indices(0, 0)
     frames, places = (np.asarray(x) for x in views.locate(found))
     frames, places = frames.reshape(200, -1), places.reshape(200, side, side, 2)
@@ -180,7 +180,7 @@ def test_patches_are_squares_of_one_picture():
 
 
 def test_patches_wider_than_a_picture_repeat_its_border():
-    found = Patches(50)(many_views(), 2500, jax.random.key(0))
+    found = Patches(50)(many_views(), 2500, KEY)
     frame, place = many_views().locate(found)
     picture = np.asarray(place).reshape(50, 50, 2)
     height, width = int(many_views().heights[frame[0]]), int(many_views().widths[frame[0]])
