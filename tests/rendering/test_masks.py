@@ -94,7 +94,8 @@ def test_meshes_and_rectangles_show_the_same():
         for x in shapes
     ]
     mesh, rectangle = (sg.render(scene, camera).rgb for scene in scenes)
-    assert float(jnp.sqrt(jnp.mean((mesh - rectangle) ** 2))) < 5e-3
+    # A mesh takes the opacity of a pixel on its diagonal from the triangle that covers more of it.
+    assert float(jnp.sqrt(jnp.mean((mesh - rectangle) ** 2))) < 0.01
     assert float(jnp.std(mesh)) > 0.1
 
 
