@@ -117,7 +117,7 @@ class _Builder:
         if part.colors is not None:
             self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
         shape = self.make_shape(part)
-        if look.opacity == 1:
+        if isinstance(look.opacity, float) and look.opacity == 1:
             return Surface(shape, look.shader)
         return Surface(shape, look.shader, look.opacity)
 

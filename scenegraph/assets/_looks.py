@@ -7,6 +7,7 @@ import numpy as np
 
 from ..images import as_bytes, Image, Linear
 from ..models import ModelPart
+from ..scene import Surface
 from ..shaders import AbstractShader, Constant, GGX, Lambert, Phong, VertexColor
 from ._texture_maps import bake, map_of, TextureMap, vertex_colors
 
@@ -19,6 +20,7 @@ class Look(NamedTuple):
     """A shader as a metallic-roughness material: numbers, times textures or vertices' colours."""
 
     base: np.ndarray = np.ones(3)
+    opacity: float = 1.0  # times the fourth channel of the base texture, if it has one
     metallic: float = 0.0
     roughness: float = 1.0
     normal_scale: float = 1.0
@@ -34,8 +36,11 @@ class Looks:
     def __init__(self, texture_size: int, left_out: Counter[str]):
         self.size, self.left_out = texture_size, left_out
 
-    def look(self, shader: AbstractShader, part: ModelPart) -> Look:
+    def look(self, surface: Surface, part: ModelPart) -> Look:
         """Returns the look of a surface's triangles."""
+        return self._opacity(self._shaded(surface.shader, part), surface.opacity, part)
+
+    def _shaded(self, shader: AbstractShader, part: ModelPart) -> Look:
         if isinstance(shader, GGX):
             return self._base(self._ggx(shader, part), shader.base_color, part)
         if isinstance(shader, Lambert):
@@ -58,6 +63,21 @@ class Looks:
         if found is None:
             return look._replace(colors=np.clip(vertex_colors(shader, part), 0, 1))
         return _with_map(look, "base", found._replace(texels=_encoded(found.texels)))
+
+    def _opacity(self, look: Look, value: Any, part: ModelPart) -> Look:
+        """Adds a number, or a fourth channel of the base texture."""
+        found = self._input("opacity", value, 0, part)
+        if not isinstance(found, TextureMap):
+            return look._replace(opacity=found)
+        white = found._replace(texels=np.full((*found.texels.shape[:2], 3), 255, np.uint8))
+        base = look.maps.get("base", white)
+        if not base.lies_like(found):
+            # Two textures that lie in two ways become one, as patterns do.
+            size = max(self.size, *base.texels.shape[:2], *found.texels.shape[:2])
+            base, found = (bake(shader, part, size) for shader in (base.as_shader(), value))
+            base = base._replace(texels=_encoded(base.texels))
+        texels = np.concatenate([base.texels, _rounded(found.texels[..., :1])], axis=2)
+        return _with_map(look, "base", base._replace(texels=texels))
 
     # --- The other inputs of GGX
 

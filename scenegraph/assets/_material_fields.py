@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from ..scene import Surface
 from ._glb import GlbContent
 from ._looks import Look, ROLES
 from ._texture_maps import TextureMap, transform_between
@@ -17,24 +16,31 @@ _FIELDS = dict(
 _STRENGTH, _PLACE = "KHR_materials_emissive_strength", "KHR_texture_transform"
 
 
-def material_of(look: Look, surface: Surface, content: GlbContent) -> dict[str, Any]:
+def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
     """Returns the JSON of a material, whose textures it adds to the file."""
-    opacity = float(surface.opacity)
     textures = {_FIELDS[role]: _texture(look, role, content) for role in ROLES if role in look.maps}
     pbr: dict[str, Any] = {
-        "baseColorFactor": [*map(float, look.base), opacity],
+        "baseColorFactor": [*map(float, look.base), look.opacity],
         "metallicFactor": look.metallic,
         "roughnessFactor": look.roughness,
     }
     pbr |= {name: textures.pop(name) for name in _IN_PBR if name in textures}
     material: dict[str, Any] = {"pbrMetallicRoughness": pbr, "doubleSided": True, **textures}
-    if opacity < 1:
-        material["alphaMode"] = "BLEND"
+    if mode := _alpha_mode(look):
+        material["alphaMode"] = mode
     extensions = _emission(look, material)
     if look.unlit:
         extensions["KHR_materials_unlit"] = {}
     content.extensions.update(extensions)
     return material | ({"extensions": extensions} if extensions else {})
+
+
+def _alpha_mode(look: Look) -> str:
+    """Returns how the opacity counts: MASK where texels are there or not; empty for opaque ones."""
+    texels = look.maps["base"].texels if "base" in look.maps else np.zeros((1, 1, 3))
+    if texels.shape[2] == 4 and look.opacity == 1 and np.all(texels[..., 3] % 255 == 0):
+        return "MASK"
+    return "BLEND" if texels.shape[2] == 4 or look.opacity < 1 else ""
 
 
 def _emission(look: Look, material: dict[str, Any]) -> dict[str, Any]:

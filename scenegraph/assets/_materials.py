@@ -23,7 +23,7 @@ class Appearance(NamedTuple):
     """A surface's shader and opacity."""
 
     shader: AbstractShader
-    opacity: float
+    opacity: float | ImageTexture
 
 
 class Materials:
@@ -50,7 +50,7 @@ class Materials:
         base = VertexColor(base) if has_colors else base
         if not material.unlit:
             base = self._lit(base, material, textures)
-        return Appearance(base, self._opacity(material))
+        return Appearance(base, self._opacity(material, textures.get("base")))
 
     def _lit(
         self, base: AbstractShader, material: ModelMaterial, textures: dict[str, "_Placed"]
@@ -142,18 +142,20 @@ class Materials:
 
     # --- Opacity
 
-    def _opacity(self, material: ModelMaterial) -> float:
+    def _opacity(self, material: ModelMaterial, placed: "_Placed | None") -> float | ImageTexture:
+        """Returns the opacity of the base colour; masks are there or not, texel by texel."""
         if material.alpha_mode == "OPAQUE":
             return 1.0
-        texture, alpha = material.base_texture, float(material.base_color[3])
-        if texture is not None and texture.texels.shape[-1] == 4:
-            alphas = texture.texels[..., 3]
-            if np.any(alphas != alphas.flat[0]):
-                self.left_out["texture's opacity, of which the mean is used"] += 1
-            alpha *= float(alphas.mean()) / 255
-        if material.alpha_mode == "MASK":
-            return float(alpha >= material.alpha_cutoff)
-        return alpha
+        factor, cutoff = float(material.base_color[3]), float(material.alpha_cutoff)
+        # In steps of a byte, so that a texel just at the cutoff is not lost to rounding.
+        level = (lambda x: x) if material.alpha_mode == "BLEND" else (lambda x: x >= cutoff - 1e-6)
+        if placed is None or placed.texture.texels.shape[-1] < 4:
+            return float(level(factor))
+        alphas = placed.texture.texels[..., 3]
+        if np.all(alphas == alphas.flat[0]):
+            return float(level(factor * alphas.flat[0] / 255))
+        read = lambda x: np.float32(level(factor / 255 * x[..., 3:].astype(float)))
+        return self._texture(placed, "opacity", read, material.alpha_mode, factor, cutoff)
 
 
 class _Placed(NamedTuple):

@@ -162,11 +162,11 @@ class _Writer:
         if part.smooth and part.normals is None:
             normals = vertex_normals(part.vertices, part.faces).astype(np.float32)
             part = part._replace(normals=normals)
-        look = self.looks.look(surface.shader, part)
+        look = self.looks.look(surface, part)
         primitive = {
             "attributes": self._attributes(part, look),
             "indices": self.content.indices(part.faces, len(part.vertices)),
-            "material": self.content.add("materials", material_of(look, surface, self.content)),
+            "material": self.content.add("materials", material_of(look, self.content)),
         }
         return self.content.add("meshes", {"primitives": [primitive], "name": name})
 

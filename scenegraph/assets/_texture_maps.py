@@ -16,7 +16,7 @@ from ..shaders import AbstractShader, Constant, ImageTexture, InSpace, OnSurface
 class TextureMap(NamedTuple):
     """A picture of any numbers, and how it lies on the coordinates of a surface."""
 
-    texels: np.ndarray  # height width 3, row 0 at the top
+    texels: np.ndarray  # height width 3, or 4 with opacity, row 0 at the top
     size: np.ndarray  # 2, v upwards, as in `ImageTexture`
     corner: np.ndarray
     repeat: tuple[bool, bool] = (False, False)
@@ -26,6 +26,10 @@ class TextureMap(NamedTuple):
         """Tells whether the texels of both lie at the same places."""
         same = all(np.array_equal(a, b) for a, b in zip(self[1:3], other[1:3], strict=True))
         return same and self[3:] == other[3:] and self.texels.shape == other.texels.shape
+
+    def as_shader(self) -> ImageTexture:
+        """Returns the texture of bytes that are sRGB numbers."""
+        return ImageTexture(self.texels, self.size, self.corner, self.repeat, mirror=self.mirror)
 
 
 def map_of(shader: AbstractShader, part: ModelPart, size: int) -> TextureMap | None:

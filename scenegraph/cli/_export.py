@@ -4,6 +4,7 @@ from typing import Annotated
 
 import tyro
 
+from ..fitting import Console
 from ..meshing import export_scene, MeshOptions
 from ..runs import export_run, open_run
 from ..scene import load
@@ -53,12 +54,21 @@ class Export:
     # it, places in the file are those of the scene.
     z_up: bool = False
 
+    # Steps that fit vertices and texture to the run's pictures, through the renderer: a few hundred
+    # sharpen what the field's surface blurs.
+    refine: int = 0
+
     def main(self) -> None:
         """Makes the mesh, and writes it."""
         texture = None if self.vertex_colors else self.texture
         options = MeshOptions(
             self.level, self.resolution, self.faces, texture, self.min_part, self.box
         )
+        if self.refine < 0 or (self.refine and self.run.is_file()):
+            raise ValueError(
+                "--refine is a number of steps that fit the mesh to the pictures of a run folder; "
+                f"got {self.refine} for {self.run}."
+            )
         track = track_frames(description="evaluating")
         if self.run.is_file():
             export_scene(
@@ -78,6 +88,8 @@ class Export:
                 options,
                 points=self.points,
                 z_up=self.z_up,
+                refine=self.refine,
+                callbacks=[Console(every=max(self.refine // 20, 1))],
                 track=track,
                 say=say,
             )

@@ -16,6 +16,7 @@ from ..pixels import (
     IgnoreAlpha as IgnoreAlpha,
     pixel_rays as pixel_rays,
     Random as Random,
+    Patches as Patches,
     RayBatches as RayBatches,
     SingleImage as SingleImage,
     Solid as Solid,

@@ -3,8 +3,8 @@
 Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
 loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
 occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_schedule`, `_by_path` and `_large_steps` make optimisers. `_migrate` and `_resample` take a state
-over to another scene.
+`_schedule`, `_by_path`, `_large_steps` and `_welded` make optimisers. `_migrate` and `_resample`
+take a state over to another scene.
 """
 
 from ._by_path import by_path as by_path, within as within
@@ -27,6 +27,7 @@ from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_op
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
+from ._welded import welded as welded
 
 # Internal: for other packages of the library, and for none of its users.
 from ._console import progress_line, SignsOfLife
@@ -36,3 +37,4 @@ from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory
 from ._schedule import scale_by_schedule
 from ._trainable import choose_trainable
+from ._welded import first_at_place

@@ -26,6 +26,7 @@ from ..visibility import (
 )
 from ._by_kind import map_by_kind, map_in_turn, map_used
 from ._irradiance import add_glossy, mirrors, visibility
+from ._masks import mask_opacities
 from ._mesh_layers import mesh_transmission, sheet_hits
 
 
@@ -165,6 +166,8 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     codes, needed = jax.tree.map(lambda x: take(x, groups), layers)
     numbers = _number(scene, codes)
     hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
+    total = scene.cuts.shape[0]
+    alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     shade = lambda instance, row: instance.node(*row)
     rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))

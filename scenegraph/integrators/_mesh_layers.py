@@ -1,6 +1,8 @@
 """Meshes on rays: the layers that were found, and shadows, computed with derivatives."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,10 +11,22 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..rays import Hit, Ray
 from ..rowwise import map_rows
-from ..scene import FlatScene, MeshFaces
+from ..scene import FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
-from ..visibility import by_side, face_transmission, FaceSums, FoundSheets, sum_shadows
+from ..visibility import (
+    by_side,
+    face_transmission,
+    FaceSums,
+    FoundSheets,
+    Ranking,
+    sum_shadows,
+)
 from ._by_kind import map_used
+from ._masks import mask_opacities
+
+
+# The opacities of meshes that are shaders.
+Masks: TypeAlias = tuple[InstanceStack, ...]
 
 
 def sheet_hits(
@@ -70,12 +84,15 @@ def mesh_transmission(
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
     """Returns the fraction of shadow rays that passes meshes; none is left out.
 
-    All faces count; derivatives are those of the `occluders` faces that cover most.
+    All faces count; derivatives are those of the `occluders` faces that cover most. Where opacities
+    are shaders, they are computed for these, and further ones have their mean.
     """
-    assert scene.triangles is not None
-    tree, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
-    sums, _ = sum_shadows(tree, lines, used, 0, everything=everything)
-    return face_transmission(sums), jnp.zeros(used.shape, jnp.int32)
+    some = occluders if scene.masks else 0
+    sums, found = _search(scene, rays, used, some, everything)
+    if found is None:
+        return face_transmission(sums), jnp.zeros(used.shape, jnp.int32)
+    visible = face_transmission(_with_masks(scene, rays, sums, found))
+    return visible, _missed(visible, found, occluders)
 
 
 @mesh_transmission.def_jvp
@@ -83,31 +100,71 @@ def _mesh_transmission_jvp(
     primals: tuple, tangents: tuple, *, occluders: int, everything: bool
 ) -> tuple:
     scene, rays, used = primals
-    assert scene.triangles is not None
-    stopped, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
-    occluders = min(occluders, scene.triangles.owner.shape[0])
-    found = sum_shadows(stopped, lines, used, occluders, everything=everything)
-    sums, found = jax.lax.stop_gradient(found)
+    sums, found = _search(scene, rays, used, occluders, everything)
     assert found is not None
-    some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        rows = rays, ids, some
-        moving = map_used(_sums_of, scene.triangles, jnp.any(some, axis=1), rows)
-        # The value of all, the derivative of some.
-        total = lambda every, part: every + part.T - jax.lax.stop_gradient(part.T)
-        return face_transmission(jax.tree.map(total, sums, moving))
+        return face_transmission(_with_masks(scene, rays, sums, found))
 
     visible, change = eqx.filter_jvp(passes, primals[:2], tangents[:2])
-    missed = jnp.where((visible > 0) & (visible < 1), jnp.maximum(found.met - occluders, 0), 0)
-    return (visible, missed), (change, None)
+    return (visible, _missed(visible, found, occluders)), (change, None)
 
 
-def _sums_of(meshes: MeshFaces, block: tuple[Ray, Array, Array]) -> FaceSums:
-    """Sums what the faces of some rows stop; sides come last."""
-    rays, ids, some = block
+def _search(
+    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], count: int, everything: bool
+) -> tuple[FaceSums, Ranking | None]:
+    """Sums what all faces stop of rays, and finds the `count` that cover most."""
+    assert scene.triangles is not None
+    tree, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
+    count = min(count, scene.triangles.owner.shape[0])
+    found = sum_shadows(tree, lines, used, count, everything=everything)
+    return jax.lax.stop_gradient(found)
+
+
+def _missed(visible: Float[Array, " rows"], found: Ranking, occluders: int) -> Int[Array, " rows"]:
+    """Counts faces that were left out of what is computed anew."""
+    partly = (visible > 0) & (visible < 1)
+    return jnp.where(partly, jnp.maximum(found.met - occluders, 0), 0)
+
+
+def _with_masks(scene: FlatScene, rays: Ray, sums: FaceSums, found: Ranking) -> FaceSums:
+    """Returns sums with the opacities, and the derivatives, of the faces that were found."""
+    some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
+    rows = rays, ids, some
+    sums_of = partial(_sums_of, total=scene.cuts.shape[0])
+    meshes = scene.triangles, scene.masks
+    moving, known = map_used(sums_of, meshes, jnp.any(some, axis=1), rows)
+    # What the search knew of these faces gives way to what they are.
+    total = lambda every, part, known: every + part.T - jax.lax.stop_gradient(known.T)
+    return jax.tree.map(total, sums, moving, known)
+
+
+def _sums_of(
+    shared: tuple[MeshFaces, Masks], block: tuple[Ray, Array, Array], total: int
+) -> tuple[FaceSums, FaceSums]:
+    """Sums what the faces of some rows stop, and what they do by mean opacity; sides come last."""
+    (meshes, masks), (rays, ids, some) = shared, block
     faces = meshes.take(ids)
     fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
     covered = jnp.where(some, fragments.coverage, 0)
-    sides = by_side(covered, fragments.facing, faces.opacity)
-    return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
+
+    def added(opacity: Array) -> FaceSums:
+        sides = by_side(covered, fragments.facing, opacity)
+        return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
+
+    opacity = faces.opacity
+    if masks:
+        opacity *= _masks_of(masks, rays, faces, some, total)
+    return added(opacity), added(faces.mean_opacity)
+
+
+def _masks_of(
+    masks: Masks, rays: Ray, faces: MeshFace, some: Bool[Array, "rows n"], total: int
+) -> Float[Array, "rows n"]:
+    """Returns the opacities of shaders where rays meet some faces each."""
+    hits = _each_fragment(fragment_hit, rays, faces.shape)
+    flat = lambda x: x.reshape(-1, *x.shape[2:])
+    views = jnp.repeat(rays.view, some.shape[1], axis=0)
+    hits, owners, used = jax.tree.map(flat, (hits, faces.owner, some))
+    found = mask_opacities(masks, hits, views, owners, used, total=total)
+    return found.reshape(some.shape)

@@ -11,6 +11,7 @@ from ..scene import FlatScene, Instance, intersect
 from ..shapes import fragment_hit
 from ..visibility import count_parts, find_nearest, Nearest
 from ._by_kind import map_by_kind
+from ._masks import mask_opacities
 
 
 # Rays that are searched at a time.
@@ -31,9 +32,13 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
     if scene.triangles is not None:
         faces = scene.triangles.take(jnp.maximum(found.face, 0))
         own = jax.vmap(fragment_hit)(rays, faces.shape)
-        values = safe_normalise(own.normal), own.coverage * faces.opacity
+        stopped = own.coverage * faces.opacity
+        there = found.face >= 0
+        owners, total = faces.owner, scene.cuts.shape[0]
+        stopped *= mask_opacities(scene.masks, own, rays.view, owners, there, total=total)
+        values = safe_normalise(own.normal), stopped
         own = eqx.tree_at(lambda x: (x.normal, x.coverage), own, values)
-        hits = _where(found.face >= 0, own, hits)
+        hits = _where(there, own, hits)
     return eqx.tree_at(lambda x: x.t, hits, jnp.where(missed, jnp.inf, hits.t))
 
 

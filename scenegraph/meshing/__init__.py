@@ -8,3 +8,6 @@ In reading order: `_options`; `_opacity_grid` (the density on a grid), `_surface
 from ._export import export_scene as export_scene
 from ._mesh_volumes import mesh_volumes as mesh_volumes
 from ._options import MeshOptions as MeshOptions
+
+# Internal: for other packages of the library, and for none of its users.
+from ._export import check_export

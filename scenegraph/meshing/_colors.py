@@ -13,7 +13,7 @@ from ._opacity_grid import cell_gaussian, Track
 
 
 # Samples along a ray, and how far they reach before and behind the surface, in cells.
-_SAMPLES, _BEFORE, _BEHIND = 8, 2.0, 5.0
+_SAMPLES, _BEFORE, _BEHIND = 16, 10.0, 5.0
 # Points that are evaluated at a time, and viewpoints at most.
 _BLOCK, _VIEWPOINTS = 2**11, 16
 # The weight of the view along the normal, beside which others count by their cosine.

@@ -68,20 +68,27 @@ def export_scene(
     ```
     """
     path = pathlib.Path(path)
-    _check_path(path, points)
-    contents = find_contents(scene)
-    if not contents.volumes and not contents.surfaces:
-        raise ValueError("the scene has neither volumes nor surfaces; there is nothing to export.")
-    if path.suffix.lower() == ".ply":
-        faces = None if points else options.faces
-        options = dataclasses.replace(options, faces=faces, texture=None)
-    if contents.volumes:
+    options = check_export(scene, path, options, points)
+    if find_contents(scene).volumes:
         scene = mesh_volumes(scene, options, viewpoints=viewpoints, track=track, say=say)
     scene = in_linear_light(scene)
     if path.suffix.lower() == ".glb":
         save_glb(scene, path, z_up=z_up)
     else:
         _save_ply(scene, path, points)
+
+
+def check_export(
+    scene: Scene, path: str | os.PathLike, options: MeshOptions, points: bool
+) -> MeshOptions:
+    """Refuses what `export_scene` does, and returns the options that the kind of file needs."""
+    path, contents = pathlib.Path(path), find_contents(scene)
+    _check_path(path, points)
+    if not contents.volumes and not contents.surfaces:
+        raise ValueError("the scene has neither volumes nor surfaces; there is nothing to export.")
+    if path.suffix.lower() != ".ply":
+        return options
+    return dataclasses.replace(options, faces=None if points else options.faces, texture=None)
 
 
 def _check_path(path: pathlib.Path, points: bool) -> None:

@@ -2,7 +2,8 @@
 
 A user finds them in `data`, beside the loaders. To read it in order: `_pixel_store` (all pixels in
 one list) with `_decoded_cache`, `_backdrops`, `_scene_cameras`, `_annealing`, `_stacked`,
-`_pixel_weights`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_pixel_list`.
+`_pixel_weights`, `_views` (pictures with cameras), `_lines`, `_reader`, `_batches`, `_patches`,
+`_pixel_list`.
 """
 
 # Internal: for other packages of the library; `data` has the public ones of them for users.
@@ -16,6 +17,7 @@ from ._batches import (
     RayBatches,
     SingleImage,
 )
+from ._patches import Patches
 from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
 from ._pixel_list import PixelList, pixels_through
 from ._pixel_store import cache_folder, gather_pixels, PixelArray

@@ -3,9 +3,9 @@
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
 `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
 disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`,
-`_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and meshes (`_export_run`); and
-a whole fit (`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`, `_fit_options`,
-`_fit_run`).
+`_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and meshes (`_refine_meshes`,
+`_export_run`); and a whole fit (`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`,
+`_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
@@ -29,6 +29,7 @@ from ._method import AbstractMethod as AbstractMethod
 from ._mipnerf import MipNerf as MipNerf
 from ._paths import film_run as film_run, PathRequest as PathRequest
 from ._presets import preset as preset, PRESETS as PRESETS
+from ._refine_meshes import refine_meshes as refine_meshes
 from ._recipe import FitParts as FitParts, make_scene as make_scene, prepare as prepare
 from ._run import open_run as open_run, Run as Run
 from ._scores import Scores as Scores

@@ -1,12 +1,14 @@
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..cameras import NDCCamera
-from ..meshing import export_scene, MeshOptions
+from ..fitting import AbstractCallback
+from ..meshing import check_export, export_scene, mesh_volumes, MeshOptions
 from ..rendering import Track
 from ..scene import load, Scene
 from ._paths import path_context
+from ._refine_meshes import refine_meshes
 from ._run import Run, silent
 
 
@@ -18,6 +20,8 @@ def export_run(
     scene: Scene | None = None,
     points: bool = False,
     z_up: bool = False,
+    refine: int = 0,
+    callbacks: Sequence[AbstractCallback] = (),
     track: Track = iter,
     say: Callable[[str], Any] = silent,
 ) -> None:
@@ -32,12 +36,17 @@ def export_run(
     - `options`: the settings of the mesh.
     - `scene`: the scene; by default the saved one. Keyword only, as is all that follows.
     - `points`, `z_up`, `track`, `say`: the arguments of `meshing.export_scene`.
+    - `refine`: the number of steps of `refine_meshes`, which fit the mesh to the run's pictures.
+    - `callbacks`: the callbacks of these steps.
 
     **Errors:**
 
-    `ValueError` for a run in NDC, whose space is bent; and those of `meshing.export_scene`.
+    `ValueError` for a run in NDC, whose space is bent, and for points that are to be refined; those
+    of the data, if its pictures are needed; and those of `meshing.export_scene`.
     """
-    run.load_config()  # A folder that is no run is refused first.
+    config, _ = run.load_config()  # A folder that is no run is refused first.
+    if refine and points:
+        raise ValueError("points cannot be refined: they are no surface.")
     known = path_context(run)
     if isinstance(known.camera, NDCCamera):
         raise ValueError(
@@ -45,13 +54,19 @@ def export_run(
             "world. Fit the data without NDC (`--no-ndc`)."
         )
     scene = load(run.folder) if scene is None else scene
+    viewpoints = known.poses()[:, :3, 3]
+    if refine:
+        views = config.data.load(run.data_folder(), "train")
+        options = check_export(scene, out, options, points)
+        scene = mesh_volumes(scene, options, viewpoints=viewpoints, track=track, say=say)
+        scene = refine_meshes(scene, views, refine, callbacks=callbacks)
     export_scene(
         scene,
         out,
         options,
         points=points,
         z_up=z_up,
-        viewpoints=known.poses()[:, :3, 3],
+        viewpoints=viewpoints,
         track=track,
         say=say,
     )

@@ -39,7 +39,14 @@ from ._stacks import LeafStack
 from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
-from ._surface_instances import intersect, occlusion, Occluder, part_alphas, world_ball
+from ._surface_instances import (
+    intersect,
+    occlusion,
+    Occluder,
+    opacity_at,
+    part_alphas,
+    world_ball,
+)
 from ._volume import Pace
 from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
 from ._weights import mean_square_weight, network_weights

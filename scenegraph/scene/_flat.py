@@ -19,13 +19,15 @@ from ..lights import AbstractEnvironment, AbstractLight
 from ..numerics import AbstractModule, is_frozen, unfreeze
 from ..rays import Medium, Ray, Section, Span
 from ..shaders import prepare_textures
+from ..shapes import TriangleMesh
 from ..transforms import compose
 from ._background import AbstractBackground
-from ._contents import find_contents
+from ._contents import find_contents, Leaf
 from ._instances import Instance, InstanceStack, stacked
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
+from ._surface import has_pattern
 from ._surface_instances import Occluder
 from ._ties import resolve_ties
 from ._volume import Pace
@@ -56,6 +58,7 @@ class FlatScene(AbstractModule):
     - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
     - `background`: the colour of rays that nothing stops.
     - `triangles`: the faces of all meshes, in the world; `None` if there are none.
+    - `masks`: the opacities of meshes that are shaders, stacked by structure.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -66,6 +69,7 @@ class FlatScene(AbstractModule):
     lights: tuple[InstanceStack, ...]
     background: AbstractBackground
     triangles: MeshFaces | None = None
+    masks: tuple[InstanceStack, ...] = ()
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
@@ -145,6 +149,7 @@ class SceneStacks(AbstractModule):
     surfaces: tuple[LeafStack, ...]
     occluders: tuple[LeafStack, ...]
     shaders: tuple[LeafStack, ...]
+    masks: tuple[LeafStack, ...]
     volumes: tuple[LeafStack, ...]
     lights: tuple[LeafStack, ...]
     cuts: tuple[bool, ...] = eqx.field(static=True)
@@ -163,16 +168,28 @@ def stack_scene(scene: Scene) -> SceneStacks:
     for leaf in surfaces:
         # What another leaf gives its opacity can change.
         cuts += [leaf.frozen or is_frozen(leaf.node.opacity)] * math.prod(leaf.counts)
-    plain = lambda leaf: dataclasses.replace(leaf, node=leaf.node.shader, transforms=())
+    masks = stack_leaves([_plain(leaf, _mask_of(leaf.node)) for leaf in surfaces])
     return SceneStacks(
         stack_leaves(surfaces),
         stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity))),
-        stack_leaves([plain(leaf) for leaf in surfaces]),
+        stack_leaves([_plain(leaf, leaf.node.shader) for leaf in surfaces]),
+        tuple(stack for stack in masks if stack.varying[0] is not None),
         stack_leaves(contents.volumes),
         stack_leaves(contents.lights),
         tuple(cuts),
         prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
     )
+
+
+def _plain(leaf: Leaf, node: Any) -> Leaf:
+    """Returns the leaf of a part of a node that knows no place."""
+    return dataclasses.replace(leaf, node=node, transforms=())
+
+
+def _mask_of(surface: Any) -> Any:
+    """Returns the shader that is the opacity of a mesh; `None` for all others."""
+    is_mesh = isinstance(unfreeze(surface.shape), TriangleMesh)
+    return surface.opacity if is_mesh and has_pattern(surface.opacity) else None
 
 
 # The last scene that was stacked, by its structure and leaves, which are not kept alive by this.
@@ -221,6 +238,7 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         tuple(map(_lights, sorted(stacks.lights, key=_is_environment))),
         stacks.background,
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
+        place(stacks.masks),
     )
 
 

@@ -1,17 +1,22 @@
 """The faces of all meshes of a scene, in the world, as one: they compile like one mesh."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
+from .._typing import Array, Bool, Float, Int, Scalar
 from ..numerics import AbstractModule, order_by_place, safe_norm, safe_normalise
+from ..rays import Hit
+from ..shaders import AbstractShader
 from ..shapes import Triangle, TriangleMesh
 from ..transforms import AffineMap, Ball, rotate
 from ._instances import Instance
 from ._stacks import LeafStack, place_stack
+from ._surface import has_pattern
+from ._surface_instances import opacity_at
 
 
 # Faces in a cluster: as many as a word has bits.
@@ -22,7 +27,8 @@ class MeshFace(AbstractModule):
     """A triangle in the world, with the number of the surface that it belongs to."""
 
     shape: Triangle
-    opacity: Float[Array, "*faces"]
+    opacity: Float[Array, "*faces"]  # one where it is a shader
+    mean_opacity: Float[Array, "*faces"]
     owner: Int[Array, "*faces"]
 
 
@@ -40,7 +46,7 @@ class FaceTree(NamedTuple):
     """
 
     corners: Float[Array, "padded 3 3"]
-    opacity: Float[Array, " padded"]
+    opacity: Float[Array, " padded"]  # the mean over a face, where it is a shader
     owner: Int[Array, " padded"]
     balls: Ball  # about every face
     clusters: Boxes
@@ -68,6 +74,7 @@ class MeshFaces(NamedTuple):
     smooth: Bool[Array, " faces"]
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
+    mean_opacity: Float[Array, " faces"]  # without derivatives
     tree: FaceTree
 
     def take(self, numbers: Int[Array, "*some"]) -> MeshFace:
@@ -79,7 +86,8 @@ class MeshFaces(NamedTuple):
         # A flat face has no normals at its vertices; the side is told by the winding.
         normals = jnp.where(smooth, vertices.normal, flat)
         shape = Triangle(vertices.point, normals, vertices.uv, vertices.color, vertices.place)
-        return MeshFace(shape, self.opacity[numbers], self.owner[numbers])
+        own = (x[numbers] for x in (self.opacity, self.mean_opacity, self.owner))
+        return MeshFace(shape, *own)
 
 
 def is_mesh(stack: LeafStack) -> bool:
@@ -95,6 +103,7 @@ class _Part(NamedTuple):
     smooth: Bool[Array, " faces"]
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
+    mean_opacity: Float[Array, " faces"]
 
 
 def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
@@ -123,7 +132,43 @@ def _part_of(instance: Instance) -> _Part:
     corners = _turned_outward(vertices.point, mesh.faces.astype(jnp.int32))
     spread = lambda x: jnp.broadcast_to(x, corners.shape[:1])
     smooth = spread(jnp.asarray(mesh.smooth))
-    return _Part(vertices, corners, smooth, spread(instance.node.opacity), spread(instance.number))
+    number, opacity = spread(instance.number), instance.node.opacity
+    if not has_pattern(opacity):
+        same = spread(opacity)
+        return _Part(vertices, corners, smooth, same, number, jax.lax.stop_gradient(same))
+    own, pattern = jax.lax.stop_gradient((vertices, opacity))
+    means = jax.vmap(partial(_mean_opacity, pattern))(jax.tree.map(lambda x: x[corners], own))
+    return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means)
+
+
+# The least that searches take the opacity of a face for, and most, where it is a shader: its mean
+# comes from a pyramid, which is not exact, and nothing is to be left out for it.
+_LEAST, _MOST = 1e-3, 1 - 1e-3
+
+
+def _mean_opacity(opacity: AbstractShader, corners: MeshVertices) -> Scalar:
+    """Returns the mean of a shader over a triangle."""
+    one = jax.tree.map(lambda x: x[1] - x[0], corners)
+    two = jax.tree.map(lambda x: x[2] - x[0], corners)
+    # A parallelogram with the sides (p + q) / sqrt(6) and (p - q) / sqrt(2) has the second moments
+    # of a triangle with the sides p and q: d d^T = (p + q)(p + q)^T / 6 + (p - q)(p - q)^T / 2.
+    sides = jax.tree.map(lambda p, q: jnp.stack([(p + q) / 6**0.5, (p - q) / 2**0.5]), one, two)
+    middle = jax.tree.map(lambda x: jnp.mean(x, axis=0), corners)
+    normal = safe_normalise(_cross(corners.point))
+    full = jnp.ones_like(normal[0])
+    hit = Hit(
+        full,
+        middle.point,
+        normal,
+        middle.uv,
+        sides.uv,
+        full,
+        d_point=sides.point,
+        place=middle.place,
+        d_place=sides.place,
+        color=middle.color,
+    )
+    return jnp.clip(opacity_at(opacity, hit, -normal), _LEAST, _MOST)
 
 
 def _turned_outward(
@@ -156,7 +201,8 @@ def _tree_of(part: _Part) -> FaceTree:
     real = jnp.arange(corners.shape[0]) < part.corners.shape[0]
     balls = Ball(balls.center, jnp.where(real, balls.radius, -jnp.inf))
     clusters = _boxes_about(corners.reshape(-1, CLUSTER * 3, 3))
-    return FaceTree(corners, fill(part.opacity), fill(part.owner), balls, clusters, by_cluster)
+    opacity = fill(part.mean_opacity)
+    return FaceTree(corners, opacity, fill(part.owner), balls, clusters, by_cluster)
 
 
 def _boxes_about(points: Float[Array, "boxes points 3"]) -> Boxes:

@@ -2,22 +2,25 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, Scalar
-from ..numerics import AbstractModule, dot, safe_normalise
-from ..rays import Hit, Ray, transform_ray
+from .._typing import Array, Bool, Float, Int, Scalar, Vector
+from ..numerics import AbstractModule, dot, safe_divide, safe_normalise
+from ..rays import Hit, no_light, Ray, transform_ray
+from ..shaders import AbstractShader, read_input
 from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
+from ._surface import has_pattern
 
 
 class Occluder(AbstractModule):
     """The part of a surface that casts shadows: its shape and opacity, whatever its shader."""
 
     shape: Any
-    opacity: Any  # a number, or the numbers of all copies
+    opacity: Any  # a number or a shader, or those of all copies
 
 
 def into(instance: Instance, ray: Ray) -> Ray:
@@ -52,19 +55,26 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
         normal = safe_normalise(rotate(inverse.matrix.T, normal))
         d_point = jax.vmap(forward.direction)(d_point)
     side = jnp.where(dot(normal, ray.direction) > 0, -1, 1)
-    return Hit(
+    found = Hit(
         hit.t,
         point,
         side * normal,
         hit.uv,
         hit.duv,
-        instance.node.opacity * jnp.where(near, hit.coverage, 0),
+        jnp.where(near, hit.coverage, 0),
         d_point=d_point,
         place=hit.place,
         d_place=hit.d_place,
         color=hit.color,
         side=side * hit.side,
     )
+    stopped = opacity_at(instance.node.opacity, found, ray.view) * found.coverage
+    return eqx.tree_at(lambda x: x.coverage, found, stopped)
+
+
+def opacity_at(opacity: Scalar | AbstractShader, hit: Hit, view: Vector) -> Scalar:
+    """Returns an opacity at a hit, in the world: a number, or the red of a shader."""
+    return read_input(opacity, 0, hit, view, no_light(view.dtype))
 
 
 def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
@@ -74,11 +84,23 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
     because its far side is turned away from the light.
     """
     occluder = instance.node
-    stopped = occluder.opacity * occluder.shape.coverage(into(instance, ray))
+    stopped = occluder.shape.coverage(into(instance, ray))
+    if has_pattern(occluder.opacity):
+        stopped *= _mean_opacity(instance, ray)
+    else:
+        stopped *= occluder.opacity
     counts = _is_near(instance, ray)
     if occluder.shape.is_convex:
         counts &= instance.number != own
     return jnp.where(counts, stopped, 0)
+
+
+def _mean_opacity(instance: Instance, ray: Ray) -> Scalar:
+    """Returns the mean opacity of what a shadow ray's cone meets."""
+    solid = eqx.tree_at(lambda x: x.node.opacity, instance, jnp.ones_like(ray.near))
+    hits = intersect(solid, ray)
+    opacities = jax.vmap(lambda hit: opacity_at(instance.node.opacity, hit, ray.view))(hits)
+    return safe_divide(jnp.sum(opacities * hits.coverage), jnp.sum(hits.coverage))
 
 
 def part_alphas(hits: Hit) -> Float[Array, " parts"]:

@@ -23,3 +23,4 @@ from ._vertex_color import VertexColor as VertexColor
 # Internal: for other packages of the library, and for none of its users.
 from ._constant import as_shader
 from ._image_texture import pair_of, prepare_textures, PreparedTexture
+from ._inputs import read_input, require_fraction_inputs

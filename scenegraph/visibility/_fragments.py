@@ -45,6 +45,7 @@ class FaceSums(AbstractModule):
 
     coverage: Float[Array, "2 *rays"]
     opaque: Float[Array, "2 *rays"]  # coverage times opacity
+    square: Float[Array, "2 *rays"]  # coverage times opacity squared
 
 
 class _Fragments(NamedTuple):
@@ -297,7 +298,7 @@ def sum_shadows(
     def start(rays: int) -> tuple[FaceSums, Ranking | None]:
         nothing = jnp.zeros((2, rays), dtype)
         none = no_items(count, jnp.zeros(rays, dtype)) if count else None
-        return FaceSums(nothing, nothing), none
+        return FaceSums(nothing, nothing, nothing), none
 
     def meet(ray: Ray, corners: Array) -> tuple[Array, Array]:
         fragment = cross_triangle(ray, corners)
@@ -333,20 +334,23 @@ def _add(one: FaceSums, other: FaceSums) -> FaceSums:
 def by_side(coverage: Array, facing: Array, opacity: Array) -> FaceSums:
     """Splits coverage into that of faces turned to a ray, and turned away."""
     sides = jnp.stack([jnp.where(facing < 0, coverage, 0), jnp.where(facing > 0, coverage, 0)])
-    return FaceSums(sides, sides * opacity)
+    return FaceSums(sides, sides * opacity, sides * opacity**2)
 
 
 def face_transmission(sums: FaceSums) -> Float[Array, "*rays"]:
     """Returns what passes the faces of meshes.
 
-    Of the two sides, which cover one another in a closed mesh, the one that covers more counts.
+    Of the two sides, which cover one another in a closed mesh, the one that stops more counts.
     Faces do not overlap within a sheet, so coverage beyond one is that of a further sheet:
-    `(1 - o)^n (1 - o f)` for a coverage of `n + f`, with the mean opacity `o`.
+    `(1 - o)^n (1 - o f)` for a coverage of `n + f`, with the mean opacity `o` of what stops light:
+    faces that let all of it pass are as good as not there.
     """
-    pick = lambda x: jnp.where(sums.coverage[1] > sums.coverage[0], x[1], x[0])
-    coverage, opaque = pick(sums.coverage), pick(sums.opaque)
-    covered = coverage > 0
-    opacity = jnp.where(covered, opaque / jnp.where(covered, coverage, 1), 0)
+    pick = lambda x: jnp.where(sums.opaque[1] > sums.opaque[0], x[1], x[0])
+    opaque, square = pick(sums.opaque), pick(sums.square)
+    # o = sum(c o^2) / sum(c o), and n + f = sum(c o) / o
+    some = square > 0
+    opacity = jnp.where(some, square / jnp.where(some, opaque, 1), 0)
+    coverage = jnp.where(some, opaque / jnp.where(some, opacity, 1), 0)
     whole = jax.lax.stop_gradient(jnp.floor(coverage))
     some = whole > 0
     before = jnp.where(some, (1 - opacity) ** jnp.where(some, whole, 1), 1)

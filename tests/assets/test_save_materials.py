@@ -15,7 +15,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.rays import no_light
 from support.helpers import assert_close
-from support.model_files import unpack_glb
+from support.model_files import pack_glb, unpack_glb
 
 
 RNG = np.random.default_rng(0)
@@ -116,6 +116,80 @@ def test_textures_that_lie_in_two_ways(tmp_path):
 
 
 # --- What is baked, replaced or left out
+
+
+@pytest.mark.parametrize("mode", ["MASK", "BLEND"])
+def test_opacities_come_back(tmp_path, mode):
+    """In the fourth channel of the base colour's texture, beside a colour or a texture."""
+    alphas = NUMBERS[..., :1] if mode == "BLEND" else np.round(NUMBERS[..., :1])
+    wrap = {"repeat": (True, False), "mirror": (True, False)}
+    cover = texture(alphas, **wrap)
+    nodes = {"plain": sg.GGX([0.2, 0.5, 0.1]), "both": sg.GGX(texture(COLORS, **wrap))}
+    scene = sg.Scene(sg.Group(**{k: sg.Surface(QUAD, x, cover) for k, x in nodes.items()}))
+    sg.save_glb(scene, tmp_path / "saved.glb")
+    content = unpack_glb((tmp_path / "saved.glb").read_bytes())[0]
+    assert [material["alphaMode"] for material in content["materials"]] == [mode] * 2
+    found = sg.load_scene(tmp_path / "saved.glb")
+    for name in nodes:
+        back = found[name].opacity
+        assert_close(back.texels, alphas, 1e-6)
+        assert back.repeat == wrap["repeat"] and back.mirror == wrap["mirror"]
+    assert_close(look(found["plain"].shader.base_color, [0.3, 0.4]), [0.2, 0.5, 0.1], 1e-6)
+    assert_close(found["both"].shader.base_color.texels, COLORS, 1e-6)
+
+
+def test_opacities_that_lie_elsewhere_are_baked(tmp_path):
+    """Colour and opacity share a picture, of which each keeps what it shows."""
+    wide = sg.ImageTexture(NUMBERS[..., :1], [2.0, 2.0], [0.0, 0.0], repeat=True)
+    surface = sg.Surface(QUAD, sg.GGX(texture(COLORS, repeat=True)), wide)
+    sg.save_glb(sg.Scene(sg.Group(it=surface)), tmp_path / "saved.glb", texture_size=256)
+    found = sg.load_scene(tmp_path / "saved.glb")["it"]
+    assert_close(found.shape.uv, QUAD.uv / 2, 1e-6)
+    for uv in ([0.3, 0.4], [1.6, 0.7], [1.1, 1.9]):
+        inside = [x / 2 for x in uv]
+        assert_close(look(found.opacity, inside), look(wide, uv), absolute=0.02)
+        expected = look(surface.shader.base_color, uv)
+        assert_close(look(found.shader.base_color, inside), expected, absolute=0.04)
+
+
+def test_files_may_cut_opacity_off_and_scale_it(tmp_path):
+    alphas = NUMBERS[..., :1]
+    scene = sg.Scene(sg.Group(it=sg.Surface(QUAD, [0.5] * 3, texture(alphas))))
+    path = tmp_path / "saved.glb"
+    sg.save_glb(scene, path)
+    content, binary = unpack_glb(path.read_bytes())
+    material = content["materials"][0]
+    material["pbrMetallicRoughness"]["baseColorFactor"][3] = 0.5
+    for mode, expected in (("BLEND", 0.5 * alphas), ("MASK", 0.5 * alphas >= 0.25)):
+        material |= {"alphaMode": mode, "alphaCutoff": 0.25}
+        path.write_bytes(pack_glb(content, binary))
+        assert_close(sg.load_scene(path)["it"].opacity.texels, expected, 1e-6)
+    material["alphaMode"] = "OPAQUE"
+    path.write_bytes(pack_glb(content, binary))
+    assert float(sg.load_scene(path)["it"].opacity.value) == 1
+
+
+def test_a_second_set_of_coordinates(tmp_path):
+    """Used where all textures of a material name it."""
+    save(tmp_path, sg.GGX(texture(COLORS), texture(NUMBERS[..., 2:])))
+    path = tmp_path / "saved.glb"
+    content, binary = unpack_glb(path.read_bytes())
+    attributes = content["meshes"][0]["primitives"][0]["attributes"]
+    attributes["TEXCOORD_1"] = attributes.pop("TEXCOORD_0")
+    attributes["TEXCOORD_0"] = content["accessors"].index(
+        content["accessors"][attributes["TEXCOORD_1"]]
+    )
+    pbr = content["materials"][0]["pbrMetallicRoughness"]
+    for name in ("baseColorTexture", "metallicRoughnessTexture"):
+        pbr[name]["texCoord"] = 1
+    path.write_bytes(pack_glb(content, binary))
+    found = sg.load_scene(path)["it"]
+    assert_close(found.shape.uv, QUAD.uv, 1e-6)
+    assert_close(found.shader.metallic.texels, NUMBERS[..., 2:], 1e-6)
+    pbr["metallicRoughnessTexture"]["texCoord"] = 0
+    path.write_bytes(pack_glb(content, binary))
+    with pytest.warns(UserWarning, match="1 x roughness texture with coordinates of its own"):
+        sg.load_scene(path)
 
 
 def test_patterns_are_baked(tmp_path):

@@ -32,6 +32,7 @@ def test_refused(saved, tmp_path, capsys):
     refused(["export", saved, tmp_path / "a.glb", "--points"], capsys, "must end in .ply")
     refused(["export", tmp_path, tmp_path / "a.glb"], capsys, "is not a run folder")
     refused(["export", saved, tmp_path / "a.glb", "--level", "2"], capsys, "level", "got 2.0")
+    refused(["export", saved, tmp_path / "a.glb", "--refine", "2"], capsys, "of a run folder")
 
 
 @pytest.mark.slow
@@ -54,3 +55,9 @@ def test_a_run(tmp_path, capsys):
     # In 8 bits, in linear light.
     expected = [((x + 0.055) / 1.055) ** 2.4 for x in (0.8, 0.4, 0.2)]
     assert np.max(np.abs(surface.shader.texels - np.array(expected))) < 0.01
+    refused(["export", run, tmp_path / "a.ply", "--points", "--refine", 2], capsys, "points cannot")
+    assert main(["export", str(run), str(out), *SMALL, "--refine", "2"]) == 0
+    assert "step       2/2" in capsys.readouterr().err
+    moved = sg.load_scene(out)["field"]
+    assert np.any(moved.shape.vertices != surface.shape.vertices)
+    assert np.any(moved.shader.texels != surface.shader.texels)

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import AllImages, IgnoreAlpha, Random, RayBatches, SingleImage, Solid
+from scenegraph.data import (
+    AllImages,
+    IgnoreAlpha,
+    Patches,
+    Random,
+    RayBatches,
+    SingleImage,
+    Solid,
+)
 from scenegraph.pixels import over_background, PixelList, pixels_through, stack_cameras
 from support.blender_folder import write_ball
 from support.helpers import assert_close
@@ -19,9 +27,9 @@ KEY = jax.random.key(0)
 BACKDROPS = [Solid(), Solid([0.0, 0.0, 0.0]), Random(), IgnoreAlpha()]
 
 
-def many_views(backdrop=Solid()) -> sg.Views:
+def many_views(backdrop=Solid(), last=(5, 1)) -> sg.Views:
     """Pictures of 4x3, 2x2 and 5x1 pixels whose bytes say where they are in the flat list."""
-    sizes = np.array([(4, 3), (2, 2), (5, 1)])
+    sizes = np.array([(4, 3), (2, 2), last])
     count = int(sizes.prod(axis=1).sum())
     pixels = np.arange(4 * count, dtype=np.uint8).reshape(count, 4)
     camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 4, 3)
@@ -111,7 +119,7 @@ def test_pictures_without_opacity_have_nothing_behind_them():
 # --- Pure functions of seed and step
 
 
-@pytest.mark.parametrize("choice", [AllImages(), SingleImage()])
+@pytest.mark.parametrize("choice", [AllImages(), SingleImage(), Patches(2)])
 @pytest.mark.parametrize("backdrop", [Solid(), Random()])
 def test_batch_is_a_pure_function(choice, backdrop):
     batches = RayBatches(many_views(backdrop), 32, choice)
@@ -153,6 +161,31 @@ def test_single_image_draws_from_one_picture_a_batch():
         # Every pixel of the two small pictures turns up among forty draws, or nearly so.
         assert len(np.unique(drawn)) >= 3
     assert set(pictures) == {0, 1, 2} and min(pictures.values()) > 8
+
+
+def test_patches_are_squares_of_one_picture():
+    views, side = many_views(last=(5, 4)), 2
+    found = RayBatches(views, size=200 * side**2, choice=Patches(side)).indices(0, 0)
+    frames, places = (np.asarray(x) for x in views.locate(found))
+    frames, places = frames.reshape(200, -1), places.reshape(200, side, side, 2)
+    assert np.all(frames == frames[:, :1])
+    for row in range(side):
+        for column in range(side):
+            assert np.all(places[:, row, column] - places[:, 0, 0] == [column, row])
+    assert len(np.unique(frames)) == views.frames
+    # All corners that there are, and none beyond the border.
+    sizes = np.stack([views.widths, views.heights], axis=1)[frames[:, 0]]
+    assert np.all(places >= 0) and np.all(places[:, -1, -1] < sizes)
+    assert np.any(places[:, 0, 0] == 0) and np.any(places[:, -1, -1] == sizes - 1)
+
+
+def test_patches_wider_than_a_picture_repeat_its_border():
+    found = Patches(50)(many_views(), 2500, KEY)
+    frame, place = many_views().locate(found)
+    picture = np.asarray(place).reshape(50, 50, 2)
+    height, width = int(many_views().heights[frame[0]]), int(many_views().widths[frame[0]])
+    assert np.array_equal(picture[0, :, 0], np.minimum(np.arange(50), width - 1))
+    assert np.array_equal(picture[:, 0, 1], np.minimum(np.arange(50), height - 1))
 
 
 def test_listed_draws_all_of_its_pixels_and_no_others():
