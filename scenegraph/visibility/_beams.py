@@ -142,7 +142,7 @@ def faces_within(
 ) -> Bool[Array, "bundles faces"]:
     """Returns false only for triangles beyond one of the planes of their bundle."""
     away = [corners[:, k] - planes.origin[:, k % 3, None] for k in range(9)]
-    size = sum(abs(x) for x in away)
+    size = sum((abs(x) for x in away[1:]), abs(away[0]))
     outside = jnp.zeros(size.shape, bool)
     for k in range(6):
         x, y, z = (planes.normal[:, k, i, None] for i in range(3))
