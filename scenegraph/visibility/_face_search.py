@@ -21,9 +21,11 @@ from ._order import invert_order
 VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
-_ROWS, _FEW_ROWS = 8192, 256
+_ROWS, _FEW_ROWS = 2048, 256
 # Clusters of a bundle whose faces are tested before any is met; no more than a word has bits.
 _SLOTS = 32
+# Faces of every bundle that its rays are tested against at once: a divisor of the bits of a word.
+_AT_ONCE = 8
 
 
 class FaceVisit(NamedTuple):
@@ -160,20 +162,23 @@ def _test_rays(
     """Tests faces of bundles against their rays, one by one."""
     bundles, size = beams.near.shape
 
-    def one(n: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         words, faces = carry
-        place = lists.nth(n)
-        cluster = jnp.take_along_axis(clusters, place[:, None] // CLUSTER, axis=1)[:, 0]
+        n = i * _AT_ONCE + jnp.arange(_AT_ONCE, dtype=jnp.int32)
+        place = jax.vmap(lists.nth, out_axes=1)(n)
+        cluster = jnp.take_along_axis(clusters, place // CLUSTER, axis=1)
         face = CLUSTER * cluster + place % CLUSTER
-        touched = jax.vmap(touched_by)(beams, tree.corners[face])
-        touched &= (n < lists.lengths)[:, None]
-        bit = jnp.where(touched, jnp.uint32(1) << (n % 32).astype(jnp.uint32), 0)
-        words = words.at[n // 32].set(words[n // 32] | bit.reshape(-1))
-        return words, faces.at[n].set(face)
+        touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(beams, tree.corners[face])
+        touched &= (n < lists.lengths[:, None])[..., None]
+        bits = jnp.where(touched, (jnp.uint32(1) << (n % 32).astype(jnp.uint32))[:, None], 0)
+        word = n[0] // 32
+        words = words.at[word].set(words[word] | jnp.sum(bits, axis=1, dtype=bits.dtype).ravel())
+        return words, jax.lax.dynamic_update_slice_in_dim(faces, face.T, n[0], 0)
 
     words = jnp.zeros((_SLOTS, bundles * size), jnp.uint32)
     faces = jnp.zeros((_SLOTS * CLUSTER, bundles), jnp.int32)
-    words, faces = jax.lax.fori_loop(0, jnp.max(lists.lengths), one, (words, faces))
+    steps = -(-jnp.max(lists.lengths) // _AT_ONCE)
+    words, faces = jax.lax.fori_loop(0, steps, several, (words, faces))
     bundle = jnp.repeat(jnp.arange(bundles, dtype=jnp.int32), size)
     return _Found(words, faces, bundle)
 

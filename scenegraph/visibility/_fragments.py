@@ -18,7 +18,7 @@ from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 # How many fragments of a ray are told apart, and how many are returned: at least so many, and so
 # many times the layers.
-_FRAGMENTS, _RETURNED = (64, 4), (16, 2)
+_FRAGMENTS, _RETURNED = (64, 8), (32, 4)
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
 _USUAL = 8, 16
 # With more faces than this, putting shadow rays in order pays.
