@@ -1,4 +1,5 @@
 import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -23,7 +23,15 @@ from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
-from ..scene import find_camera, find_capture, FlatScene, flatten, mean_square_weight, open_scene, Scene
+from ..scene import (
+    find_camera,
+    find_capture,
+    FlatScene,
+    flatten,
+    mean_square_weight,
+    open_scene,
+    Scene,
+)
 from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
 

@@ -18,6 +18,7 @@ from ..io import FileError, import_extra, MissingExtra, read_json
 from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
+from ._corrections import alignment_steps, BACKWARD, place_cameras, RAYS
 from ._data_settings import DataSettings, held_out_split
 from ._fingerprint import find_difference
 from ._report import report
@@ -253,9 +254,8 @@ def evaluate_run(
     if out != run:
         say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
     scene = load(run.folder) if scene is None else scene
-    return score_views(
-        out, scene, HeldOut(folder, split, views, config.data), frames, measures, say=say
-    )
+    held_out = place_held_out(scene, HeldOut(folder, split, views, config.data), say)
+    return score_views(out, scene, held_out, frames, measures, say=say)
 
 
 class HeldOut(NamedTuple):
@@ -265,6 +265,7 @@ class HeldOut(NamedTuple):
     split: str
     views: Views
     settings: DataSettings
+    cameras: str | None = None  # how they were found, where not as they were given
 
     @property
     def is_held_out(self) -> bool:
@@ -274,6 +275,20 @@ class HeldOut(NamedTuple):
     def rays(self) -> int:
         """Counts the rays of all pictures."""
         return int(np.sum(np.asarray(self.views.widths) * np.asarray(self.views.heights)))
+
+
+def place_held_out(
+    scene: Scene, held_out: HeldOut, say: Callable[[str], Any], plan: TimePlan = TimePlan()
+) -> HeldOut:
+    """Places the cameras of pictures in a scene whose own cameras were corrected, and says how."""
+    # At most half of the time goes into it.
+    affordable = plan.affordable(BACKWARD * RAYS) // 2 if plan.limited else None
+    steps = alignment_steps(affordable)
+    views, how = place_cameras(scene, held_out.views, held_out.split, steps)
+    if how is None:
+        return held_out
+    say(f"cameras of the {held_out.split} pictures: {how}")
+    return held_out._replace(views=views, cameras=how)
 
 
 def score_views(
@@ -287,7 +302,7 @@ def score_views(
     plan: TimePlan = TimePlan(),
 ) -> dict[str, Any]:
     """Scores pictures for as long as a plan has time, and writes all into a run folder."""
-    folder, split, views, settings = held_out
+    folder, split, views, settings, cameras = held_out
     run.drop_pictures(split)
     chosen = range(views.frames) if frames is None else frames
     pace = Pace(len(chosen), say)
@@ -307,6 +322,7 @@ def score_views(
         )
     kinds = {"flip": used.flip is not None, "lpips": used.lpips is not None}
     protocol = describe_protocol(settings, views, split, len(scored), **kinds)
+    protocol |= {} if cameras is None else {"cameras": cameras}
     scores = [scored[frame] for frame in sorted(scored)]
     metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
     metrics |= _known_residuals(run)

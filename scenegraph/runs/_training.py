@@ -1,13 +1,12 @@
 """The settings of the optimisation: batches, loss, optimiser and its schedule."""
 
 import dataclasses
-import os
 from typing import Literal
 
 import optax
 
-from ..data import AbstractPixelChoice, AllImages, Annealing, Ball, RayBatches, SingleImage, Views
-from ..fitting import by_path, LogLinear, mip_nerf_optimizer, RenderLoss
+from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage, Views
+from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
 from ..losses import MultiLevelLoss
 from ..pixels import pixels_through
 from ._method import Space
@@ -19,7 +18,6 @@ _LISTED = 2**28
 _RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
 # The same where all of space is fitted, whose rays have more samples (figures in docs/captures.md).
 _SHORT_IN_SPACE = 300.0
-ANN=int(os.environ.get("ANN","300")); CAMEND=float(os.environ.get("CAMEND","0.05")); CAMDELAY=int(os.environ.get("CAMDELAY","50")); B2=float(os.environ.get("B2","0.99"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +59,6 @@ class TrainingSettings:
     coarse_weight: float = 0.1
     sum_channels: bool = False
     jitter: bool = True
-    refine_cameras: Literal["none", "poses", "all"] = "none"
-    camera_rate: float = 0.1
-    exposure: Literal["auto", "on", "off"] = "off"
-    color_rate: float = 2e-3
-    coarse_to_fine: float = 1.0
 
     def make_batches(self, views: Views, box: Space = None) -> RayBatches:
         """Makes the random batches of a fit.
@@ -89,10 +82,7 @@ class TrainingSettings:
             and views.pixels.shape[0] <= _LISTED
         ):
             choice = pixels_through(views, *box)
-        annealing = None
-        if self.refine_cameras != "none" and self.coarse_to_fine > 1:
-            annealing = Annealing(self.coarse_to_fine, ANN)
-        return RayBatches(views, self.rays(), choice, annealing)
+        return RayBatches(views, self.rays(), choice)
 
     def rays(self, limit: float | None = None, *, space: bool = False) -> int:
         """Chooses the number of rays in a step.
@@ -139,20 +129,10 @@ class TrainingSettings:
 
         The optax transformation.
         """
-        usual = mip_nerf_optimizer(
+        return mip_nerf_optimizer(
             self.make_schedule(),
             max_value=self.max_gradient_value,
             max_norm=self.max_gradient_norm,
             b2=self.adam_b2,
             epsilon=self.adam_epsilon,
         )
-        rules: dict[str, optax.GradientTransformation] = {}
-        camera = mip_nerf_optimizer(LogLinear(self.camera_rate, CAMEND * self.camera_rate, CAMDELAY, 0.01), b2=B2)
-        if self.refine_cameras != "none":
-            rules["capture.poses"] = camera
-        if self.refine_cameras == "all":
-            rules["capture.lens"] = camera
-        if self.exposure == "on":
-            rules["capture.colors"] = mip_nerf_optimizer(LogLinear(self.color_rate, 0.1 * self.color_rate))
-        return by_path(rules | {"**": usual}) if rules else usual
-

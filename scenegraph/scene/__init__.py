@@ -1,7 +1,8 @@
 """The scene tree: nodes, paths, selection, description, saving; and its flat form.
 
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
-`_copies` for many copies in one node; `_capture` for corrections of pictures; `_contents` for the walk over it; `_stacks`, `_instances`,
+`_copies` for many copies in one node; `_capture` for corrections of
+pictures; `_contents` for the walk over it; `_stacks`, `_instances`,
 `_surface_instances`, `_volume_instances` and `_flat` for what rendering makes of it; then `_paths`,
 `_ties`, `_describe` and `_save`, which look at the pytree alone.
 """

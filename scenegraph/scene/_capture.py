@@ -1,4 +1,4 @@
-"""Corrections of the cameras and colours of pictures: leaves of the scene that is fitted to them."""
+"""Corrections of the cameras and colours of pictures, as leaves of the scene."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Scalar
 from ..cameras import AbstractCamera
 from ..numerics import Frozen, is_frozen, unfreeze
-from ..transforms import Pose
 from ._node import AbstractNode
 
 
