@@ -146,7 +146,12 @@ class CorrectionSettings:
             if chosen:
                 # They begin softly: at first there is nothing to compare pictures with.
                 schedule = LogLinear(rate, _SLOW * rate, _SOFT, 0.01)
-                rules[f"{CAPTURE}.{name}"] = mip_nerf_optimizer(schedule, b2=_DECAY)
+                import optax as ox
+                from ..fitting import scale_by_schedule
+                own = ox.scale_by_adam(b1=float(os.environ.get("B1","0.9")), b2=_DECAY)
+                if os.environ.get("SHARED"):
+                    own = shared_adam(float(os.environ.get("B1","0.9")), _DECAY)
+                rules[f"{CAPTURE}.{name}"] = ox.chain(own, scale_by_schedule(schedule))
         return by_path(rules | {"**": others}) if rules else others
 
 
@@ -203,3 +208,18 @@ def alignment_steps(affordable: int | None) -> int:
 def alignment_rays(refines: bool) -> int:
     """Returns the rays that an alignment takes, as many as take as long when they are rendered."""
     return _STEPS * RAYS * BACKWARD if refines else 0
+
+
+def shared_adam(b1, b2, eps=1e-15):
+    """Adam with one second moment for a whole leaf."""
+    import jax, jax.numpy as jnp
+    def init(params):
+        return (jax.tree.map(jnp.zeros_like, params), jax.tree.map(lambda x: jnp.zeros(()), params), jnp.zeros(()))
+    def update(g, state, params=None):
+        m, v, n = state
+        n = n + 1
+        m = jax.tree.map(lambda a, b: b1*a+(1-b1)*b, m, g)
+        v = jax.tree.map(lambda a, b: b2*a+(1-b2)*jnp.mean(b*b), v, g)
+        out = jax.tree.map(lambda a, b: (a/(1-b1**n))/(jnp.sqrt(b/(1-b2**n))+eps), m, v)
+        return out, (m, v, n)
+    return optax.GradientTransformation(init, update)
