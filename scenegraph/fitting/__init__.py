@@ -3,8 +3,8 @@
 Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
 loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
 occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_schedule`, `_by_path` and `_large_steps` make optimisers. `_migrate` and `_resample` take a state
-over to another scene. `_corrections` makes cameras and colours of pictures
+`_schedule`, `_by_path`, `_uniform_adam` and `_large_steps` make optimisers. `_migrate` and
+`_resample` take a state over to another scene. `_corrections` makes cameras and colours of pictures
 leaves of the scene, and `_alignment` finds further cameras in it.
 """
 
@@ -30,6 +30,7 @@ from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_op
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
+from ._uniform_adam import scale_by_uniform_adam as scale_by_uniform_adam
 
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of

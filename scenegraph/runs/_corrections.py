@@ -6,13 +6,14 @@ from typing import Literal
 import equinox as eqx
 import optax
 
-from ..data import Views
+from ..data import Annealing, Views
 from ..fitting import (
     align_cameras,
     by_path,
     LogLinear,
-    mip_nerf_optimizer,
     move_cameras,
+    scale_by_schedule,
+    scale_by_uniform_adam,
     with_corrections,
 )
 from ..pixels import known_cameras
@@ -27,14 +28,12 @@ _STEPS, RAYS, BACKWARD = 200, 2048, 3
 _FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
-import os
-
-
-_SLOW, _SOFT, _DECAY = (
-    float(os.environ.get("CAMEND", "0.05")),
-    int(os.environ.get("CAMDELAY", "50")),
-    float(os.environ.get("B2", "0.99")),
-)
+# Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
+_END, _SOFT = 0.05, 50
+# The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
+_MEMORY = 0.95
+# The width of the first rays, in pixels, and the steps after which they are a pixel wide.
+_COARSE, _FINE = 6.0, 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +99,19 @@ class CorrectionSettings:
         what = [*what, *["exposure and white balance of every picture"] * (self.exposure == "on")]
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
+    def annealing(self, steps: int) -> Annealing | None:
+        """Makes the coarse-to-fine schedule, by which cameras are found from farther away.
+
+        **Arguments:**
+
+        - `steps`: the number of steps of the fit.
+
+        **Returns:**
+
+        The schedule; `None` if no camera is corrected.
+        """
+        return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
+
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene.
 
@@ -144,14 +156,8 @@ class CorrectionSettings:
             (self.exposure == "on", "colors", self.exposure_rate),
         ):
             if chosen:
-                # They begin softly: at first there is nothing to compare pictures with.
-                schedule = LogLinear(rate, _SLOW * rate, _SOFT, 0.01)
-                import optax as ox
-                from ..fitting import scale_by_schedule
-                own = ox.scale_by_adam(b1=float(os.environ.get("B1","0.9")), b2=_DECAY)
-                if os.environ.get("SHARED"):
-                    own = shared_adam(float(os.environ.get("B1","0.9")), _DECAY)
-                rules[f"{CAPTURE}.{name}"] = ox.chain(own, scale_by_schedule(schedule))
+                schedule = scale_by_schedule(LogLinear(rate, _END * rate, _SOFT, 0.01))
+                rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
         return by_path(rules | {"**": others}) if rules else others
 
 
@@ -208,18 +214,3 @@ def alignment_steps(affordable: int | None) -> int:
 def alignment_rays(refines: bool) -> int:
     """Returns the rays that an alignment takes, as many as take as long when they are rendered."""
     return _STEPS * RAYS * BACKWARD if refines else 0
-
-
-def shared_adam(b1, b2, eps=1e-15):
-    """Adam with one second moment for a whole leaf."""
-    import jax, jax.numpy as jnp
-    def init(params):
-        return (jax.tree.map(jnp.zeros_like, params), jax.tree.map(lambda x: jnp.zeros(()), params), jnp.zeros(()))
-    def update(g, state, params=None):
-        m, v, n = state
-        n = n + 1
-        m = jax.tree.map(lambda a, b: b1*a+(1-b1)*b, m, g)
-        v = jax.tree.map(lambda a, b: b2*a+(1-b2)*jnp.mean(b*b), v, g)
-        out = jax.tree.map(lambda a, b: (a/(1-b1**n))/(jnp.sqrt(b/(1-b2**n))+eps), m, v)
-        return out, (m, v, n)
-    return optax.GradientTransformation(init, update)

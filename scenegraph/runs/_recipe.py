@@ -70,19 +70,11 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     empty = config.method.find_empty(views, box, spare=config.corrections.spare)
     scene = make_scene(config, box, empty, key=split_by_purpose(key).weights)
     batches = config.training.make_batches(views, box)
-    import os
-
-    if os.environ.get("FINE"):
-        from ..data import Annealing
-
-        batches = dataclasses.replace(
-            batches, annealing=Annealing(float(os.environ["FINE"]), int(os.environ["ANN"]))
-        )
     corrections = config.corrections.choose(views)
     scene, pictures = corrections.apply(scene, views)
     return FitParts(
         scene,
-        dataclasses.replace(batches, views=pictures),
+        dataclasses.replace(batches, views=pictures, annealing=corrections.annealing(config.steps)),
         config.training.make_loss(),
         corrections.make_optimizer(config.training.make_optimizer()),
         key,
