@@ -49,6 +49,7 @@ def save_transforms(
     does not have, such as those in NDC.
     """
     path, root = transforms_path(path), pathlib.Path(folder).resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
     listing: dict[str, Any] = {PICTURES_FOLDER: root.as_posix(), "frames": []}
     for split, views in splits.items():
         frames = [_frame(views, frame, root) for frame in range(views.frames)]

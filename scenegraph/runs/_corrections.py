@@ -62,7 +62,7 @@ class CorrectionSettings:
 
     @property
     def spare(self) -> float:
-        """How far pictures may be off because cameras are, as a share of their width."""
+        """The distance by which pictures may be off, as a share of their width."""
         return _SPARE if self.refines else 0.0
 
     @property
