@@ -3,9 +3,9 @@
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
 `_corrections`, `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state
 of a fit on disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`,
-`_evaluate`, `_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and meshes
-(`_export_run`); and a whole fit (`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`,
-`_fit_options`, `_fit_run`).
+`_held_out`, `_evaluate`, `_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and
+meshes (`_export_run`); and a whole fit (`_time_plan`, `_callbacks`, `_latest_picture`,
+`_final_report`, `_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard

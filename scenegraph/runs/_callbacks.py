@@ -20,7 +20,8 @@ from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
 from ._checkpoints import Checkpoints
 from ._corrections import moved_cameras, training_cameras
-from ._evaluate import compare, evaluate, HeldOut
+from ._evaluate import compare, evaluate
+from ._held_out import HeldOut
 from ._run import Run
 from ._time_plan import TimePlan
 

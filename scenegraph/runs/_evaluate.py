@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,9 +18,9 @@ from ..io import FileError, import_extra, MissingExtra, read_json
 from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
-from ._corrections import alignment_steps, BACKWARD, place_cameras, RAYS
-from ._data_settings import DataSettings, held_out_split
+from ._data_settings import held_out_split
 from ._fingerprint import find_difference
+from ._held_out import HeldOut, place_held_out
 from ._report import report
 from ._run import Run, silent
 from ._scores import describe_protocol, Scores, summary
@@ -256,39 +256,6 @@ def evaluate_run(
     scene = load(run.folder) if scene is None else scene
     held_out = place_held_out(scene, HeldOut(folder, split, views, config.data), say)
     return score_views(out, scene, held_out, frames, measures, say=say)
-
-
-class HeldOut(NamedTuple):
-    """The pictures of one split of a data folder, and how they were read."""
-
-    folder: pathlib.Path
-    split: str
-    views: Views
-    settings: DataSettings
-    cameras: str | None = None  # how they were found, where not as they were given
-
-    @property
-    def is_held_out(self) -> bool:
-        """False where there are only training pictures to look at."""
-        return self.split != "train"
-
-    def rays(self) -> int:
-        """Counts the rays of all pictures."""
-        return int(np.sum(np.asarray(self.views.widths) * np.asarray(self.views.heights)))
-
-
-def place_held_out(
-    scene: Scene, held_out: HeldOut, say: Callable[[str], Any], plan: TimePlan = TimePlan()
-) -> HeldOut:
-    """Places the cameras of pictures in a scene whose own cameras were corrected, and says how."""
-    # At most half of the time goes into it.
-    affordable = plan.affordable(BACKWARD * RAYS) // 2 if plan.limited else None
-    steps = alignment_steps(affordable)
-    views, how = place_cameras(scene, held_out.views, held_out.split, steps)
-    if how is None:
-        return held_out
-    say(f"cameras of the {held_out.split} pictures: {how}")
-    return held_out._replace(views=views, cameras=how)
 
 
 def score_views(

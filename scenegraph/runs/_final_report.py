@@ -12,7 +12,8 @@ from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
 from ._corrections import alignment_rays
 from ._data_settings import held_out_split
-from ._evaluate import HeldOut, place_held_out, score_views
+from ._evaluate import score_views
+from ._held_out import HeldOut, place_held_out
 from ._paths import describe_path, FILM_SPEED, find_cameras, PathRequest
 from ._report import report
 from ._residuals import find_outliers, residual_rays

@@ -32,10 +32,10 @@ from ._checkpoints import Checkpoints
 from ._config import config_record, FitConfig
 from ._corrections import training_cameras
 from ._data_settings import DataSettings, held_out_split
-from ._evaluate import HeldOut
 from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
 from ._fit_options import FitOptions, Stopped, TooFewSteps
+from ._held_out import HeldOut
 from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
 from ._recipe import describe_cut, FitParts, prepare, warm_up

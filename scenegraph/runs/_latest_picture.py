@@ -20,7 +20,7 @@ from ..images import Image, shrink, side_by_side
 from ..rendering import render
 from ..scene import Scene
 from ._corrections import moved_cameras
-from ._evaluate import HeldOut
+from ._held_out import HeldOut
 from ._run import Run
 from ._time_plan import TimePlan
 
