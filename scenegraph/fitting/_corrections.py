@@ -23,9 +23,9 @@ from ..transforms import Pose
 
 # Points that tell how a correction moves a picture: so many along each side of it, at these
 # multiples of the distance of what the cameras look at.
-_SIDE, _DEPTHS = 5, (0.75, 1.0, 1.33)
-# The share of the diagonal that is added to the matrix (CamP has 0.1), and a constant.
-_DAMPING, _LEAST = 0.02, 1e-8
+_SIDE, _DEPTHS = 5, (0.5, 1.0, 2.0)
+# CamP, section 4.2: the share of the diagonal that is added to the matrix, and a constant.
+_DAMPING, _LEAST = 0.1, 1e-8
 
 
 def with_corrections(

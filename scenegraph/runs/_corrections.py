@@ -29,11 +29,11 @@ _FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
 # Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
-_END, _SOFT = 0.1, 50
+_END, _SOFT = 0.03, 50
 # The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
-_MEMORY = 0.95
+_MEMORY = 0.97
 # The width of the first rays, in pixels, and the steps after which they are a pixel wide.
-_COARSE, _FINE = 6.0, 400
+_COARSE, _FINE = 6.0, 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CorrectionSettings:
     """
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
-    camera_rate: float = 0.4
+    camera_rate: float = 0.5
     exposure: Literal["auto", "on", "off"] = "off"
     exposure_rate: float = 2e-3
 

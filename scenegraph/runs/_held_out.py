@@ -1,6 +1,7 @@
 """The pictures of a report, and where their cameras are in the scene."""
 
 import pathlib
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +12,10 @@ from ..scene import Scene
 from ._corrections import alignment_steps, BACKWARD, place_cameras, RAYS
 from ._data_settings import DataSettings
 from ._time_plan import TimePlan
+
+
+# Seconds that have to be left for the poses of held-out pictures to be fitted.
+_LEAST = 40.0
 
 
 class HeldOut(NamedTuple):
@@ -36,9 +41,10 @@ def place_held_out(
     scene: Scene, held_out: HeldOut, say: Callable[[str], Any], plan: TimePlan = TimePlan()
 ) -> HeldOut:
     """Places the cameras of pictures in a scene whose own cameras were corrected, and says how."""
-    # At most half of the time goes into it.
+    # At most half of the time goes into it, and none of it where compiling alone would take that.
     affordable = plan.affordable(BACKWARD * RAYS) // 2 if plan.limited else None
-    steps = alignment_steps(affordable)
+    hurried = plan.limited and plan.end - time.monotonic() < _LEAST
+    steps = 0 if hurried else alignment_steps(affordable)
     views, how = place_cameras(scene, held_out.views, held_out.split, steps)
     if how is None:
         return held_out
