@@ -29,11 +29,11 @@ _FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
 # Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
-_END, _SOFT = 0.03, 50
+_END, _SOFT = 0.05, 50
 # The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
-_MEMORY = 0.97
+_MEMORY = 0.95
 # The width of the first rays, in pixels, and the steps after which they are a pixel wide.
-_COARSE, _FINE = 6.0, 300
+_COARSE, _FINE = 8.0, 700
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CorrectionSettings:
     """
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
-    camera_rate: float = 0.5
+    camera_rate: float = 0.4
     exposure: Literal["auto", "on", "off"] = "off"
     exposure_rate: float = 2e-3
 
@@ -110,7 +110,7 @@ class CorrectionSettings:
 
         The schedule; `None` if no camera is corrected.
         """
-        return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
+        return Annealing(_COARSE, max(1, min(_FINE, (7 * steps) // 10))) if self.refines else None
 
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene.
