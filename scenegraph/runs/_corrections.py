@@ -33,7 +33,7 @@ _END, _SOFT = 0.05, 50
 # The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
 _MEMORY = 0.95
 # The width of the first rays, in pixels, and the steps after which they are a pixel wide.
-_COARSE, _FINE = 8.0, 700
+_COARSE, _FINE = 6.0, 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ class CorrectionSettings:
 
         The schedule; `None` if no camera is corrected.
         """
-        return Annealing(_COARSE, max(1, min(_FINE, (7 * steps) // 10))) if self.refines else None
+        return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
 
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene.
