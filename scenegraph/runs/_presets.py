@@ -14,7 +14,6 @@ _FAST = FitConfig(Grid()).replace(
     delay_steps=20,
     adam_b2=0.99,
     adam_epsilon=1e-15,
-    exposure="auto",
     log_every=250,
     eval_every=2500,
     save_every=5000,
