@@ -3,8 +3,8 @@
 To read it in order: what loaders share, `_loading`, `_listing`, `_splits`, `_masks` and
 `_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`
 and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
-`_convert_colmap`; at last `_bounds`, which finds the scene from pictures and cameras, and
-`_unbounded` for scenes without walls.
+`_convert_colmap`, and `_save_transforms`; at last `_bounds`, which finds the scene from pictures
+and cameras, and `_unbounded` for scenes without walls.
 """
 
 from ..pixels import (
@@ -32,6 +32,7 @@ from ._formats import find_splits as find_splits, load_data as load_data
 from ._llff import load_llff as load_llff
 from ._loading import LoadOptions as LoadOptions
 from ._multiscale import load_multiscale as load_multiscale
+from ._save_transforms import save_transforms as save_transforms
 from ._transforms import load_transforms as load_transforms
 
 # Internal: for other packages of the library, and for none of its users.

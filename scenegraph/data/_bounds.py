@@ -56,7 +56,7 @@ def depth_range(
     return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
 
 
-def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
+def find_bounds(views: Views, *, spare: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Finds a box about what the pictures show.
 
     With opacities: the box of the visual hull, the points that no picture shows as empty, found
@@ -68,6 +68,8 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     **Arguments:**
 
     - `views`: the pictures.
+    - `spare`: how far pictures may be off because cameras are, as a share of their width. Keyword
+      only argument.
 
     **Returns:**
 
@@ -81,16 +83,21 @@ def find_bounds(views: Views) -> tuple[np.ndarray, np.ndarray]:
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return (lower, upper) if in_ndc else _open_box(views, lower, upper)
     # The second round's grid is finer, because it spans the first round's box.
-    masks = [_dilate(mask) for mask in _coarse_masks(views, _CELLS)]
+    masks = [
+        _dilate(mask, 1 + math.ceil(spare * mask.shape[1])) for mask in _coarse_masks(views, _CELLS)
+    ]
     for _ in range(2):
         lower, upper = _hull_box(views, masks, lower, upper)
     return lower, upper
 
 
 def find_empty_cells(
-    views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int
+    views: Views, lower: np.ndarray, upper: np.ndarray, resolution: int, spare: float = 0.0
 ) -> np.ndarray:
-    """Finds the cells of a box that are empty in at least one picture: all but the visual hull."""
+    """Finds the cells of a box that are empty in at least one picture: all but the visual hull.
+
+    `spare` is how far pictures may be off because cameras are, as a share of their width.
+    """
     shape = (resolution,) * 3
     if views.pixels.shape[1] < 4 or not _has_empty_pixels(views):
         return np.zeros(shape, bool)
@@ -100,8 +107,7 @@ def find_empty_cells(
     for frame, mask in enumerate(_coarse_masks(views, resolution)):
         # A cell is empty if nothing is seen within half of it about its middle.
         share = _projected_size(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
-        for _ in range(math.ceil(share * mask.shape[1])):
-            mask = _dilate(mask)
+        mask = _dilate(mask, math.ceil((share + spare) * mask.shape[1]))
         seen, filled = _look_up(views, frame, mask, places[left])
         left = left[~seen | filled]
     empty = np.ones(len(places), bool)
@@ -263,11 +269,13 @@ def _max_pool(seen: np.ndarray, block: int) -> np.ndarray:
     return np.any(padded.reshape(rows, block, columns, block), axis=(1, 3))
 
 
-def _dilate(seen: np.ndarray) -> np.ndarray:
-    """Adds the neighbours of all cells that are true."""
-    padded = np.pad(seen, 1)
-    rows = padded[:-2] | padded[1:-1] | padded[2:]
-    return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
+def _dilate(seen: np.ndarray, times: int) -> np.ndarray:
+    """Adds the neighbours of all cells that are true, so many times."""
+    for _ in range(times):
+        padded = np.pad(seen, 1)
+        rows = padded[:-2] | padded[1:-1] | padded[2:]
+        seen = rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
+    return seen
 
 
 def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray]:

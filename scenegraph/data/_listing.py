@@ -42,15 +42,18 @@ def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
     return listing
 
 
-def read_frame(path: pathlib.Path, index: int, frame: Any) -> Frame:
-    """Checks and converts one frame of a listing."""
+def read_frame(
+    path: pathlib.Path, index: int, frame: Any, root: pathlib.Path | None = None
+) -> Frame:
+    """Checks and converts one frame of a listing, whose pictures are in its folder, or `root`."""
+    root = path.parent if root is None else root
     where = f"{path}: frame {index}"
     if not isinstance(frame, dict) or not isinstance(frame.get("file_path"), str):
         raise FileError(f"{where} has no `file_path`.")
     name, matrix = frame["file_path"], frame.get("transform_matrix")
-    picture = picture_path(path, where, name)
+    picture = find_inside(root, where, f"`file_path` {name!r}", name)
     if pathlib.PurePath(name).is_absolute():  # Names are those inside the folder.
-        name = picture.resolve().relative_to(path.parent.resolve()).as_posix()
+        name = picture.resolve().relative_to(root.resolve()).as_posix()
     return Frame(name, picture, as_pose(matrix, f"{where}: `transform_matrix`"))
 
 

@@ -19,6 +19,8 @@ from ._splits import choose_frames
 
 
 TRANSFORMS_LISTING = "transforms.json"
+# The key of the folder of the pictures, where that is not the listing's own.
+PICTURES_FOLDER = "pictures_folder"
 LISTED_SPLITS = ("train", "val", "test")
 _NAMES = "_filenames"
 
@@ -92,7 +94,8 @@ def _read_views(
     """Reads all frames of a listing, sorted by the names of the pictures."""
     # Sorted, because splits by `hold_every` are by name.
     _check_applied_transform(path, listing.get("applied_transform"))
-    read = lambda index, frame: _read_view(path, listing, index, frame)
+    root = _pictures_root(path, listing)
+    read = lambda index, frame: _read_view(path, root, listing, index, frame)
     views = [read(index, frame) for index, frame in enumerate(listing["frames"])]
     views = sorted(views, key=lambda view: view.name)
     if not masks:
@@ -103,8 +106,22 @@ def _read_views(
     folders = [pathlib.PurePosixPath(view.name).parent for view in views]
     files = [view.frame.picture.name for view in views]
     named = [(place / file).as_posix() for place, file in zip(folders, files, strict=True)]
-    beside, odd = find_masks(path.parent, named)
+    beside, odd = find_masks(root, named)
     return [view._replace(mask=mask) for view, mask in zip(views, beside, strict=True)], odd
+
+
+def _pictures_root(path: pathlib.Path, listing: dict[str, Any]) -> pathlib.Path:
+    """Returns the folder of which the pictures must not lead out."""
+    name = listing.get(PICTURES_FOLDER)
+    if name is None:
+        return path.parent
+    where = f"{path}: `{PICTURES_FOLDER}`"
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise FileError(f"{where} must be the name of a folder; got {name!r}.")
+    root = path.parent / name
+    if not root.is_dir():
+        raise FileError(f"{where}: there is no folder {name}; name the one where they are now.")
+    return root
 
 
 def _check_applied_transform(path: pathlib.Path, value: Any) -> None:
@@ -117,13 +134,15 @@ def _check_applied_transform(path: pathlib.Path, value: Any) -> None:
         raise FileError(f"{where} must be 3x4 and finite; its shape is {matrix.shape}.")
 
 
-def _read_view(path: pathlib.Path, listing: dict[str, Any], index: int, frame: Any) -> ListedView:
-    read, where = read_frame(path, index, frame), f"{path}: frame {index}"
+def _read_view(
+    path: pathlib.Path, root: pathlib.Path, listing: dict[str, Any], index: int, frame: Any
+) -> ListedView:
+    read, where = read_frame(path, index, frame, root), f"{path}: frame {index}"
     name, mask = frame.get("mask_path"), None
     if name is not None:
         if not isinstance(name, str) or not name:
             raise FileError(f"{where}: `mask_path` must be the name of a picture; got {name!r}.")
-        mask = find_inside(path.parent, where, f"`mask_path` {name!r}", name)
+        mask = find_inside(root, where, f"`mask_path` {name!r}", name)
     return ListedView(read, read_lens(where, listing, frame), mask)
 
 

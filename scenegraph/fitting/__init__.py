@@ -3,10 +3,12 @@
 Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
 loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
 occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_schedule`, `_by_path`, `_large_steps` and `_welded` make optimisers. `_migrate` and `_resample`
-take a state over to another scene.
+`_schedule`, `_by_path`, `_uniform_adam`, `_large_steps` and `_welded` make optimisers. `_migrate`
+and `_resample` take a state over to another scene. `_corrections` makes cameras and colours of
+pictures leaves of the scene, and `_alignment` finds further cameras in it.
 """
 
+from ._alignment import align_cameras as align_cameras
 from ._by_path import by_path as by_path, within as within
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
@@ -16,6 +18,7 @@ from ._callbacks import (
     Progress as Progress,
 )
 from ._console import Console as Console
+from ._corrections import with_corrections as with_corrections
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
 from ._history import History as History
 from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
@@ -27,9 +30,11 @@ from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_op
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
+from ._uniform_adam import scale_by_uniform_adam as scale_by_uniform_adam
 from ._welded import welded as welded
 
 # Internal: for other packages of the library, and for none of its users.
+from ._alignment import find_motion, move_cameras, poses_of
 from ._console import progress_line, SignsOfLife
 from ._keys import shared_keys
 from ._fit import in_stated_space

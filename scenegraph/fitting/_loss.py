@@ -1,5 +1,5 @@
 import dataclasses
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,7 +23,15 @@ from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
-from ..scene import find_camera, FlatScene, flatten, mean_square_weight, open_scene, Scene
+from ..scene import (
+    find_camera,
+    find_capture,
+    FlatScene,
+    flatten,
+    mean_square_weight,
+    open_scene,
+    Scene,
+)
 from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
 
@@ -98,6 +106,9 @@ class RenderLoss(AbstractModule):
             value, terms = _sum(shared, (batch, keys), self.mesh)
         if self.weight_decay > 0:
             value = value + self.weight_decay * mean_square_weight(scene)
+        if isinstance(batch.rays, ScenePixels):
+            capture = find_capture(scene, batch.rays.paths[0])
+            value = value if capture is None else value + capture.penalty()
         return value, jax.lax.stop_gradient(terms)
 
 
@@ -121,30 +132,55 @@ def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     return sum_over_blocks(_contribution, shared, rows, size)
 
 
-# A flat scene, and the cameras of a batch that are nodes of the scene.
-_Flattened = tuple[FlatScene, AbstractCamera | None]
+class _Pictures(NamedTuple):
+    """Cameras of a batch that are nodes of the scene, and the maps of their pictures' colours."""
+
+    cameras: AbstractCamera
+    colors: Float[Array, "frames 3 4"] | None
+
+
+_Flattened = tuple[FlatScene, _Pictures | None]
 
 
 def _flatten(scene: Scene, batch: Batch) -> _Flattened:
     pixels = batch.rays
-    return flatten(scene), scene_cameras(pixels, scene) if isinstance(pixels, ScenePixels) else None
+    if not isinstance(pixels, ScenePixels):
+        return flatten(scene), None
+    capture = find_capture(scene, pixels.paths[0])
+    colors = None if capture is None else capture.color_maps()
+    return flatten(scene), _Pictures(scene_cameras(pixels, scene), colors)
 
 
 def _render_batch(
     shared: tuple[AbstractIntegrator, _Flattened], rows: PyTree
 ) -> tuple[Radiance, ...]:
-    (integrator, (scene, cameras)), (batch, keys) = shared, rows
-    rays = batch.rays if cameras is None else pixel_cones(batch.rays, cameras)
-    return integrate_anyhow(scene, rays, integrator, keys, batch.background)
+    (integrator, (scene, pictures)), (batch, keys) = shared, rows
+    if pictures is None:
+        return integrate_anyhow(scene, batch.rays, integrator, keys, batch.background)
+    rays = pixel_cones(batch.rays, pictures.cameras)
+    levels = integrate_anyhow(scene, rays, integrator, keys, batch.background)
+    if pictures.colors is None:
+        return levels
+    maps = pictures.colors[batch.rays.frame]
+    return tuple(dataclasses.replace(x, rgb=_map_colors(maps, x.rgb)) for x in levels)
+
+
+def _map_colors(maps: Float[Array, "rays 3 4"], rgb: Float[Array, "rays 3"]) -> Array:
+    # M c + b of every ray, with the map [M b] of its picture
+    return jnp.sum(maps[..., :3] * rgb[:, None], axis=-1) + maps[..., 3]
 
 
 def scene_cameras(pixels: ScenePixels, scene: Scene) -> AbstractCamera:
-    """Stacks the cameras, in world coordinates, at the paths that pixels name.
+    """Stacks the cameras, in world coordinates, at the paths that pixels name, or of a `Capture`.
 
     Raises `ValueError` for a path without a camera, or cameras of several kinds or sizes.
     """
     opened = open_scene(scene)
-    stacked = stack_cameras([find_camera(opened, path) for path in pixels.paths])
+    capture = find_capture(opened, pixels.paths[0])
+    if capture is None:
+        stacked = stack_cameras([find_camera(opened, path) for path in pixels.paths])
+    else:
+        stacked = capture.corrected()
     # Exponentials of poses are computed once a camera, not once a pixel.
     return jax.vmap(_with_matrices)(stacked)
 

@@ -1,16 +1,17 @@
 """Runs: settings, presets, run folders, checkpoints on disk, evaluation, reports and tables.
 
 In reading order: the settings (`_method`, `_mipnerf`, `_grid`, `_data_settings`, `_training`,
-`_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state of a fit on
-disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`, `_evaluate`,
-`_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and meshes (`_refine_meshes`,
-`_export_run`); and a whole fit (`_time_plan`, `_callbacks`, `_latest_picture`, `_final_report`,
-`_fit_options`, `_fit_run`).
+`_corrections`, `_config`, `_presets`), and the parts of a fit that they make (`_recipe`); the state
+of a fit on disk (`_checkpoint`, `_checkpoints`) and the run folder (`_run`); scores (`_scores`,
+`_held_out`, `_evaluate`, `_residuals`), their texts (`_report`, `_tables`), films (`_paths`) and
+meshes (`_refine_meshes`, `_export_run`); and a whole fit (`_time_plan`, `_callbacks`,
+`_latest_picture`, `_final_report`, `_fit_options`, `_fit_run`).
 """
 
 from ._callbacks import Profile as Profile, TensorBoard as TensorBoard
 from ._checkpoint import load_state as load_state, save_state as save_state
 from ._checkpoints import Checkpoints as Checkpoints
+from ._corrections import CorrectionSettings as CorrectionSettings
 from ._config import FitConfig as FitConfig, OutputSettings as OutputSettings
 from ._data_settings import DataSettings as DataSettings
 from ._evaluate import (

@@ -19,7 +19,9 @@ from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
 from ._checkpoints import Checkpoints
-from ._evaluate import compare, evaluate, HeldOut
+from ._corrections import moved_cameras, training_cameras
+from ._evaluate import compare, evaluate
+from ._held_out import HeldOut
 from ._run import Run
 from ._time_plan import TimePlan
 
@@ -92,7 +94,8 @@ class TensorBoard(AbstractCallback):
 
     def _write_picture(self, views: Views, frame: int, progress: Progress) -> None:
         begin = time.monotonic()
-        image, truth = render(progress.state.model, views.camera(frame)), views.image(frame)
+        camera = moved_cameras(progress.state.model, views).camera(frame)
+        image, truth = render(progress.state.model, camera), views.image(frame)
         scores = compare(views.names[frame], image, truth)
         seconds = time.monotonic() - begin
         numbers = {"test_psnr": scores.psnr, "test_ssim": scores.ssim}
@@ -208,7 +211,9 @@ class HeldOutScore(AbstractCallback):
         pictures = self.held_out.result()
         views = pictures.views
         frames = np.unique(np.linspace(0, views.frames - 1, 4).astype(int))
-        scores = evaluate(progress.state.model, views, frames=frames.tolist())
+        scene = progress.state.model
+        place = moved_cameras if pictures.is_held_out else training_cameras
+        scores = evaluate(scene, place(scene, views), frames=frames.tolist())
         mean = float(np.mean([score.psnr for score in scores]))
         if not pictures.is_held_out:
             self.say(f"training psnr {mean:.2f} dB on {len(scores)} pictures (none are held out)")

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 from typing import Any, Literal, TypeAlias
 
+from ._corrections import CorrectionSettings
 from ._data_settings import DataSettings
 from ._grid import Grid
 from ._method import AbstractMethod
@@ -14,7 +15,7 @@ from ._training import TrainingSettings
 # The names of the methods in `--field` and in `config.json`; a new method is a line here.
 MethodName: TypeAlias = Literal["mlp", "grid"]
 METHODS: dict[MethodName, type[AbstractMethod]] = {"mlp": MipNerf, "grid": Grid}
-PARTS = ("method", "data", "training", "output")
+PARTS = ("method", "data", "training", "corrections", "output")
 # Settings of earlier versions that have no effect any more.
 _DROPPED = ("rounds",)
 
@@ -48,6 +49,7 @@ class FitConfig:
     - `method`: the method, a `MipNerf` or a `Grid`, with its own settings.
     - `data`: the settings of the data.
     - `training`: the settings of the optimisation.
+    - `corrections`: the settings of what is corrected of cameras and colours.
     - `output`: the settings of log and checkpoints.
     - `steps`: the number of training steps.
     - `seed`: the seed of all randomness: weights, batches, sample positions.
@@ -56,6 +58,7 @@ class FitConfig:
     method: AbstractMethod = MipNerf()
     data: DataSettings = DataSettings()
     training: TrainingSettings = TrainingSettings()
+    corrections: CorrectionSettings = CorrectionSettings()
     output: OutputSettings = OutputSettings()
     steps: int = 20_000
     seed: int = 0

@@ -135,12 +135,14 @@ class DataSettings:
         far = _FARTHER * known_cameras(views).far
         return eqx.tree_at(lambda v: v.cameras.far, views, far)
 
-    def find_box(self, views: Views) -> Space:
+    def find_box(self, views: Views, *, spare: float = 0.0) -> Space:
         """Finds the box that holds the scene, or the ball about which all of space is contracted.
 
         **Arguments:**
 
         - `views`: the pictures.
+        - `spare`: how far pictures may be off because cameras are, as a share of their width.
+          Keyword only argument.
 
         **Returns:**
 
@@ -159,7 +161,7 @@ class DataSettings:
                 raise ValueError("`bounds=contracted` needs cameras without NDC: pass --no-ndc.")
             ball = find_ball(views)
             return Ball(ball.centre, self.box_scale * ball.radius)
-        return scale_box(find_bounds(views), self.box_scale)
+        return scale_box(find_bounds(views, spare=spare), self.box_scale)
 
     def own_path(self, folder: str | os.PathLike) -> list | None:
         """Returns the cameras of the film that goes with the data; only LLFF data have one."""

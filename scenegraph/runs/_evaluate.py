@@ -5,7 +5,7 @@ import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,8 +18,9 @@ from ..io import FileError, import_extra, MissingExtra, read_json
 from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
-from ._data_settings import DataSettings, held_out_split
+from ._data_settings import held_out_split
 from ._fingerprint import find_difference
+from ._held_out import HeldOut, place_held_out
 from ._report import report
 from ._run import Run, silent
 from ._scores import describe_protocol, Scores, summary
@@ -253,27 +254,8 @@ def evaluate_run(
     if out != run:
         say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
     scene = load(run.folder) if scene is None else scene
-    return score_views(
-        out, scene, HeldOut(folder, split, views, config.data), frames, measures, say=say
-    )
-
-
-class HeldOut(NamedTuple):
-    """The pictures of one split of a data folder, and how they were read."""
-
-    folder: pathlib.Path
-    split: str
-    views: Views
-    settings: DataSettings
-
-    @property
-    def is_held_out(self) -> bool:
-        """False where there are only training pictures to look at."""
-        return self.split != "train"
-
-    def rays(self) -> int:
-        """Counts the rays of all pictures."""
-        return int(np.sum(np.asarray(self.views.widths) * np.asarray(self.views.heights)))
+    held_out = place_held_out(scene, HeldOut(folder, split, views, config.data), say)
+    return score_views(out, scene, held_out, frames, measures, say=say)
 
 
 def score_views(
@@ -287,7 +269,7 @@ def score_views(
     plan: TimePlan = TimePlan(),
 ) -> dict[str, Any]:
     """Scores pictures for as long as a plan has time, and writes all into a run folder."""
-    folder, split, views, settings = held_out
+    folder, split, views, settings, cameras = held_out
     run.drop_pictures(split)
     chosen = range(views.frames) if frames is None else frames
     pace = Pace(len(chosen), say)
@@ -307,6 +289,7 @@ def score_views(
         )
     kinds = {"flip": used.flip is not None, "lpips": used.lpips is not None}
     protocol = describe_protocol(settings, views, split, len(scored), **kinds)
+    protocol |= {} if cameras is None else {"cameras": cameras}
     scores = [scored[frame] for frame in sorted(scored)]
     metrics = summary(scores, {"data": str(folder), **protocol}, used.missing)
     metrics |= _known_residuals(run)

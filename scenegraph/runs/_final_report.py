@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from ..cameras import AbstractCamera, scale_resolution
-from ..data import Views
+from ..data import save_transforms, Views
+from ..io import FileError
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
+from ._corrections import alignment_rays
 from ._data_settings import held_out_split
-from ._evaluate import HeldOut, score_views
+from ._evaluate import score_views
+from ._held_out import HeldOut, place_held_out
 from ._paths import describe_path, FILM_SPEED, find_cameras, PathRequest
 from ._report import report
 from ._residuals import find_outliers, residual_rays
@@ -34,13 +37,15 @@ class FinalReport:
     - `plan`: the time limit. What there is no time for is left out, and said: first frames of the
       film, then pictures to score.
     - `training`: the training pictures, of which those are named that the fit shows badly; `None`
-      to look at none.
+      to look at none. They have the cameras that the fit has found.
+    - `refines`: if true, the cameras of the pictures to score have to be found, too.
     """
 
     frames: list[int] | None = None
     film: Literal["turntable", "none"] = "turntable"
     plan: TimePlan = dataclasses.field(default_factory=TimePlan)
     training: Views | None = None
+    refines: bool = False
 
     def write(
         self,
@@ -65,6 +70,8 @@ class FinalReport:
         """
         scene = load(run.folder) if scene is None else scene
         held_out = _read(run, data) if held_out is None else held_out
+        held_out = place_held_out(scene, held_out, say, self.plan)
+        self._save_cameras(run, held_out, say)
         metrics = score_views(run, scene, held_out, self.frames, say=say, plan=self.plan)
         if self.training is not None and held_out.is_held_out:
             self._compare_training(run, scene, metrics, say)
@@ -97,7 +104,19 @@ class FinalReport:
         frames = 0 if self.film == "none" else _FRAMES
         film = frames * round(scale * width) * round(scale * height)
         training = 0 if self.training is None else residual_rays(self.training)
-        return held_out.rays() + film + training
+        return held_out.rays() + film + training + alignment_rays(self.refines)
+
+    def _save_cameras(self, run: Run, held_out: HeldOut, say: Callable[[str], Any]) -> None:
+        """Writes corrected cameras, those of held-out pictures too, as a listing to fit again."""
+        if held_out.cameras is None or self.training is None:
+            return
+        splits = {"train": self.training, held_out.split: held_out.views}
+        try:
+            path = save_transforms(run.folder, splits, held_out.folder)
+        except (FileError, TypeError) as error:
+            say(f"the corrected cameras are not written: {error}")
+            return
+        say(f"wrote {path}, the corrected cameras: `scenegraph fit {path}` takes them as given")
 
     def _compare_training(
         self, run: Run, scene: Scene, metrics: dict[str, Any], say: Callable[[str], Any]

@@ -30,11 +30,12 @@ from ..scene import save
 from ._callbacks import HeldOutScore, Profile, TensorBoard
 from ._checkpoints import Checkpoints
 from ._config import config_record, FitConfig
+from ._corrections import training_cameras
 from ._data_settings import DataSettings, held_out_split
-from ._evaluate import HeldOut
 from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
 from ._fit_options import FitOptions, Stopped, TooFewSteps
+from ._held_out import HeldOut
 from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
 from ._recipe import describe_cut, FitParts, prepare, warm_up
@@ -89,6 +90,7 @@ def _fit_and_report(
         config, views, why = choose_space(config, views)
         space = config.data.bounds == "contracted"
         config = config.replace(batch_size=config.training.rays(options.limit, space=space))
+        config = dataclasses.replace(config, corrections=config.corrections.choose(views))
         held_out = pool.submit(_read_held_out, config.data, folder, split, views)
         _describe(run, folder, views, options.say)
         if options.resume:
@@ -98,6 +100,8 @@ def _fit_and_report(
         if why is not None:
             options.say(why)
         _describe_box(parts, views, config, options.say)
+        if (corrected := config.corrections.describe()) is not None:
+            options.say(corrected)
         job = _begin(run, config, options, parts, held_out, folder, views, begin)
         cameras = pool.submit(_remember_cameras, run, config, folder, views)
         last = job.fit()
@@ -129,7 +133,8 @@ def _begin(
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))
     plan = _plan(options, begin)
-    film = FinalReport(film=config.output.film, training=views)
+    refines = config.corrections.refines
+    film = FinalReport(film=config.output.film, training=views, refines=refines)
     held_out.add_done_callback(lambda pictures: _count_rays(plan, film, pictures))
     return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
 
@@ -204,7 +209,9 @@ class _Job:
             self.run.save_config(self.config, **self.about)
         for note in pictures.views.notes if pictures.is_held_out else ():
             self.options.say(f"{pictures.split}: {note}")
-        training = self.parts.batches.views
+        training = training_cameras(last.model, self.parts.views)
+        if self.config.corrections.refines:
+            _remember_cameras(self.run, self.config, pictures.folder, training)
         report = FinalReport(film=self.config.output.film, plan=self.plan, training=training)
         report.write(self.run, last.model, held_out=pictures, say=options.say, track=options.track)
         if self._has_few_steps(last):

@@ -118,12 +118,12 @@ class Grid(AbstractMethod):
             known = Occupancy.everywhere(len(empty), 0.1 / len(empty), _DECAY, _PART)
         return known.without(jnp.asarray(empty))
 
-    def find_empty(self, views: Views, box: Space) -> np.ndarray | None:
+    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
         if box is None or self.occupancy < 1:
             return None
         if isinstance(box, Ball):
             return find_unseen_cells(views, box, self.occupancy)
-        return find_empty_cells(views, *box, self.occupancy)
+        return find_empty_cells(views, *box, self.occupancy, spare)
 
 
 def _pixels_along(views: Views, box: Corners | Ball) -> float:

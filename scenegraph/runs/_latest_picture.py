@@ -19,7 +19,8 @@ from ..fitting import AbstractCallback, Progress
 from ..images import Image, shrink, side_by_side
 from ..rendering import render
 from ..scene import Scene
-from ._evaluate import HeldOut
+from ._corrections import moved_cameras
+from ._held_out import HeldOut
 from ._run import Run
 from ._time_plan import TimePlan
 
@@ -79,7 +80,7 @@ class LatestPicture(AbstractCallback):
 
     def _draw(self, scene: Scene, views: Views) -> None:
         """Renders and writes the picture; the first twice, because once it is compiled."""
-        camera, truth = _small(views, views.frames // 2)
+        camera, truth = _small(moved_cameras(scene, views), views.frames // 2)
         if not self._drawn:
             render(scene, camera).rgb.block_until_ready()
         begin = time.monotonic()

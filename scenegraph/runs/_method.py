@@ -96,13 +96,15 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def find_empty(self, views: Views, box: Space) -> np.ndarray | None:
+    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
         """Finds the cells of the box that the pictures show to be empty.
 
         **Arguments:**
 
         - `views`: the pictures.
         - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
+        - `spare`: how far pictures may be off because cameras are, as a share of their width.
+          Keyword only argument.
 
         **Returns:**
 

@@ -120,5 +120,5 @@ class MipNerf(AbstractMethod):
             empty_depth_near=self.empty_depth_near,
         )
 
-    def find_empty(self, views: Views, box: Space) -> None:
+    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> None:
         return None

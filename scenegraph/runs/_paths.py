@@ -31,6 +31,7 @@ from ..data import focus_point, Views
 from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
+from ._corrections import moved_cameras
 from ._data_settings import held_out_split
 from ._run import CAMERAS_FILE, Run
 
@@ -181,6 +182,8 @@ def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], 
         config, _ = run.load_config()
         folder = run.find_data(request.data)
         views = config.data.load(folder, request.split or held_out_split(folder))
+        if config.corrections.refines:
+            views = moved_cameras(load(run.folder), views)
         return _some([views.camera(i) for i in range(views.frames)], request.frames), None
     known = path_context(run).turned(request.up)
     path = request.path or known.usual_path

@@ -35,6 +35,7 @@ class FitParts:
     - `optimizer`: the optax transformation.
     - `key`: the random key.
     - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
+    - `views`: the pictures, with the cameras that they were given.
     """
 
     scene: Scene
@@ -43,6 +44,7 @@ class FitParts:
     optimizer: optax.GradientTransformation
     key: RandomKey
     box: Space
+    views: Views
 
 
 def prepare(config: FitConfig, views: Views) -> FitParts:
@@ -63,16 +65,21 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     """
     config, views, _ = choose_space(config, views)
     key = jax.random.key(config.seed)
-    box = config.data.find_box(views)
+    box = config.data.find_box(views, spare=config.corrections.spare)
     config = dataclasses.replace(config, method=config.method.adapt(views, box))
-    empty = config.method.find_empty(views, box)
+    empty = config.method.find_empty(views, box, spare=config.corrections.spare)
+    scene = make_scene(config, box, empty, key=split_by_purpose(key).weights)
+    batches = config.training.make_batches(views, box)
+    corrections = config.corrections.choose(views)
+    scene, pictures = corrections.apply(scene, views)
     return FitParts(
-        make_scene(config, box, empty, key=split_by_purpose(key).weights),
-        config.training.make_batches(views, box),
+        scene,
+        dataclasses.replace(batches, views=pictures, annealing=corrections.annealing(config.steps)),
         config.training.make_loss(),
-        config.training.make_optimizer(),
+        corrections.make_optimizer(config.training.make_optimizer()),
         key,
         box,
+        views,
     )
 
 

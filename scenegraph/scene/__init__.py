@@ -1,7 +1,8 @@
 """The scene tree: nodes, paths, selection, description, saving; and its flat form.
 
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
-`_copies` for many copies in one node; `_contents` for the walk over it; `_stacks`, `_instances`,
+`_copies` for many copies in one node; `_capture` for corrections of
+pictures; `_contents` for the walk over it; `_stacks`, `_instances`,
 `_surface_instances`, `_volume_instances` and `_flat` for what rendering makes of it; then `_paths`,
 `_ties`, `_describe` and `_save`, which look at the pytree alone.
 """
@@ -11,6 +12,7 @@ from ._background import (
     Backdrop as Backdrop,
     Sky as Sky,
 )
+from ._capture import Capture as Capture
 from ._contents import camera_paths as camera_paths, find_camera as find_camera
 from ._copies import Instances as Instances
 from ._describe import describe as describe
@@ -30,7 +32,8 @@ from ._weights import count_parameters as count_parameters
 
 # Internal: for other packages of the library, and for none of its users.
 from ._background import as_background
-from ._contents import Contents, find_cameras, find_contents, find_filter, Leaf
+from ._capture import lens_size, move_camera
+from ._contents import Contents, find_cameras, find_capture, find_contents, find_filter, Leaf
 from ._copies import PerCopy
 from ._flat import color_space, SceneStacks, stack_scene_once
 from ._node import AbstractNode

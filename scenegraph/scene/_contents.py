@@ -9,6 +9,7 @@ from ..filters import AbstractFilter
 from ..lights import AbstractLight
 from ..numerics import Frozen, is_frozen, unfreeze
 from ..transforms import AbstractTransform
+from ._capture import Capture
 from ._copies import Instances, unfold
 from ._group import Group
 from ._scene import Scene
@@ -95,6 +96,17 @@ def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
         known = ", ".join(sorted(found)) or "none"
         raise ValueError(f"there is no camera at {camera!r}; cameras in the scene: {known}.")
     return found[camera]
+
+
+def find_capture(scene: Scene, path: str) -> Capture | None:
+    """Returns the `Capture` at a path, if there is one; its cameras are in the world."""
+    found = {leaf.path: leaf for leaf in _walk(scene.root, Leaf("", None, (), False))}
+    leaf = found.get(path)
+    if leaf is None or not isinstance(leaf.node, Capture):
+        return None
+    if leaf.transforms:
+        raise ValueError(f"the Capture {path!r} must not be moved: put it beside what is.")
+    return unfreeze(Frozen(leaf.node) if leaf.frozen else leaf.node)
 
 
 def camera_paths(scene: Scene) -> list[str]:

@@ -179,3 +179,52 @@ def test_bounds_of_what_sees_all_around(tmp_path, model):
     lens = dict(camera_model=model, fl_x=3.0 if model == "OPENCV_FISHEYE" else 4.0)
     lower, upper = find_bounds(load(write_transforms(tmp_path, lens | {"frames": frames(6)})))
     assert np.all(upper > lower) and np.all(np.abs([lower, upper]) < 4.0)
+
+
+# --- Written
+
+
+@pytest.mark.parametrize(
+    "lens",
+    [
+        LENS,
+        {**LENS, **dict.fromkeys(BENT, 0.0), "fl_y": 9.0, "camera_model": "PINHOLE"},
+        {**LENS, **dict.fromkeys(("p1", "p2"), 0.0), "camera_model": "OPENCV_FISHEYE"},
+        {"camera_model": "EQUIRECTANGULAR", "w": 8, "h": 6},
+    ],
+    ids=["opencv", "pinhole", "fisheye", "panorama"],
+)
+def test_written_cameras_are_read_again(tmp_path, lens):
+    """From another folder than that of the pictures, which are averaged over blocks."""
+    data = write_transforms(tmp_path / "data", lens | {"frames": frames(6)})
+    splits = {split: load(data, split, downscale=2) for split in ("train", "test")}
+    path = sg.data.save_transforms(tmp_path / "run", splits, data)
+    assert path == tmp_path / "run" / "transforms.json"
+    for split, views in splits.items():
+        again = sg.load_transforms(path.parent, split, downscale=2)
+        assert type(again.cameras) is type(views.cameras) and again.names == views.names
+        for mine, other in zip(*map(jax.tree.leaves, (again.cameras, views.cameras)), strict=True):
+            assert_close(mine, other, 1e-5)
+        assert np.array_equal(again.pixels, views.pixels)
+
+
+def test_pictures_lie_in_the_folder_that_a_listing_names(tmp_path):
+    data = write_transforms(tmp_path / "data", LENS | {"frames": frames(2)})
+    listing = json.loads((data / "transforms.json").read_text())
+    other = tmp_path / "listings" / "transforms.json"
+    other.parent.mkdir()
+    for name, message in {
+        "../data": None,
+        "../gone": "`pictures_folder`: there is no folder ../gone",
+        "../data/images": "cannot be read",
+    }.items():
+        other.write_text(json.dumps(listing | {"pictures_folder": name}))
+        if message is None:
+            assert load(other.parent).names == ("images/c.png",)
+            continue
+        with pytest.raises(FileError, match=message):
+            load(other.parent)
+    outside = [frame | {"file_path": "../secret.png"} for frame in listing["frames"]]
+    other.write_text(json.dumps({**listing, "frames": outside, "pictures_folder": "../data"}))
+    with pytest.raises(FileError, match="leads out of the data folder"):
+        load(other.parent)

@@ -118,8 +118,14 @@ NODES = [
     scene.Instances(VOLUMES[0], [TRANSFORMS[0], TRANSFORMS[0]]),
     scene.Surface(shapes.Sphere([0.1, 0.0, 0.2], 0.8), shaders.Checker(0.3), 0.9),
     scene.Group(net=VOLUMES[0], deep=scene.Group(fog=VOLUMES[1]), cam=PERSPECTIVE),
+    scene.Capture(
+        pixels.stack_cameras([PERSPECTIVE, PERSPECTIVE]),
+        *(numbers(2, 6), numbers(3), numbers(2, 3, 4)),
+        pose_scales=numbers(2, 6, 6),
+        lens_scale=numbers(3, 3),
+    ),
 ]
-SCENE = scene.Scene(NODES[-1], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
+SCENE = scene.Scene(NODES[-2], background=[0.1, 0.2, 0.3], integrator=sg.Hierarchical((4, 5)))
 VIEWS = data.Views(
     jnp.arange(36, dtype=jnp.uint8).reshape(12, 3) * jnp.uint8(7),
     pixels.stack_cameras([PERSPECTIVE, PERSPECTIVE]),

@@ -1,0 +1,216 @@
+"""Corrections of cameras and colours: their settings, and what a run makes of them."""
+
+import dataclasses
+from typing import Literal
+
+import equinox as eqx
+import optax
+
+from ..data import Annealing, Views
+from ..fitting import (
+    align_cameras,
+    by_path,
+    LogLinear,
+    move_cameras,
+    scale_by_schedule,
+    scale_by_uniform_adam,
+    with_corrections,
+)
+from ..pixels import known_cameras
+from ..scene import Capture, find_capture, Scene
+
+
+# The node of the scene that holds them.
+CAPTURE = "capture"
+# Steps and rays by which the poses of held-out pictures are found, and how much longer such a ray
+# takes than a rendered one.
+_STEPS, RAYS, BACKWARD = 200, 2048, 3
+_FEWEST = 20
+# Cameras to be refined may show things so far off, as a share of the pictures' width.
+_SPARE = 0.04
+# Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
+_END, _SOFT = 0.05, 50
+# The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
+_MEMORY = 0.95
+# The width of the first rays, in pixels, and the steps after which they are a pixel wide.
+_COARSE, _FINE = 6.0, 400
+
+
+@dataclasses.dataclass(frozen=True)
+class CorrectionSettings:
+    """The corrections of pictures that are fitted with the scene.
+
+    **Arguments:**
+
+    - `refine_cameras`: what is corrected of the cameras: nothing; their poses; or all, that is also
+      the lens that they share.
+    - `camera_rate`: the learning rate of these corrections at the start, in pixels.
+    - `exposure`: the correction of every training picture's exposure and white balance: on, off, or
+      auto, which is on for pictures without opacity (photographs).
+    - `exposure_rate`: the learning rate of these corrections at the start.
+    """
+
+    refine_cameras: Literal["none", "poses", "all"] = "none"
+    camera_rate: float = 0.4
+    exposure: Literal["auto", "on", "off"] = "off"
+    exposure_rate: float = 2e-3
+
+    @property
+    def refines(self) -> bool:
+        """True if anything of the cameras is corrected."""
+        return self.refine_cameras != "none"
+
+    @property
+    def spare(self) -> float:
+        """The distance by which pictures may be off, as a share of their width."""
+        return _SPARE if self.refines else 0.0
+
+    @property
+    def are_none(self) -> bool:
+        """True if nothing is corrected."""
+        return not self.refines and self.exposure == "off"
+
+    def choose(self, views: Views) -> "CorrectionSettings":
+        """Decides what is left to the pictures.
+
+        **Arguments:**
+
+        - `views`: the pictures.
+
+        **Returns:**
+
+        The settings, with `exposure` on or off.
+        """
+        if self.exposure != "auto":
+            return self
+        photographs = views.pixels.shape[1] < 4
+        return dataclasses.replace(self, exposure="on" if photographs else "off")
+
+    def describe(self) -> str | None:
+        """Says what is corrected.
+
+        **Returns:**
+
+        A sentence; `None` if nothing is.
+        """
+        what = {"none": [], "poses": ["the pose of every camera"]}.get(
+            self.refine_cameras, ["the pose of every camera", "the lens"]
+        )
+        what = [*what, *["exposure and white balance of every picture"] * (self.exposure == "on")]
+        return f"fitted with the scene: {', '.join(what)}" if what else None
+
+    def annealing(self, steps: int) -> Annealing | None:
+        """Makes the coarse-to-fine schedule, by which cameras are found from farther away.
+
+        **Arguments:**
+
+        - `steps`: the number of steps of the fit.
+
+        **Returns:**
+
+        The schedule; `None` if no camera is corrected.
+        """
+        return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
+
+    def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
+        """Makes the corrections leaves of a scene.
+
+        **Arguments:**
+
+        - `scene`: the scene.
+        - `views`: the training pictures.
+
+        **Returns:**
+
+        The scene with a node for them, and the pictures with cameras in the scene; both as they
+        are if nothing is corrected.
+        """
+        if self.are_none:
+            return scene, views
+        return with_corrections(
+            scene,
+            views,
+            poses=self.refines,
+            lens=self.refine_cameras == "all",
+            colors=self.exposure == "on",
+            name=CAPTURE,
+        )
+
+    def make_optimizer(
+        self, others: optax.GradientTransformationExtraArgs
+    ) -> optax.GradientTransformation:
+        """Adds the optimisers of the corrections to that of all other leaves.
+
+        **Arguments:**
+
+        - `others`: the optimiser of all other leaves.
+
+        **Returns:**
+
+        The optax transformation; `others` itself if nothing is corrected.
+        """
+        rules: dict[str, optax.GradientTransformation] = {}
+        for chosen, name, rate in (
+            (self.refines, "poses", self.camera_rate),
+            (self.refine_cameras == "all", "lens", self.camera_rate),
+            (self.exposure == "on", "colors", self.exposure_rate),
+        ):
+            if chosen:
+                schedule = scale_by_schedule(LogLinear(rate, _END * rate, _SOFT, 0.01))
+                rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
+        return by_path(rules | {"**": others}) if rules else others
+
+
+def find_corrections(scene: Scene) -> Capture | None:
+    """Returns the node with corrections of cameras; `None` where none were fitted."""
+    capture = find_capture(scene, CAPTURE)
+    fitted = capture is not None and (capture.poses is not None or capture.lens is not None)
+    return capture if fitted else None
+
+
+def training_cameras(scene: Scene, views: Views) -> Views:
+    """Returns training pictures with the cameras that were fitted to them."""
+    capture = find_corrections(scene)
+    if capture is None:
+        return views
+    return eqx.tree_at(lambda v: v.cameras, views, capture.corrected())
+
+
+def moved_cameras(scene: Scene, views: Views) -> Views:
+    """Returns pictures with cameras moved as the scene's were moved on the whole."""
+    capture = find_corrections(scene)
+    return views if capture is None else move_cameras(capture, views)
+
+
+def is_of_training(scene: Scene, views: Views) -> bool:
+    """Returns true if a scene has a camera for each of these training pictures."""
+    capture = find_corrections(scene)
+    if capture is None:
+        return False
+    return known_cameras(views).near.shape == capture.cameras.near.shape
+
+
+def place_cameras(scene: Scene, views: Views, split: str, steps: int) -> tuple[Views, str | None]:
+    """Places the cameras of pictures to be scored, and says how; the sentence may be `None`."""
+    if find_corrections(scene) is None:
+        return views, None
+    if split == "train" and is_of_training(scene, views):
+        return training_cameras(scene, views), "corrected by the fit"
+    if steps < _FEWEST:
+        moved = align_cameras(scene, views, name=CAPTURE, steps=0)
+        return moved, "moved by the similarity of given and corrected training cameras"
+    placed = align_cameras(scene, views, name=CAPTURE, steps=steps, rays=RAYS)
+    return placed, (
+        "moved by the similarity of given and corrected training cameras; then the pose of each "
+        f"picture, and nothing else, was fitted to it ({steps} steps of {RAYS} rays)"
+    )
+
+
+def alignment_steps(affordable: int | None) -> int:
+    """Returns the steps of an alignment, of which so many may be taken; `None` for any."""
+    return _STEPS if affordable is None else min(_STEPS, affordable)
+
+
+def alignment_rays(refines: bool) -> int:
+    """Returns the rays that an alignment takes, as many as take as long when they are rendered."""
+    return _STEPS * RAYS * BACKWARD if refines else 0

@@ -1,0 +1,52 @@
+"""The pictures of a report, and where their cameras are in the scene."""
+
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..data import Views
+from ..scene import Scene
+from ._corrections import alignment_steps, BACKWARD, place_cameras, RAYS
+from ._data_settings import DataSettings
+from ._time_plan import TimePlan
+
+
+# Seconds that have to be left for the poses of held-out pictures to be fitted.
+_LEAST = 40.0
+
+
+class HeldOut(NamedTuple):
+    """The pictures of one split of a data folder, and how they were read."""
+
+    folder: pathlib.Path
+    split: str
+    views: Views
+    settings: DataSettings
+    cameras: str | None = None  # how they were found, where not as they were given
+
+    @property
+    def is_held_out(self) -> bool:
+        """False where there are only training pictures to look at."""
+        return self.split != "train"
+
+    def rays(self) -> int:
+        """Counts the rays of all pictures."""
+        return int(np.sum(np.asarray(self.views.widths) * np.asarray(self.views.heights)))
+
+
+def place_held_out(
+    scene: Scene, held_out: HeldOut, say: Callable[[str], Any], plan: TimePlan = TimePlan()
+) -> HeldOut:
+    """Places the cameras of pictures in a scene whose own cameras were corrected, and says how."""
+    # At most half of the time goes into it, and none of it where compiling alone would take that.
+    affordable = plan.affordable(BACKWARD * RAYS) // 2 if plan.limited else None
+    hurried = plan.limited and plan.end - time.monotonic() < _LEAST
+    steps = 0 if hurried else alignment_steps(affordable)
+    views, how = place_cameras(scene, held_out.views, held_out.split, steps)
+    if how is None:
+        return held_out
+    say(f"cameras of the {held_out.split} pictures: {how}")
+    return held_out._replace(views=views, cameras=how)
