@@ -54,8 +54,8 @@ class Export:
     # it, places in the file are those of the scene.
     z_up: bool = False
 
-    # Steps that fit vertices and texture to the run's pictures, through the renderer: a few hundred
-    # sharpen what the field's surface blurs.
+    # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
+    # 50,000 triangles, each takes seconds.
     refine: int = 0
 
     def main(self) -> None:
