@@ -59,33 +59,37 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     unit, origin = safe_normalise(rays.direction), mean(rays.origin)
     axis = safe_normalise(mean(unit))
     axes = jnp.stack([*tangents(axis), axis])
-    start, way = _along(axes, rays.origin - origin), _along(axes, rays.direction)
-    sides = [jnp.stack([_along(axes, x[:, k]) for k in range(2)]) for x in _derivatives(rays)]
     cosine = _along(axes, unit)[2]
     narrow = jnp.all((cosine > _NARROW) | ~used)
-    speed = jnp.where(cosine > _NARROW, way[2], 1)
-    # With o + t d = p + z s: s = d / d_z and p = o - o_z s, and so their derivatives.
-    slope = way[:2] / speed
-    place = start[:2] - start[2] * slope
-    d_slope = (sides[1][:, :2] - slope * sides[1][:, 2:]) / speed
-    d_place = sides[0][:, :2] - slope * sides[0][:, 2:] - start[2] * d_slope
-    turn = jnp.sum(jnp.abs(sides[1][:, 2] / speed), axis=0) / 2
-    # Other rays of the footprint begin earlier, and end later.
-    ends = jnp.stack([rays.near, jnp.minimum(rays.far, _LONG)])
-    depth = start[2] + ends * speed
-    more = jnp.sum(jnp.abs(sides[0][:, 2] + ends[:, None] * sides[1][:, 2]), axis=1)
-    near = jnp.where(used, jnp.where(narrow, depth[0] - more[0], -jnp.inf), jnp.inf)
-    lines = place, slope, d_place, d_slope
-    begin = jnp.min(jnp.where(used, depth[0] - more[0], jnp.inf))
-    end = jnp.max(jnp.where(used, depth[1] + more[1], -jnp.inf))
+    lines, turn, depths = _lines(rays, axes, origin, cosine > _NARROW)
+    near = jnp.where(used, jnp.where(narrow, depths[0], -jnp.inf), jnp.inf)
+    begin = jnp.min(jnp.where(used, depths[0], jnp.inf))
+    end = jnp.max(jnp.where(used, depths[1], -jnp.inf))
     planes = _planes_about(origin, axes, lines, used, jnp.stack([begin, end]))
     distance = jnp.where(narrow, planes.distance, NOWHERE)
     distance = jnp.where(jnp.any(used), distance, -NOWHERE)
     return Beam(origin, axes, *lines, turn, near, narrow, planes._replace(distance=distance))
 
 
-def _derivatives(rays: Ray) -> tuple[Array, Array]:
-    return rays.d_origin, rays.d_direction
+def _lines(
+    rays: Ray, axes: Float[Array, "3 3"], origin: Float[Array, "3"], ahead: Bool[Array, " rays"]
+) -> tuple[tuple, Array, Array]:
+    """Returns rays in the frame, how their margins turn, and the depths at which they are there."""
+    start, way = _along(axes, rays.origin - origin), _along(axes, rays.direction)
+    along = lambda sides: jnp.stack([_along(axes, sides[:, k]) for k in range(2)])
+    d_start, d_way = along(rays.d_origin), along(rays.d_direction)
+    speed = jnp.where(ahead, way[2], 1)
+    # With o + t d = p + z s: s = d / d_z and p = o - o_z s, and so their derivatives.
+    slope = way[:2] / speed
+    place = start[:2] - start[2] * slope
+    d_slope = (d_way[:, :2] - slope * d_way[:, 2:]) / speed
+    d_place = d_start[:, :2] - slope * d_start[:, 2:] - start[2] * d_slope
+    turn = jnp.sum(jnp.abs(d_way[:, 2] / speed), axis=0) / 2
+    # Other rays of the footprint begin earlier, and end later.
+    ends = jnp.stack([rays.near, jnp.minimum(rays.far, _LONG)])
+    more = jnp.sum(jnp.abs(d_start[:, 2] + ends[:, None] * d_way[:, 2]), axis=1)
+    depths = start[2] + ends * speed + jnp.array([[-1], [1]]) * more
+    return (place, slope, d_place, d_slope), turn, depths
 
 
 def _along(axes: Float[Array, "3 3"], vectors: Float[Array, "n 3"]) -> Float[Array, "3 n"]:

@@ -118,12 +118,15 @@ def _search_block(
     count = rows[0].near.shape[0]
 
     def some(carry: tuple) -> tuple:
-        begin, order, *memory = carry
+        begin, order, memory, results = carry
         found = _test_rays(tree, *_faces_of(tree, lists, beams, begin), beams)
         order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.words)
         found = _Found(found.words[:, order], found.faces, found.bundle[order])
         own = jax.tree.map(lambda x: x[order], rows)
-        return begin + _SLOTS, order, *_meet_all(tree, found, own, visit, tuple(memory))
+        # Results are in the order of the rays, which is known now.
+        first = lambda x, y: jnp.where(begin == 0, x, y)
+        results = jax.tree.map(first, visit.nothing(count, own[1]), results)
+        return begin + _SLOTS, order, *_meet_all(tree, found, own, visit, (memory, results))
 
     longest, results = jnp.max(lists.lengths), visit.nothing(count, rows[1])
     order = jnp.arange(count, dtype=jnp.int32)

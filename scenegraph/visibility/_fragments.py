@@ -212,7 +212,8 @@ def _group(
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
     most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
-    slots, kept = _choose(found, sheets, alphas, most, returned)
+    slots = jnp.broadcast_to(jnp.arange(len(kind), dtype=jnp.int32)[:, None], kind.shape)
+    kept = slots[:returned]
 
     def add(i: Array, ranking: Ranking) -> Ranking:
         there, named = alphas[i] > 0, slots[i] < returned
@@ -237,36 +238,6 @@ def _group(
         jnp.where(there, x, value), ((0, returned - len(x)), (0, 0)), constant_values=value
     )
     return ranking, FoundSheets(*map(fill, fragments, (-1, 0, -1, 0, 0)))
-
-
-def _choose(
-    found: _Fragments, sheets: Sheets, alphas: Array, most: Array, returned: int
-) -> tuple[Int[Array, "fragments rays"], Int[Array, "returned rays"]]:
-    """Returns a slot for every fragment, and the fragments in the slots that are returned.
-
-    If there are too many, the first of visible sheets go before the others, by coverage.
-    """
-    rows = jnp.arange(found.begin.shape[0], dtype=jnp.int32)[:, None]
-    same = jnp.broadcast_to(rows, found.begin.shape)
-    if found.begin.shape[0] <= returned:
-        return same, same
-    seen = jnp.take_along_axis(alphas, jnp.maximum(sheets.leader, 0), axis=0) > 0
-    strength = jnp.where(seen, found.coverage, 0) + jnp.where(alphas > 0, 2, 0)
-    strength = jnp.where(jnp.isfinite(found.begin), strength, -1)
-
-    def count(other: Array, slot: Array) -> Array:
-        own = strength[other]
-        return slot + ((own > strength) | ((own == strength) & (other < rows)))
-
-    slots = jax.lax.fori_loop(0, most, count, jnp.zeros_like(same))
-    last = jnp.minimum(most, len(rows) - 1)
-
-    def row_of(slot: Array) -> Array:
-        own = (slots == slot) & (rows < most)
-        row = jnp.sum(jnp.where(own, rows, 0), axis=0, dtype=jnp.int32)
-        return jnp.where(jnp.any(own, axis=0), row, last)
-
-    return slots, jax.lax.map(row_of, jnp.arange(returned, dtype=jnp.int32))
 
 
 def _rest_of(

@@ -94,7 +94,7 @@ def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"])
 
 
 class Grouping(NamedTuple):
-    """How things that are stored as `(center, size)` are tested in groups."""
+    """Groups of things that are stored as `(center, size)`."""
 
     around: Callable[[Any], Any]  # what holds several things
     nothing: float  # the size of things that nothing touches
