@@ -73,7 +73,7 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
 
 def _lines(
     rays: Ray, axes: Float[Array, "3 3"], origin: Float[Array, "3"], ahead: Bool[Array, " rays"]
-) -> tuple[tuple, Array, Array]:
+) -> tuple[tuple[Array, Array, Array, Array], Array, Array]:
     """Returns rays in the frame, how their margins turn, and the depths at which they are there."""
     start, way = _along(axes, rays.origin - origin), _along(axes, rays.direction)
     along = lambda sides: jnp.stack([_along(axes, sides[:, k]) for k in range(2)])
@@ -146,7 +146,7 @@ def faces_within(
 ) -> Bool[Array, "bundles faces"]:
     """Returns false only for triangles beyond one of the planes of their bundle."""
     away = [corners[:, k] - planes.origin[:, k % 3, None] for k in range(9)]
-    size = sum(abs(x) for x in away)
+    size = sum((abs(x) for x in away[1:]), abs(away[0]))
     outside = jnp.zeros(size.shape, bool)
     for k in range(6):
         x, y, z = (planes.normal[:, k, i, None] for i in range(3))

@@ -170,7 +170,7 @@ def _test_rays(
         n = i * _AT_ONCE + jnp.arange(_AT_ONCE, dtype=jnp.int32)
         place = jax.vmap(lists.nth, out_axes=1)(n)
         cluster = jnp.take_along_axis(clusters, place // CLUSTER, axis=1)
-        face = CLUSTER * cluster + place % CLUSTER
+        face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
         touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(beams, tree.corners[face])
         touched &= (n < lists.lengths[:, None])[..., None]
         bits = jnp.where(touched, (jnp.uint32(1) << (n % 32).astype(jnp.uint32))[:, None], 0)
