@@ -19,6 +19,7 @@ def model(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_file_without_camera_and_lights(model):
     assert main(["render", str(model), "--width", "48"]) == 0
     picture = read_picture(model.with_suffix(".png"))

@@ -67,7 +67,7 @@ INTEGRATORS = {
 
 
 # Every scene and every integrator is among the quick pairs.
-QUICK = {("hierarchical", "blobs"), ("march", "mixed"), ("proposals", "copies")}
+QUICK = {("hierarchical", "blobs"), ("proposals", "copies")}
 PAIRS = [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
     for pair in itertools.product(INTEGRATORS, SCENES)

@@ -28,7 +28,9 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "many" else ()) for n in SCENES]
+)
 @pytest.mark.filterwarnings("ignore:there is no light")
 def test_pictures_and_gradients_lower_for_gpus_and_tpus(name):
     arrays, rest = eqx.partition(sg.Scene(SCENES[name]), eqx.is_array)

@@ -114,6 +114,7 @@ def six_hundred_balls() -> sg.Scene:
 NEAR = sg.PerspectiveCamera.look_at(*AT, 0.25, 20, 12)
 
 
+@pytest.mark.slow
 def test_pictures_through_two_levels_of_lists_equal_those_of_asking_everything():
     scene = six_hundred_balls()
     assert_equal_pictures(picture(scene, NEAR, True), picture(scene, NEAR, False))
@@ -194,6 +195,7 @@ def test_all_occluders_count_in_a_picture():
     np.testing.assert_allclose(image.rgb, 0.5 * 0.7**9, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_occluders_without_a_derivative_are_counted():
     scene, camera = veiled_floor()
 
@@ -249,6 +251,7 @@ def test_shapes_without_bounds_are_asked_everywhere_and_named_once():
     sg.render(scene_of(enumerate(map(Bead, balls))), camera)  # warnings are errors here
 
 
+@pytest.mark.slow
 def test_scenes_under_vmap_are_drawn_like_one_at_a_time():
     def scene_of(seed):
         places = np.random.default_rng(seed).uniform(-2, 2, (40, 3))

@@ -62,6 +62,7 @@ def brightness(scene, chunk):
     return jnp.mean(sg.render(scene, CAMERA, sg.Surfaces(4, lists=False), chunk=chunk).rgb ** 2)
 
 
+@pytest.mark.slow
 def test_chunks_add_the_gradients_of_texels():
     whole, chunks = (brightness(ball_under_sky(), chunk)["sky.texels"] for chunk in (256, 64))
     assert np.all(np.asarray(whole) > 0)

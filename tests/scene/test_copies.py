@@ -41,6 +41,7 @@ def picture_and_gradient(scene):
     return eqx.filter_grad(loss, has_aux=True)(scene)
 
 
+@pytest.mark.slow
 def test_pictures_and_gradients_are_those_of_nodes_by_hand():
     gradient, rgb = picture_and_gradient(scene_of(row=row()))
     expected, truth = picture_and_gradient(by_hand())
@@ -78,6 +79,7 @@ def test_copies_of_a_light_and_of_a_volume():
     np.testing.assert_allclose(cloud(row=sg.Instances(blob, PLACES)), cloud(**blobs), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_saved_described_and_frozen_like_any_other_node(tmp_path):
     scene = scene_of(row=row())
     assert "row.shape.radius" in [path for path, _, _ in sg.scene.named_leaves(scene)]

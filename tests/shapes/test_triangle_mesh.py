@@ -61,7 +61,9 @@ def test_coverage_is_that_of_hard_visibility_in_larger_pictures(name):
     assert np.sqrt(np.mean(error**2)) < 0.004
 
 
-@pytest.mark.parametrize("name", MESHES)
+@pytest.mark.parametrize(
+    "name", ["ring", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ball", "slab"))]
+)
 def test_gradients_along_smooth_fields_are_those_of_hard_visibility(name):
     vertices, rng = MESHES[name][0], np.random.default_rng(3)
     y, x = np.mgrid[:32, :32] / 32
@@ -89,6 +91,7 @@ def test_closed_mesh_does_not_leak():
     assert np.max(np.abs(np.asarray(image.alpha) - 1)) < 1e-5
 
 
+@pytest.mark.slow
 def test_order_of_faces_does_not_matter():
     vertices, faces = MESHES["ring"]
     shuffled = np.random.default_rng(0).permutation(faces)
@@ -185,6 +188,7 @@ def test_faces_without_area_and_twice_are_left_out():
     assert mesh.faces.tolist() == HALVES
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_finite_differences():
     camera = sg.PerspectiveCamera.look_at(*[EYES["ball"], [0, 0, 0], [0, 0, 1]], 0.8, 12, 12)
     mesh = sg.TriangleMesh(*icosphere(1))
