@@ -55,12 +55,12 @@ def camera(spec: dict[str, Any]) -> sg.PerspectiveCamera:
     )
 
 
-def derivative(spec: dict[str, Any]) -> np.ndarray:
-    """Returns the derivative of the picture by the leaf."""
+def derivative(spec: dict[str, Any], samples: int = 1) -> np.ndarray:
+    """Returns the derivative of the picture by the leaf; with so many cones a pixel."""
 
     def shown(value: jax.Array) -> jax.Array:
         other = moved(spec, value)
-        return sg.render(scene(other), camera(other)).rgb
+        return sg.render(scene(other), camera(other), samples_per_pixel=samples).rgb
 
     value = jnp.asarray(leaf_value(spec), float)
     derive = jax.jit(lambda x: jax.jvp(shown, (x,), (jnp.ones_like(x),))[1])

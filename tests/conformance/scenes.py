@@ -107,11 +107,11 @@ SCENES = {
     "box, upper face": scene([BOX], ["things", 0, "upper", 2], S),
     "cylinder, radius": scene([ROD], ["things", 0, "radius"], S),
     "cylinder, height": scene([ROD], ["things", 0, "height"], S),
-    "mesh of 20 faces, a vertex": scene([_mesh_ball()], ["things", 0, "vertices", 9, 0], 2 * S),
-    "mesh of 20 faces, a vertex, up": scene([_mesh_ball()], ["things", 0, "vertices", 9, 2], 2 * S),
-    "mesh of a turned box, a corner": scene([_mesh_box()], ["things", 0, "vertices", 1, 0], 2 * S),
+    "mesh of 20 faces, a vertex": scene([_mesh_ball()], ["things", 0, "vertices", 9, 0], S / 2),
+    "mesh of 20 faces, a vertex, up": scene([_mesh_ball()], ["things", 0, "vertices", 9, 2], S / 2),
+    "mesh of a turned box, a corner": scene([_mesh_box()], ["things", 0, "vertices", 5, 0], S / 2),
     "mesh over a checkerboard, a vertex": scene(
-        [_mesh_box(), floor()], ["things", 0, "vertices", 3, 2], 2 * S
+        [_mesh_box(), floor()], ["things", 0, "vertices", 3, 2], S / 2
     ),
     # Two edges in a pixel, edges on the sides of pixels
     "slab of 0.4 pixels, sideways": scene(
