@@ -117,8 +117,9 @@ class PreparedTexture(AbstractShader):
     """An `ImageTexture` with its pyramid."""
 
     texels: Float[Array, "texels channels"]  # of all levels, in one row
-    size: Float[Array, "2"]
-    corner: Float[Array, "2"] | None
+    # Two numbers each, or those of every copy: `prepare_textures` sees nodes before copies are cut.
+    size: PyTree
+    corner: PyTree
     coordinates: AbstractCoordinates
     shape: tuple[int, int] = eqx.field(static=True)
     repeat: tuple[bool, bool] = eqx.field(static=True)

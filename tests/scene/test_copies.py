@@ -79,6 +79,20 @@ def test_copies_of_a_light_and_of_a_volume():
     np.testing.assert_allclose(cloud(row=sg.Instances(blob, PLACES)), cloud(**blobs), atol=1e-5)
 
 
+def test_copies_of_a_texture_with_places_of_their_own():
+    texels = np.random.default_rng(0).uniform(size=(4, 4, 3)).astype(np.float32)
+    corners = np.array([[-0.5, -0.5], [-0.3, -0.6], [-1.0, 0.0]], np.float32)
+
+    def card(corner) -> sg.Surface:
+        texture = sg.ImageTexture(texels, [1.0, 1.0], corner=corner, repeat=True)
+        return sg.Surface(sg.Rectangle(), texture)
+
+    cards = sg.Instances(card([0.0, 0.0]), PLACES, {"shader.corner": corners})
+    nodes = {f"c{i}": sg.Transformed(card(corners[i]), place) for i, place in enumerate(PLACES)}
+    picture = lambda **nodes: sg.render(sg.Scene(sg.Group(**nodes)), CAMERA).rgb
+    np.testing.assert_allclose(picture(cards=cards), picture(**nodes), atol=1e-6)
+
+
 @pytest.mark.slow
 def test_saved_described_and_frozen_like_any_other_node(tmp_path):
     scene = scene_of(row=row())
