@@ -102,16 +102,3 @@ def strong_types(tree: PyTree) -> PyTree:
         return jax.lax.convert_element_type(leaf, leaf.dtype) if number else leaf
 
     return jax.tree.map(strong, tree)
-
-
-def largest_entry(tree: PyTree) -> Float[Array, ""]:
-    """Returns the largest absolute number in a tree of arrays; zero for an empty tree."""
-    entries = [jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree) if leaf.size]
-    return jnp.max(jnp.stack(entries)) if entries else jnp.zeros(())
-
-
-def finite_leaves(*trees: PyTree) -> Bool[Array, " leaves"]:
-    """Returns a boolean for each leaf: it is finite in all of the trees, which are alike."""
-    leaves = zip(*map(jax.tree.leaves, trees), strict=True)
-    finite = [jnp.all(jnp.stack([jnp.isfinite(x).all() for x in same])) for same in leaves]
-    return jnp.stack(finite) if finite else jnp.ones(0, bool)

@@ -9,7 +9,8 @@ import optax
 
 from .._typing import Array, PyTree, Scalar
 from ..scene import trainable_leaves
-from ._state import finite_leaves, FitState, largest_entry, StepInfo, strong_types
+from ._sizes import sizes_of
+from ._state import FitState, StepInfo, strong_types
 
 
 # Called as `loss(model, state, batch, key)`; returns `(value, state)`.
@@ -57,11 +58,13 @@ def step(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
     )
     moved = eqx.apply_updates(free, updates)
-    finite = finite_leaves(gradient, moved)
+    slopes = sizes_of(gradient)
+    finite = jnp.isfinite(slopes.largest) & jnp.isfinite(sizes_of(moved).largest)
     healthy = jnp.isfinite(value) & finite.all()
     free, moments, extra = _choose(healthy, (moved, moments, strong_types(extra)), before)
     failures = jnp.where(healthy, 0, state.failures + 1)
-    info = StepInfo(value, optax.tree.norm(gradient), largest_entry(gradient), finite, failures)
+    steepest = jnp.max(slopes.largest, initial=0)
+    info = StepInfo(value, slopes.norm(), steepest, finite, failures)
     after = dataclasses.replace(
         state,
         model=eqx.combine(free, held),
