@@ -67,8 +67,8 @@ def main(steps: int = 500, out: str = "ball_in_fog.png") -> None:
         sg.views(camera, truth),
         trainable=["ball.shape.center", "cloud.field.extinction", "floor.shader.albedo.width"],
         optimizer=optax.chain(
-            sg.fitting.by_path({"cloud.**": falling(1e-1, steps), "**": falling(3e-2, steps)}),
-            sg.fitting.within({"cloud.field.extinction": (0.0, None)}),
+            sg.optimizers.by_path({"cloud.**": falling(1e-1, steps), "**": falling(3e-2, steps)}),
+            sg.optimizers.within({"cloud.field.extinction": (0.0, None)}),
         ),
         steps=steps,
         key=jax.random.key(0),

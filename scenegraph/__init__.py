@@ -15,6 +15,7 @@ from . import (
     fields as fields,
     filters as filters,
     fitting as fitting,
+    flat as flat,
     images as images,
     integrators as integrators,
     interop as interop,
@@ -23,6 +24,7 @@ from . import (
     losses as losses,
     meshing as meshing,
     numerics as numerics,
+    optimizers as optimizers,
     parallel as parallel,
     rays as rays,
     rendering as rendering,
@@ -30,6 +32,7 @@ from . import (
     runs as runs,
     samplers as samplers,
     scene as scene,
+    settings as settings,
     shaders as shaders,
     shapes as shapes,
     solving as solving,
@@ -93,7 +96,6 @@ from .lights import (
 )
 from .losses import psnr as psnr, ssim as ssim
 from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
-from .runs import FitConfig as FitConfig, preset as preset
 from .scene import (
     describe as describe,
     freeze as freeze,
@@ -110,6 +112,7 @@ from .scene import (
     untie as untie,
     Volume as Volume,
 )
+from .settings import FitConfig as FitConfig, preset as preset
 from .shaders import (
     Checker as Checker,
     Constant as Constant,

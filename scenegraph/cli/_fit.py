@@ -8,17 +8,8 @@ from ..diagnostics import make_dataset
 from ..fitting import check_address_space
 from ..io import import_extra
 from ..parallel import first_then_others, from_first, is_first, largest, own_folder
-from ..runs import (
-    fit_run,
-    FitConfig,
-    FitOptions,
-    MethodName,
-    next_free_run,
-    open_run,
-    preset,
-    Processes,
-    Run,
-)
+from ..runs import fit_run, FitOptions, next_free_run, open_run, Processes, Run
+from ..settings import FitConfig, MethodName, preset
 from ._cluster import Cluster
 from ._console import say
 from ._progress import show_phase, track_frames

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..runs import FitConfig, METHODS, PARTS, PRESETS, setting_names
+from ..settings import FitConfig, METHODS, PARTS, PRESETS, setting_names
 
 
 _ARGUMENT = re.compile(r"^- `(\w+)`: (.*?)(?=^\S|\n\n|\Z)", re.MULTILINE | re.DOTALL)

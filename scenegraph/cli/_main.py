@@ -8,7 +8,8 @@ from jax.errors import JaxRuntimeError
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
-from ..runs import field_name, METHODS, open_run, preset, Run, Stopped, TooFewSteps
+from ..runs import open_run, Run, Stopped, TooFewSteps
+from ..settings import field_name, METHODS, preset
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
 from ._convert import Convert

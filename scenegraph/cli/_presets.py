@@ -4,7 +4,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..runs import differences, NOTES
+from ..settings import differences, NOTES
 
 
 @dataclasses.dataclass(frozen=True)

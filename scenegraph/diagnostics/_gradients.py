@@ -10,10 +10,11 @@ import numpy as np
 
 from .._typing import Array, PyTree, Scalar
 from ..cameras import AbstractCamera
+from ..flat import flatten
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..rays import Ray
 from ..rendering import render_rays
-from ..scene import find_camera, flatten, named_leaves, Scene, select, trainable_leaves
+from ..scene import find_camera, named_leaves, Scene, select, trainable_leaves
 
 
 # Steps of finite differences, and the rounding error of a value relative to it.

@@ -1,15 +1,13 @@
-"""Fitting: one pure step, the loop around it, losses of rays, schedules, callbacks and budgets.
+"""Fitting: one pure step, the loop around it, losses of rays, callbacks and budgets.
 
 Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
 loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
 occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_schedule`, `_by_path`, `_uniform_adam`, `_large_steps` and `_welded` make optimisers. `_migrate`
-and `_resample` take a state over to another scene. `_corrections` makes cameras and colours of
-pictures leaves of the scene, and `_alignment` finds further cameras in it.
+`_migrate` and `_resample` take a state over to another scene. `_corrections` makes cameras and
+colours of pictures leaves of the scene, and `_alignment` finds further cameras in it.
 """
 
 from ._alignment import align_cameras as align_cameras
-from ._by_path import by_path as by_path, within as within
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
     Deadline as Deadline,
@@ -22,16 +20,12 @@ from ._corrections import with_corrections as with_corrections
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
 from ._history import History as History
 from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
-from ._large_steps import large_steps as large_steps
 from ._loss import RenderLoss as RenderLoss
 from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
-from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_optimizer
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import Loss as Loss, step as step
-from ._uniform_adam import scale_by_uniform_adam as scale_by_uniform_adam
-from ._welded import welded as welded
 
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of
@@ -40,6 +34,4 @@ from ._keys import shared_keys
 from ._fit import in_stated_space
 from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory
-from ._schedule import scale_by_schedule
 from ._trainable import choose_trainable
-from ._welded import first_at_place

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, PyTree
 from ..data import Batch
+from ..flat import flatten as flatten_scene
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
@@ -20,7 +21,7 @@ from ..integrators import (
 from ..losses import LossTerms
 from ..pixels import ScenePixels
 from ..rendering import fold_keys
-from ..scene import flatten as flatten_scene, has_occupancy, refresh_occupancy, Scene
+from ..scene import has_occupancy, refresh_occupancy, Scene
 from ._flat import Flat, flatten
 from ._keys import Keys
 from ._loss import pixel_cones, RenderLoss, scene_cameras

@@ -70,7 +70,7 @@ def with_corrections(
     views = sg.views(cameras, [sg.render(scene, camera) for camera in cameras])
     scene, views = sg.fitting.with_corrections(scene, views)
     rates = {"capture.*": optax.adam(0.05), "**": optax.adam(0.01)}
-    optimizer, key = sg.fitting.by_path(rates), jax.random.key(0)
+    optimizer, key = sg.optimizers.by_path(rates), jax.random.key(0)
     fitted = sg.fit(scene, views, optimizer=optimizer, steps=2, key=key).scene
     cameras = fitted["capture"].corrected()
     ```

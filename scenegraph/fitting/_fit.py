@@ -17,13 +17,14 @@ import optax
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, Batch, RayBatches, Views
+from ..flat import color_space
 from ..images import AbstractColorSpace, SRGB
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..rendering import check_scene, report_overflow
-from ..scene import color_space, named_leaves, Scene
+from ..scene import named_leaves, Scene
 from ._budget import (
     is_worth_compiling,
     loss_budget,

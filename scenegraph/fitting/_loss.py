@@ -10,6 +10,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar
 from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import Batch
+from ..flat import FlatScene, flatten
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
@@ -23,15 +24,7 @@ from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
 from ..rendering import choose_chunk, fold_keys, integrate_anyhow
-from ..scene import (
-    find_camera,
-    find_capture,
-    FlatScene,
-    flatten,
-    mean_square_weight,
-    open_scene,
-    Scene,
-)
+from ..scene import find_camera, find_capture, mean_square_weight, open_scene, Scene
 from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
 

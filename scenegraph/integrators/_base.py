@@ -3,9 +3,9 @@ import abc
 from jaxtyping import Key
 
 from .._typing import Array
+from ..flat import FlatScene
 from ..numerics import AbstractModule
 from ..rays import Layers, Radiance, Ray
-from ..scene import FlatScene
 
 
 class AbstractIntegrator(AbstractModule):
@@ -24,7 +24,7 @@ class AbstractIntegrator(AbstractModule):
 
         **Arguments:**
 
-        - `scene`: the scene, from `sg.scene.flatten`.
+        - `scene`: the scene, from `sg.flat.flatten`.
         - `rays`: the rays, in world coordinates, with one leading axis.
         - `keys`: one key a ray, for jitter and noise; `None` for deterministic samples. Keyword
           only, like everything that follows.
@@ -71,7 +71,7 @@ class AbstractIntegrator(AbstractModule):
 
         **Arguments:**
 
-        - `scene`: the scene, from `sg.scene.flatten`.
+        - `scene`: the scene, from `sg.flat.flatten`.
         - `rays`: the rays that will be integrated.
 
         **Returns:**

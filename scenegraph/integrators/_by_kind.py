@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
+from ..flat import Instance, InstanceStack
 from ..rowwise import map_blocks, map_rows
-from ..scene import Instance, InstanceStack
 
 
 # Rows of one kind that are computed at once: fewer are done in vain at the end of every kind, but

@@ -7,9 +7,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey, Scalar
 from ..compositing import composite, composite_with_layers
+from ..flat import FlatScene
 from ..numerics import cumulative, inverse_cdf, max_blur
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
-from ..scene import FlatScene, Pace
+from ..scene import Pace
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold, sample_keys
 from ._march import even_steps, March

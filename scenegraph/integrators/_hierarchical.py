@@ -7,6 +7,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey, Scalar, Vector
 from ..compositing import composite, composite_with_layers
+from ..flat import FlatScene
 from ..numerics import safe_divide
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..samplers import (
@@ -16,7 +17,6 @@ from ..samplers import (
     sample_edges,
     Uniform,
 )
-from ..scene import FlatScene
 from ._base import AbstractMediaIntegrator
 from ._media import media_at, prepare, proposals_at, Samples
 

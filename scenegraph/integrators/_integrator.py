@@ -6,8 +6,9 @@ from jaxtyping import Key
 
 from .._typing import Array
 from ..compositing import composite_layers
+from ..flat import FlatScene, SceneStacks
 from ..rays import Radiance, Ray
-from ..scene import Contents, find_contents, FlatScene, Scene, SceneStacks
+from ..scene import Contents, find_contents, Scene
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
 from ._guided import Guided
 from ._hierarchical import Hierarchical

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int, Scalar, Vector
+from ..flat import FlatScene, InstanceStack, occlusion
 from ..lights import AbstractEnvironment, LightSample
 from ..numerics import dot, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray
-from ..scene import FlatScene, InstanceStack, occlusion
 
 
 def mirrors(stack: InstanceStack) -> bool:

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
+from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
 from ..numerics import safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
-from ..scene import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
 from ..visibility import (
     BUNDLE,
     count_parts,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, Vector
+from ..flat import Instance, InstanceStack, opacity_at
 from ..rays import Hit
-from ..scene import Instance, InstanceStack, opacity_at
 from ._by_kind import map_by_kind
 
 

@@ -15,10 +15,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..compositing import amounts, mixture, with_unit_normals
-from ..numerics import compact
-from ..rays import Medium, Ray, Section, Span
-from ..rowwise import sum_blocks
-from ..scene import (
+from ..flat import (
     FlatScene,
     Instance,
     InstanceStack,
@@ -28,6 +25,9 @@ from ..scene import (
     proposal_of,
     span_of,
 )
+from ..numerics import compact
+from ..rays import Medium, Ray, Section, Span
+from ..rowwise import sum_blocks
 
 
 # Stacks of fewer volumes are asked at every sample. Measured: from here on, lists are faster.

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
+from ..flat import FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..rays import Hit, Ray
 from ..rowwise import map_rows
-from ..scene import FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import (
     by_side,

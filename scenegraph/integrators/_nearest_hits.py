@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree
+from ..flat import FlatScene, Instance, intersect
 from ..numerics import safe_normalise
 from ..rays import Hit, Ray, widen
-from ..scene import FlatScene, Instance, intersect
 from ..shapes import fragment_hit
 from ..visibility import count_parts, find_nearest, Nearest
 from ._by_kind import map_by_kind

@@ -7,9 +7,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Int, RandomKey
 from ..compositing import composite_packed, composite_with_layers, packed_details
+from ..flat import FlatScene
 from ..numerics import safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
-from ..scene import FlatScene, Pace
+from ..scene import Pace
 from ._base import AbstractMediaIntegrator
 from ._hierarchical import fold
 from ._march import even_steps, March

@@ -8,9 +8,9 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, Vector
 from ..compositing import composite_layers
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
-from ..scene import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
@@ -79,7 +79,7 @@ class Surfaces(AbstractIntegrator):
 
         **Arguments:**
 
-        - `scene`: the scene, from `sg.scene.flatten`.
+        - `scene`: the scene, from `sg.flat.flatten`.
         - `rays`: the rays, in world coordinates, with one leading axis.
         - `normal`: if true, the layers have normals. Keyword only argument.
 
@@ -100,7 +100,7 @@ class Surfaces(AbstractIntegrator):
 
         **Arguments:**
 
-        - `scene`: the scene, from `sg.scene.flatten`.
+        - `scene`: the scene, from `sg.flat.flatten`.
 
         **Returns:**
 

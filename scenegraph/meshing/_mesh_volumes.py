@@ -8,17 +8,9 @@ import numpy as np
 
 from .._typing import ArrayLike
 from ..assets import copies, matrix_of
+from ..flat import color_space
 from ..images import Linear
-from ..scene import (
-    color_space,
-    Group,
-    Instances,
-    open_scene,
-    Scene,
-    Surface,
-    Transformed,
-    Volume,
-)
+from ..scene import Group, Instances, open_scene, Scene, Surface, Transformed, Volume
 from ..shaders import Constant, ImageTexture, VertexColor
 from ..shapes import TriangleMesh
 from ._atlas import covered_texels, spread, unwrap

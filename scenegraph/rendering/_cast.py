@@ -2,10 +2,11 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, ScalarLike
+from ..flat import flatten
 from ..integrators import nearest_hits
 from ..numerics import safe_normalise
 from ..rays import Hit, Ray
-from ..scene import flatten, Scene
+from ..scene import Scene
 from ._warnings import is_traced
 
 

@@ -5,9 +5,10 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey
 from ..compositing import over
+from ..flat import FlatScene, flatten
 from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
 from ..rays import Radiance, Ray
-from ..scene import FlatScene, flatten, Scene
+from ..scene import Scene
 from ..visibility import invert_order, order_rays
 
 

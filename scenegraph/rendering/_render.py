@@ -11,6 +11,7 @@ from jax.sharding import Mesh, SingleDeviceSharding
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
+from ..flat import color_space, FlatScene, flatten, SceneStacks, stack_scene_once
 from ..images import AbstractColorSpace, Image
 from ..integrators import (
     AbstractIntegrator,
@@ -23,15 +24,7 @@ from ..integrators import (
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
 from ..rowwise import map_rows
-from ..scene import (
-    color_space,
-    find_camera,
-    FlatScene,
-    flatten,
-    Scene,
-    SceneStacks,
-    stack_scene_once,
-)
+from ..scene import find_camera, Scene
 from ..visibility import count_candidates
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE

@@ -11,9 +11,10 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, PyTree
+from ..flat import SceneStacks
 from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
-from ..scene import Contents, find_contents, named_leaves, Scene, SceneStacks
+from ..scene import Contents, find_contents, named_leaves, Scene
 from ..shaders import AbstractShader, GGX
 from ..shapes import AbstractBounded, Plane
 

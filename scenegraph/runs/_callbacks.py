@@ -18,8 +18,8 @@ from ..io import append_json, import_extra
 from ..losses import LossTerms
 from ..rendering import render
 from ..scene import count_parameters, mean_square_weight, Scene
+from ..settings import moved_cameras, training_cameras
 from ._checkpoints import Checkpoints
-from ._corrections import moved_cameras, training_cameras
 from ._evaluate import compare, evaluate
 from ._held_out import HeldOut
 from ._run import Run

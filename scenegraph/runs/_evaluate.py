@@ -18,7 +18,7 @@ from ..io import FileError, import_extra, MissingExtra, read_json
 from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
 from ..scene import load, Scene
-from ._data_settings import held_out_split
+from ..settings import held_out_split
 from ._fingerprint import find_difference
 from ._held_out import HeldOut, place_held_out
 from ._report import report

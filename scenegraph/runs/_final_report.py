@@ -10,8 +10,7 @@ from ..data import save_transforms, Views
 from ..io import FileError
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
-from ._corrections import alignment_rays
-from ._data_settings import held_out_split
+from ..settings import alignment_rays, held_out_split
 from ._evaluate import score_views
 from ._held_out import HeldOut, place_held_out
 from ._paths import describe_path, FILM_SPEED, find_cameras, PathRequest

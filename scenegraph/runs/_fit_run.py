@@ -27,20 +27,27 @@ from ..fitting import (
 )
 from ..io import FileError, MappedArray
 from ..scene import save
+from ..settings import (
+    choose_space,
+    config_record,
+    DataSettings,
+    describe_cut,
+    FitConfig,
+    FitParts,
+    held_out_split,
+    prepare,
+    training_cameras,
+    warm_up,
+)
 from ._callbacks import HeldOutScore, Profile, TensorBoard
 from ._checkpoints import Checkpoints
-from ._config import config_record, FitConfig
-from ._corrections import training_cameras
-from ._data_settings import DataSettings, held_out_split
 from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
 from ._fit_options import FitOptions, Stopped, TooFewSteps
 from ._held_out import HeldOut
 from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
-from ._recipe import describe_cut, FitParts, prepare, warm_up
 from ._run import CAMERAS_FILE, Run
-from ._space import choose_space
 from ._time_plan import TimePlan
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..data import Views
 from ..scene import Scene
-from ._corrections import alignment_steps, BACKWARD, place_cameras, RAYS
-from ._data_settings import DataSettings
+from ..settings import alignment_steps, BACKWARD, DataSettings, place_cameras, RAYS
 from ._time_plan import TimePlan
 
 

@@ -19,7 +19,7 @@ from ..fitting import AbstractCallback, Progress
 from ..images import Image, shrink, side_by_side
 from ..rendering import render
 from ..scene import Scene
-from ._corrections import moved_cameras
+from ..settings import moved_cameras
 from ._held_out import HeldOut
 from ._run import Run
 from ._time_plan import TimePlan

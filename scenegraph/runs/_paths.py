@@ -31,8 +31,7 @@ from ..data import focus_point, Views
 from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
-from ._corrections import moved_cameras
-from ._data_settings import held_out_split
+from ..settings import held_out_split, moved_cameras
 from ._run import CAMERAS_FILE, Run
 
 

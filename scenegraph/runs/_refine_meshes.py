@@ -8,9 +8,10 @@ import numpy as np
 import optax
 
 from .._typing import RandomKey
-from ..fitting import AbstractCallback, by_path, first_at_place, fit, large_steps, welded
+from ..fitting import AbstractCallback, fit
 from ..integrators import AbstractIntegrator
 from ..losses import mesh_edges
+from ..optimizers import by_path, first_at_place, large_steps, welded
 from ..pixels import Patches, RayBatches, Views
 from ..scene import named_leaves, Scene
 
@@ -54,7 +55,7 @@ def refine_meshes(
 
     `ValueError` for a scene without meshes; and those of `fit`.
 
-    **Source:** Nicolet et al. 2021 (`fitting.large_steps`).
+    **Source:** Nicolet et al. 2021 (`optimizers.large_steps`).
     """
     leaves = {path: leaf for path, leaf, frozen in named_leaves(scene) if not frozen}
     meshes = [x.removesuffix(_VERTICES) for x in leaves if x.endswith(_VERTICES)]

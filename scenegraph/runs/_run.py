@@ -22,9 +22,9 @@ from ..io import (
     write_picture,
 )
 from ..scene import save, SCENE_FILE
+from ..settings import config_of_record, config_record, FitConfig
 from ._checkpoint import Snapshot
 from ._checkpoints import Checkpoints
-from ._config import config_of_record, config_record, FitConfig
 
 
 CAMERAS_FILE = "cameras.sg"

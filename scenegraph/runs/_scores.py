@@ -12,7 +12,7 @@ import numpy as np
 from ..data import Views
 from ..images import ERROR_MAP, ERROR_SCALE
 from ..losses import average_error, PIXELS_PER_DEGREE
-from ._data_settings import DataSettings
+from ..settings import DataSettings
 
 
 METRICS = ("psnr", "ssim", "flip", "lpips", "average")

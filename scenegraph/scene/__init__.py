@@ -1,24 +1,17 @@
-"""The scene tree: nodes, paths, selection, description, saving; and its flat form.
+"""The scene tree: nodes, paths, selection, description, saving.
 
-Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` for the records of the tree;
-`_copies` for many copies in one node; `_capture` for corrections of
-pictures; `_contents` for the walk over it; `_stacks`, `_instances`,
-`_surface_instances`, `_volume_instances` and `_flat` for what rendering makes of it; then `_paths`,
-`_ties`, `_describe` and `_save`, which look at the pytree alone.
+Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` (with `_occupancy` and `_refresh`)
+for the records of the tree, and `_node` for what they share; `_background`; `_copies` for many
+copies in one node; `_capture` for corrections of pictures; `_contents` for the walk over the tree;
+then `_paths`, `_ties`, `_weights`, `_describe` and `_save`, which look at the pytree alone.
 """
 
-from ._background import (
-    AbstractBackground as AbstractBackground,
-    Backdrop as Backdrop,
-    Sky as Sky,
-)
+from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop, Sky as Sky
 from ._capture import Capture as Capture
 from ._contents import camera_paths as camera_paths, find_camera as find_camera
 from ._copies import Instances as Instances
 from ._describe import describe as describe
-from ._flat import flatten as flatten, FlatScene as FlatScene
 from ._group import Group as Group
-from ._instances import Instance as Instance, InstanceStack as InstanceStack
 from ._occupancy import Occupancy as Occupancy
 from ._paths import freeze as freeze, named_leaves as named_leaves, select as select, thaw as thaw
 from ._refresh import refresh_occupancy as refresh_occupancy
@@ -34,22 +27,12 @@ from ._weights import count_parameters as count_parameters
 from ._background import as_background
 from ._capture import lens_size, move_camera
 from ._contents import Contents, find_cameras, find_capture, find_contents, find_filter, Leaf
-from ._copies import PerCopy
-from ._flat import color_space, SceneStacks, stack_scene_once
+from ._copies import is_per_copy, PerCopy
 from ._node import AbstractNode
-from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
-from ._stacks import LeafStack
 from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
-from ._surface_instances import (
-    intersect,
-    occlusion,
-    Occluder,
-    opacity_at,
-    part_alphas,
-    world_ball,
-)
+from ._surface import has_pattern
+from ._ties import resolve_ties
 from ._volume import Pace
-from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
 from ._weights import mean_square_weight, network_weights

@@ -31,6 +31,7 @@ _FUNCTIONS = {
 }
 # Names of classes in files of earlier versions.
 _RENAMED = {
+    "scenegraph.fitting:LogLinear": "scenegraph.optimizers:LogLinear",
     "scenegraph.integrators:Joint": "scenegraph.integrators:Integrator",
     "scenegraph.rays:Cone": "scenegraph.rays:ConeBeam",
     "scenegraph.rays:Cylinder": "scenegraph.rays:CylinderBeam",

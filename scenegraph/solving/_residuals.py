@@ -10,11 +10,12 @@ from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
 from ..data import RayBatches
 from ..filters import filter_pixel, relative_place
 from ..fitting import pixel_cones, scene_cameras
+from ..flat import flatten
 from ..images import SRGB
 from ..integrators import AbstractIntegrator
 from ..pixels import DrawnPixels, ScenePixels
 from ..rendering import fold_keys, integrate_anyhow
-from ..scene import find_filter, flatten
+from ..scene import find_filter
 
 
 class Block(NamedTuple):

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float
+from ..flat import Boxes
 from ..numerics import safe_normalise, tangents
 from ..rays import Ray
-from ..scene import Boxes
 
 
 # The least cosine between a ray and the axis: bundles that spread more touch everything.

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
+from ..flat import Boxes, CLUSTER, FaceTree
 from ..numerics import count_bits, pack_bits
 from ..rays import Ray
 from ..rowwise import map_rows
-from ..scene import Boxes, CLUSTER, FaceTree
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
 from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
 from ._order import invert_order

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
+from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..scene import FaceTree
 from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
 from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays

@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
+from ..flat import FaceTree, FlatScene, Instance, intersect
 from ..rays import Hit, Ray
-from ..scene import FaceTree, FlatScene, Instance, intersect
 from ..shapes import cross_line
 from ._face_search import FaceVisit, search_faces
 from ._search import count_parts, Item, no_items, rank, search, Visit

@@ -8,18 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
 from ..numerics import compact
 from ..rays import Ray
 from ..rowwise import map_rows
-from ..scene import (
-    FlatScene,
-    Instance,
-    InstanceStack,
-    intersect,
-    occlusion,
-    part_alphas,
-    world_ball,
-)
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, may_touch
@@ -105,7 +97,7 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
 
     **Arguments:**
 
-    - `scene`: the scene, from `sg.scene.flatten`.
+    - `scene`: the scene, from `sg.flat.flatten`.
     - `rays`: the rays, in world coordinates, with one leading axis; runs of 64 are bundles.
 
     **Returns:**

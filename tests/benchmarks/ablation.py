@@ -16,7 +16,8 @@ import scenegraph as sg
 from scenegraph.data import convert_multiscale
 from scenegraph.fitting import fit
 from scenegraph.io import read_json, write_json, write_picture
-from scenegraph.runs import evaluate, FitConfig, prepare, preset
+from scenegraph.runs import evaluate
+from scenegraph.settings import FitConfig, prepare, preset
 
 
 MARKS = "<!-- ablation: begin -->\n", "<!-- ablation: end -->\n"

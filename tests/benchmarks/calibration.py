@@ -225,7 +225,7 @@ def _adam(truth: sg.Scene, clean: Sequence[sg.Image], seeds: int) -> Iterator[di
 def _fit(truth: sg.Scene, clean: Sequence[sg.Image], seed: int, steps: int) -> sg.Scene:
     decay = optax.cosine_decay_schedule(1.0, steps)
     rates = {path: optax.adam(lambda n, r=rate: r * decay(n)) for path, rate in RATES.items()}
-    optimizer = sg.fitting.by_path(rates)
+    optimizer = sg.optimizers.by_path(rates)
     views = _views(clean, seed)
     batches = sg.data.RayBatches(views, RAYS, annealing=sg.data.Annealing(24.0, steps // 2))
     fitted = sg.fit(

@@ -19,7 +19,8 @@ from measure import report
 
 from scenegraph.fitting import start_state
 from scenegraph.io import FileError
-from scenegraph.runs import load_state, make_scene, preset, save_state
+from scenegraph.runs import load_state, save_state
+from scenegraph.settings import make_scene, preset
 
 
 ORBAX = "orbax.checkpoint.experimental.v1"

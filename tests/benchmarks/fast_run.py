@@ -18,7 +18,8 @@ from measure import timed
 import scenegraph as sg
 from scenegraph.cli._time import process_age
 from scenegraph.fitting import Deadline, Every, fit
-from scenegraph.runs import evaluate, prepare, preset
+from scenegraph.runs import evaluate
+from scenegraph.settings import prepare, preset
 
 
 def main(

@@ -33,7 +33,7 @@ def main(runs: int = 10, out: pathlib.Path = pathlib.Path("docs/benchmarks/mipne
 
 def _case(width: int, runs: int) -> dict[str, Any]:
     config = sg.preset("mipnerf", width=width, view_width=width // 2, batch_size=RAYS)
-    scene = sg.runs.make_scene(config, None, key=jax.random.key(0))
+    scene = sg.settings.make_scene(config, None, key=jax.random.key(0))
     loss, optimizer = config.training.make_loss(), config.training.make_optimizer()
     extra = sg.losses.LossTerms(jnp.zeros(2), jnp.zeros(2))
     state = sg.start_state(scene, optimizer, extra=extra, steps=1000, key=jax.random.key(1))

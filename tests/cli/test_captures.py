@@ -11,14 +11,8 @@ from PIL import Image
 import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.io import read_json, write_picture
-from scenegraph.runs import (
-    DataSettings,
-    open_run,
-    PathContext,
-    PathRequest,
-    PATHS,
-    summarise_cameras,
-)
+from scenegraph.runs import open_run, PathContext, PathRequest, PATHS, summarise_cameras
+from scenegraph.settings import DataSettings
 from support.blender_folder import eyes, look_at
 from support.colmap_folder import write_text
 from support.command_line import refused

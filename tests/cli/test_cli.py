@@ -19,7 +19,8 @@ from scenegraph.cli._fit import Fit
 from scenegraph.cli._time import process_age, seconds_of
 from scenegraph.fitting import JsonLines
 from scenegraph.io import read_json, read_picture
-from scenegraph.runs import preset, read_log
+from scenegraph.runs import read_log
+from scenegraph.settings import preset
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.command_line import refused
 from support.helpers import assert_close

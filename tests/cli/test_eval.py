@@ -13,7 +13,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.io import read_picture
-from scenegraph.runs import make_scene, open_run, Pace
+from scenegraph.runs import open_run, Pace
+from scenegraph.settings import make_scene
 from support.blender_folder import write_ball
 from support.command_line import refused
 from support.helpers import assert_close

@@ -7,7 +7,7 @@ import pytest
 
 from scenegraph.cli import main
 from scenegraph.cli._fit import Fit
-from scenegraph.runs import Grid, METHODS, MipNerf, PARTS, preset, PRESETS, setting_names
+from scenegraph.settings import Grid, METHODS, MipNerf, PARTS, preset, PRESETS, setting_names
 from support.command_line import refused
 
 

@@ -9,15 +9,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.cli import main
 from scenegraph.io import read_json, read_picture, write_json
-from scenegraph.runs import (
-    NOTES,
-    open_run,
-    PathContext,
-    PathRequest,
-    PATHS,
-    PRESETS,
-    summarise_cameras,
-)
+from scenegraph.runs import open_run, PathContext, PathRequest, PATHS, summarise_cameras
+from scenegraph.settings import NOTES, PRESETS
 from support.blender_folder import write_ball
 from support.command_line import refused
 from support.llff_folder import facing_poses, inward_poses, write_llff
@@ -194,7 +187,7 @@ def test_listed_flags_make_the_preset(capsys, monkeypatch):
     """What the table says, typed after the name of the base, gives the preset."""
     from scenegraph.cli._fit import Fit
     from scenegraph.cli._presets import _flag
-    from scenegraph.runs import differences
+    from scenegraph.settings import differences
 
     seen = []
     monkeypatch.setattr(Fit, "main", lambda command: seen.append(command.config))

@@ -14,10 +14,11 @@ from jaxtyping import AbstractArray, Float
 
 import scenegraph as sg
 from scenegraph.data import RayBatches, Views
+from scenegraph.flat import FlatScene, Instance, InstanceStack, LeafStack, SceneStacks
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.numerics import unfreeze
-from scenegraph.scene import FlatScene, Instance, InstanceStack, LeafStack, PerCopy, SceneStacks
+from scenegraph.scene import PerCopy
 from support.contract_table import INSTANCES
 
 

@@ -28,7 +28,7 @@ OPTIMIZER = optax.sgd(0.1)
 STATE = start_state(SCENE, OPTIMIZER, key=jax.random.key(0))
 INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
 FACES = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-MESH = sg.scene.flatten(sg.Scene(sg.Group(mesh=sg.Surface(FACES, [1.0] * 3)))).triangles
+MESH = sg.flat.flatten(sg.Scene(sg.Group(mesh=sg.Surface(FACES, [1.0] * 3)))).triangles
 VALUES = [
     *INSTANCES,
     STATE,
@@ -36,7 +36,7 @@ VALUES = [
     INFO,
     sg.preset("tiny"),
     sg.fitting.Progress(1, STATE, INFO, 1.0, 1.0),
-    sg.fitting.LogLinear(),
+    sg.optimizers.LogLinear(),
     Deadline(10.0),
     RenderLoss(),
     sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),

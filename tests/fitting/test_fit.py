@@ -9,13 +9,8 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import RayBatches
-from scenegraph.fitting import (
-    FitError,
-    LogLinear,
-    mip_nerf_optimizer,
-    split_by_purpose,
-    start_state,
-)
+from scenegraph.fitting import FitError, split_by_purpose, start_state
+from scenegraph.optimizers import LogLinear, mip_nerf_optimizer
 from scenegraph.scene import named_leaves
 from support.helpers import assert_close
 from support.toy_fits import AllPoints, closed_form, cloud, cloud_views, Line, Points, squared_error

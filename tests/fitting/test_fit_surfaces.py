@@ -12,8 +12,8 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import Annealing, RayBatches
-from scenegraph.fitting import by_path, within
 from scenegraph.fitting._loss import pixel_cones, scene_cameras
+from scenegraph.optimizers import by_path, within
 from support.helpers import assert_close
 
 

@@ -10,10 +10,11 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import Batch
-from scenegraph.fitting import LogLinear, mip_nerf_optimizer, RenderLoss, start_state
+from scenegraph.fitting import RenderLoss, start_state
 from scenegraph.losses import mse_to_psnr, MultiLevelLoss
-from scenegraph.runs import make_scene, preset
+from scenegraph.optimizers import LogLinear, mip_nerf_optimizer
 from scenegraph.scene import count_parameters, mean_square_weight
+from scenegraph.settings import make_scene, preset
 from support.golden_scene import (
     golden_leaves,
     golden_rays,

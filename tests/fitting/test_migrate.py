@@ -12,7 +12,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.encodings import Grid
 from scenegraph.fields import GaussianBlob
-from scenegraph.fitting import by_path, start_state
+from scenegraph.fitting import start_state
+from scenegraph.optimizers import by_path
 from scenegraph.scene import named_leaves
 from scenegraph.shapes import SampledDistance
 from support.helpers import assert_close

@@ -18,10 +18,10 @@ def stacks(radii: Any) -> list:
     things["box"] = sg.Box([-1.0] * 3, jnp.full(3, radii[3]))
     things |= {f"disk{i}": sg.Disk([0.0, float(i), 0.0], radii[4 + i]) for i in range(2)}
     surfaces = {name: sg.Surface(shape, [0.5] * 3) for name, shape in things.items()}
-    return sg.scene.flatten(sg.Scene(sg.Group(**surfaces))).occluders
+    return sg.flat.flatten(sg.Scene(sg.Group(**surfaces))).occluders
 
 
-def size_times_row(instance: sg.scene.Instance, row: jax.Array) -> jax.Array:
+def size_times_row(instance: sg.flat.Instance, row: jax.Array) -> jax.Array:
     """Differs from kind to kind, and depends on the instance."""
     shape = instance.node.shape
     if isinstance(shape, sg.Box):

@@ -11,10 +11,11 @@ import pytest
 import scenegraph as sg
 from scenegraph.encodings import Contraction
 from scenegraph.fields import ConstantFog, GaussianBlob
+from scenegraph.flat import flatten
 from scenegraph.integrators import Guided
 from scenegraph.integrators._march import even_steps, March
 from scenegraph.rays import Ray, Span
-from scenegraph.scene import flatten, Occupancy, refresh_occupancy
+from scenegraph.scene import Occupancy, refresh_occupancy
 from support.helpers import assert_close
 
 

@@ -11,9 +11,10 @@ import pytest
 import scenegraph as sg
 from scenegraph.encodings import Grid
 from scenegraph.fields import ConstantFog, GaussianBlob, GridField
+from scenegraph.flat import flatten
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.rays import Medium
-from scenegraph.scene import flatten, Occupancy
+from scenegraph.scene import Occupancy
 from support.helpers import assert_close
 
 

@@ -11,7 +11,8 @@ import scenegraph as sg
 from scenegraph.data import pixel_rays
 from scenegraph.encodings import IntegratedPositional
 from scenegraph.fields import ConstantFog, GaussianBlob, MipNerfMLP
-from scenegraph.scene import flatten, named_leaves
+from scenegraph.flat import flatten
+from scenegraph.scene import named_leaves
 from support.helpers import assert_close
 
 

@@ -51,7 +51,7 @@ def test_panoramas_are_averaged_once_for_all_chunks():
     lamp, turn = sg.PointLight([2.0, -2.0, 3.0], [9.0] * 3), sg.Similarity(scale=2.0)
     scene = ball_under_sky(lamp=lamp)
     moved = eqx.tree_at(lambda x: x.root, scene, sg.Transformed(scene.root, turn))
-    for flat in map(sg.scene.flatten, (scene, moved)):
+    for flat in map(sg.flat.flatten, (scene, moved)):
         kinds = [type(stack.members.node) for stack in flat.lights]
         assert kinds == [sg.PointLight, sg.lights.PreparedEnvironment]
 

@@ -11,10 +11,11 @@ import pytest
 import scenegraph as sg
 from scenegraph.cameras import scale_resolution
 from scenegraph.fields import GaussianBlob
+from scenegraph.flat import flatten
 from scenegraph.numerics import safe_normalise
 from scenegraph.rays import widen
 from scenegraph.rendering import integrate
-from scenegraph.scene import flatten, named_leaves
+from scenegraph.scene import named_leaves
 from support.helpers import assert_close
 
 

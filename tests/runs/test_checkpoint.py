@@ -9,8 +9,9 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import RayBatches
-from scenegraph.fitting import LogLinear, mip_nerf_optimizer, start_state
+from scenegraph.fitting import start_state
 from scenegraph.io import FileError, read_archive, write_archive
+from scenegraph.optimizers import LogLinear, mip_nerf_optimizer
 from scenegraph.runs import load_state, save_state
 from support.toy_fits import cloud, cloud_views, Line, Points, squared_error, StopAt
 

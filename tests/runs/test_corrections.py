@@ -10,18 +10,15 @@ import scenegraph as sg
 from scenegraph.fitting import poses_of, split_by_purpose
 from scenegraph.io import read_json
 from scenegraph.runs import (
-    _corrections,
-    CorrectionSettings,
     evaluate_run,
     fit_run,
     FitOptions,
     load_state,
-    make_scene,
     open_run,
-    prepare,
     save_state,
 )
 from scenegraph.scene import named_leaves
+from scenegraph.settings import _corrections, CorrectionSettings, make_scene, prepare
 from support.blender_folder import write_ball
 from support.helpers import assert_close
 from support.toy_fits import StopAt

@@ -7,7 +7,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.images import side_by_side
 from scenegraph.io import append_json, FileError, read_picture
-from scenegraph.runs import compare, evaluate, open_run, plot_log, preset, read_log
+from scenegraph.runs import compare, evaluate, open_run, plot_log, read_log
+from scenegraph.settings import preset
 from support.helpers import assert_close
 from support.toy_fits import cloud, cloud_views
 

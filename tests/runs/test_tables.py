@@ -7,7 +7,6 @@ import pytest
 from scenegraph.io import FileError, write_json
 from scenegraph.runs import (
     cautions,
-    FitConfig,
     latex,
     markdown,
     metric_table,
@@ -20,6 +19,7 @@ from scenegraph.runs import (
     summary,
     Table,
 )
+from scenegraph.settings import FitConfig
 
 
 ONE = Scores("./test/r_0", 20.0, 0.5, 19.0, 0.4, 0.1, 0.3, 0.2, 0.4, (800, 800))

@@ -12,8 +12,9 @@ import optax
 import pytest
 
 import scenegraph as sg
-from scenegraph.fitting import LogLinear, mip_nerf_optimizer, Progress, StepInfo
+from scenegraph.fitting import Progress, StepInfo
 from scenegraph.io import MissingExtra
+from scenegraph.optimizers import LogLinear, mip_nerf_optimizer
 from scenegraph.runs import TensorBoard
 from support.helpers import assert_close
 from support.toy_fits import cloud, cloud_views, Line, Points, squared_error

@@ -9,9 +9,10 @@ import pytest
 import scenegraph as sg
 from scenegraph.compositing import mix_media
 from scenegraph.fields import AbstractField, ConstantFog
+from scenegraph.flat import flatten
 from scenegraph.numerics import Frozen
 from scenegraph.rays import ConeBeam, Medium, Ray, Section
-from scenegraph.scene import find_contents, flatten
+from scenegraph.scene import find_contents
 from support.helpers import assert_close, assert_finite_gradients
 
 

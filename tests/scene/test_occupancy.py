@@ -8,9 +8,10 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog
+from scenegraph.flat import flatten
 from scenegraph.numerics import Frozen
 from scenegraph.rays import Medium, Span
-from scenegraph.scene import flatten, has_occupancy, Occupancy, refresh_occupancy
+from scenegraph.scene import has_occupancy, Occupancy, refresh_occupancy
 from support.helpers import assert_close
 
 

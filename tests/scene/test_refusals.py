@@ -76,7 +76,7 @@ def test_an_optimiser_may_pass_through():
     assert np.isfinite(sg.render(outside, camera).rgb).all()
     # Also as a constant of a traced function.
     assert np.isfinite(jax.jit(lambda: sg.render(outside, camera).rgb)()).all()
-    sg.scene.flatten(outside)
+    sg.flat.flatten(outside)
 
 
 def test_what_was_saved_is_loaded(tmp_path):

@@ -12,18 +12,12 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.fields import ConstantFog, GaussianBlob
-from scenegraph.fitting import by_path, within
+from scenegraph.flat import flatten
 from scenegraph.interop._jax_function import evaluate, JaxFunction
 from scenegraph.numerics import Frozen, Tied
+from scenegraph.optimizers import by_path, within
 from scenegraph.runs import Checkpoints, load_state
-from scenegraph.scene import (
-    find_camera,
-    flatten,
-    named_leaves,
-    Occupancy,
-    open_scene,
-    refresh_occupancy,
-)
+from scenegraph.scene import find_camera, named_leaves, Occupancy, open_scene, refresh_occupancy
 from support.helpers import assert_close
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.flat import flatten, intersect
 from scenegraph.rays import Hit, Irradiance, no_light
-from scenegraph.scene import flatten, intersect
 from support.helpers import assert_close, assert_gradients
 from support.shading import upper_directions
 

@@ -250,5 +250,5 @@ def test_large_textures_have_a_stack_each(size, stacks):
     cards = {
         name: sg.Surface(sg.Rectangle(), at_corner(np.zeros((size, size, 3)))) for name in "ab"
     }
-    flat = sg.scene.flatten(sg.Scene(sg.Group(**cards)))
+    flat = sg.flat.flatten(sg.Scene(sg.Group(**cards)))
     assert len(flat.shaders) == stacks and len(flat.occluders) == 1

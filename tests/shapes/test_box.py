@@ -100,9 +100,9 @@ def test_a_box_is_not_seen_where_it_is_not():
     pixels = jnp.stack(jnp.meshgrid(jnp.arange(20), jnp.arange(12)), -1).reshape(-1, 2) + 0.5
     box = sg.Box([-0.2, -0.2, -0.2], [0.2, 0.1, 0.3])
     rays = jax.vmap(camera.ray)(pixels)
-    (stack,) = sg.scene.flatten(sg.Scene(sg.Surface(box, "white"))).occluders
+    (stack,) = sg.flat.flatten(sg.Scene(sg.Surface(box, "white"))).occluders
     own = jnp.asarray(-1)
-    covered = jax.vmap(lambda ray: stack.map(lambda x: sg.scene.occlusion(x, ray, own))[0])(rays)
+    covered = jax.vmap(lambda ray: stack.map(lambda x: sg.flat.occlusion(x, ray, own))[0])(rays)
     middle = jnp.array([0.0, -0.05, 0.05]) - rays.origin
     along = jnp.sum(middle * rays.direction, 1) / jnp.linalg.norm(rays.direction, axis=1)
     behind = along < -1

@@ -17,6 +17,7 @@ from scenegraph import (
     data,
     encodings,
     fields,
+    flat,
     images,
     integrators,
     lights,
@@ -201,8 +202,8 @@ FOGGY = scene.Scene(
 )
 
 
-FLAT = scene.flatten(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
-STACKS = scene.stack_scene_once(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
+FLAT = flat.flatten(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
+STACKS = flat.stack_scene_once(scene.Scene(scene.Group(ball=SURFACE, lamp=LIGHTS[2])))
 
 
 def ask_light(light, point, d_point):
@@ -210,9 +211,9 @@ def ask_light(light, point, d_point):
 
 
 def ask_node(node, ray, section):
-    flat, part = scene.flatten(scene.Scene(node)), rays.Span(section.t0, section.t1)
-    medium = flat.medium(section, flat.prepare(ray), normal=True)
-    return flat.span(ray), flat.occupied(ray, part), medium
+    world, part = flat.flatten(scene.Scene(node)), rays.Span(section.t0, section.t1)
+    medium = world.medium(section, world.prepare(ray), normal=True)
+    return world.span(ray), world.occupied(ray, part), medium
 
 
 MARCH = integrators.OccupancyMarch(9, 5, 0.1)
@@ -335,7 +336,7 @@ TABLE = {
             GUIDED,
         ],
         lambda integrator, ray: integrator(
-            scene.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
+            flat.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
         ),
         (RAYS,),
     ),
@@ -380,10 +381,10 @@ RECORDS = [
     SHAPES[-1].distance,
     BUMPS,
     shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
-    scene.MeshFace(FACE, jnp.ones(()), jnp.ones(()), jnp.asarray(3)),
+    flat.MeshFace(FACE, jnp.ones(()), jnp.ones(()), jnp.asarray(3)),
     visibility.FaceSums(jnp.ones(2), jnp.ones(2), jnp.ones(2)),
-    scene.Instance(SURFACE, None, None, jnp.asarray(3)),
-    scene.Occluder(SHAPES[6], jnp.ones(())),
+    flat.Instance(SURFACE, None, None, jnp.asarray(3)),
+    flat.Occluder(SHAPES[6], jnp.ones(())),
     FLAT,
     FLAT.surfaces[0],
     STACKS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.flat import Boxes
 from scenegraph.lights._base import rays_to
 from scenegraph.rays import Ray
-from scenegraph.scene import Boxes
 from scenegraph.shapes import cross_triangle
 from scenegraph.visibility import _beams
 

@@ -59,8 +59,8 @@ def large_steps(
 
     ```python
     ball = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-    steps = sg.fitting.large_steps(sg.losses.mesh_edges(ball.faces), 1e-2)
-    optimizer = sg.fitting.by_path({"ball.shape.vertices": steps, "**": optax.adam(1e-3)})
+    steps = sg.optimizers.large_steps(sg.losses.mesh_edges(ball.faces), 1e-2)
+    optimizer = sg.optimizers.by_path({"ball.shape.vertices": steps, "**": optax.adam(1e-3)})
     ```
     """
 

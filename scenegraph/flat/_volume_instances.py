@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
 from ..numerics import safe_norm
 from ..rays import Medium, Ray, Section, Span, transform_section
+from ..scene import Pace
 from ._instances import Instance
 from ._surface_instances import into
-from ._volume import Pace
 
 
 def span_of(instance: Instance, ray: Ray) -> Span:

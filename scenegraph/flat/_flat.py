@@ -18,19 +18,14 @@ from ..images import AbstractColorSpace, Linear, SRGB
 from ..lights import AbstractEnvironment, AbstractLight
 from ..numerics import AbstractModule, is_frozen, unfreeze
 from ..rays import Medium, Ray, Section, Span
+from ..scene import AbstractBackground, find_contents, has_pattern, Leaf, Pace, resolve_ties, Scene
 from ..shaders import prepare_textures
 from ..shapes import TriangleMesh
 from ..transforms import compose
-from ._background import AbstractBackground
-from ._contents import find_contents, Leaf
 from ._instances import Instance, InstanceStack, stacked
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
-from ._scene import Scene
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
-from ._surface import has_pattern
 from ._surface_instances import Occluder
-from ._ties import resolve_ties
-from ._volume import Pace
 from ._volume_instances import (
     is_occupied,
     medium_of,

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from scenegraph.fitting import welded
+from scenegraph.optimizers import welded
 from support.helpers import assert_close
 
 

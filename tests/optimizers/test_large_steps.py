@@ -5,8 +5,8 @@ import numpy as np
 import optax
 import pytest
 
-from scenegraph.fitting import large_steps
 from scenegraph.losses import mesh_edges
+from scenegraph.optimizers import large_steps
 from support.hard_triangles import icosphere
 
 

@@ -7,15 +7,8 @@ import equinox as eqx
 import optax
 
 from ..data import Annealing, Views
-from ..fitting import (
-    align_cameras,
-    by_path,
-    LogLinear,
-    move_cameras,
-    scale_by_schedule,
-    scale_by_uniform_adam,
-    with_corrections,
-)
+from ..fitting import align_cameras, move_cameras, with_corrections
+from ..optimizers import by_path, LogLinear, scale_by_schedule, scale_by_uniform_adam
 from ..pixels import known_cameras
 from ..scene import Capture, find_capture, Scene
 

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, Scalar
 from ..numerics import AbstractModule, order_by_place, safe_norm, safe_normalise
 from ..rays import Hit
+from ..scene import has_pattern
 from ..shaders import AbstractShader
 from ..shapes import Triangle, TriangleMesh
 from ..transforms import AffineMap, Ball, rotate
 from ._instances import Instance
 from ._stacks import LeafStack, place_stack
-from ._surface import has_pattern
 from ._surface_instances import opacity_at
 
 

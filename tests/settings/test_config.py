@@ -6,13 +6,13 @@ import pathlib
 import pytest
 
 from scenegraph.io import FileError
-from scenegraph.runs import (
+from scenegraph.runs import open_run
+from scenegraph.settings import (
     DataSettings,
     FitConfig,
     Grid,
     METHODS,
     MipNerf,
-    open_run,
     OutputSettings,
     PARTS,
     preset,

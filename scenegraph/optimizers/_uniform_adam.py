@@ -38,8 +38,8 @@ def scale_by_uniform_adam(
     Example: preconditioned corrections of cameras, beside Adam for all else.
 
     ```python
-    cameras = optax.chain(sg.fitting.scale_by_uniform_adam(), optax.scale(-0.3))
-    optimizer = sg.fitting.by_path({"capture.*": cameras, "**": optax.adam(1e-2)})
+    cameras = optax.chain(sg.optimizers.scale_by_uniform_adam(), optax.scale(-0.3))
+    optimizer = sg.optimizers.by_path({"capture.*": cameras, "**": optax.adam(1e-2)})
     ```
     """
 

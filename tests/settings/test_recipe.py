@@ -9,9 +9,9 @@ import scenegraph as sg
 from scenegraph.data import AllImages, IgnoreAlpha, Random, SingleImage, Solid
 from scenegraph.pixels import PixelList
 from scenegraph.rays import CylinderBeam
-from scenegraph.runs import describe_cut, Grid, make_scene, preset, PRESETS
 from scenegraph.samplers import Disparity
 from scenegraph.scene import named_leaves
+from scenegraph.settings import describe_cut, Grid, make_scene, preset, PRESETS
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff

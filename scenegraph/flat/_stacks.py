@@ -14,10 +14,9 @@ from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule, Frozen, is_frozen, unfreeze
+from ..scene import is_per_copy, Leaf
 from ..shaders import PreparedTexture
 from ..transforms import AbstractTransform, compose, invert
-from ._contents import Leaf
-from ._copies import is_per_copy
 from ._instances import Instance, InstanceStack, stacked
 
 

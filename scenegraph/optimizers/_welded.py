@@ -42,7 +42,7 @@ def welded(
 
     ```python
     square = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-    optimizer = sg.fitting.welded(optax.adam(1e-3), square.vertices)
+    optimizer = sg.optimizers.welded(optax.adam(1e-3), square.vertices)
     ```
     """
     places = first_at_place(np.asarray(vertices))

@@ -33,7 +33,7 @@ def by_path(rules: Mapping[str, optax.GradientTransformation]) -> optax.Gradient
     Example: the lamp moves ten times as fast as all else.
 
     ```python
-    optimizer = sg.fitting.by_path({"lamp.*": optax.adam(1e-1), "**": optax.adam(1e-2)})
+    optimizer = sg.optimizers.by_path({"lamp.*": optax.adam(1e-1), "**": optax.adam(1e-2)})
     ```
     """
 
@@ -66,7 +66,7 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformatio
     ```python
     optimizer = optax.chain(
         optax.adam(1e-2),
-        sg.fitting.within({"**.radius": (1e-3, None), "**.color*": (0.0, 1.0)}),
+        sg.optimizers.within({"**.radius": (1e-3, None), "**.color*": (0.0, 1.0)}),
     )
     ```
     """

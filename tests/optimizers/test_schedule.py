@@ -5,7 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from scenegraph.fitting import LogLinear, mip_nerf_optimizer, scale_by_schedule
+from scenegraph.optimizers import LogLinear, mip_nerf_optimizer, scale_by_schedule
 from support.helpers import assert_close, golden
 
 

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, Scalar, Vector
 from ..numerics import AbstractModule, dot, safe_divide, safe_normalise
 from ..rays import Hit, no_light, Ray, transform_ray
+from ..scene import has_pattern
 from ..shaders import AbstractShader, read_input
 from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
-from ._surface import has_pattern
 
 
 class Occluder(AbstractModule):

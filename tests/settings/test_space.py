@@ -7,8 +7,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.data import Ball
 from scenegraph.integrators import Guided, OccupancyMarch
-from scenegraph.runs import Grid, make_scene, prepare, preset
-from scenegraph.runs._space import choose_space
+from scenegraph.settings import Grid, make_scene, prepare, preset
+from scenegraph.settings._space import choose_space
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
 from support.helpers import assert_close
 from support.llff_folder import facing_poses, write_llff

@@ -6,8 +6,9 @@ from typing import Literal
 import optax
 
 from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage, Views
-from ..fitting import LogLinear, mip_nerf_optimizer, RenderLoss
+from ..fitting import RenderLoss
 from ..losses import MultiLevelLoss
+from ..optimizers import LogLinear, mip_nerf_optimizer
 from ..pixels import pixels_through
 from ._method import Space
 

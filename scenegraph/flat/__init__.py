@@ -1,0 +1,16 @@
+"""The flat scene: what rendering makes of the tree, once a picture.
+
+`_flat` has `flatten`, which stacks the leaves of a scene (`_stacks`) into instances of equal
+structure (`_instances`), the faces of meshes among them (`_mesh_faces`); `_surface_instances` and
+`_volume_instances` say what a ray meets in one of them.
+"""
+
+from ._flat import FlatScene as FlatScene, flatten as flatten
+from ._instances import Instance as Instance, InstanceStack as InstanceStack
+
+# Internal: for other packages of the library, and for none of its users.
+from ._flat import color_space, SceneStacks, stack_scene_once
+from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
+from ._stacks import LeafStack
+from ._surface_instances import intersect, Occluder, occlusion, opacity_at, part_alphas, world_ball
+from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of

@@ -1,0 +1,40 @@
+"""The settings of a fit, presets, and the parts of a fit that they make.
+
+`_method` with `_mipnerf` and `_grid`, `_data_settings`, `_training` and `_corrections` are groups
+of settings; `_config` holds one of each, `_presets` names some, `_space` decides what is left to
+the pictures, and `_recipe` makes scene, batches, loss and optimiser of them.
+"""
+
+from ._config import FitConfig as FitConfig, OutputSettings as OutputSettings
+from ._corrections import CorrectionSettings as CorrectionSettings
+from ._data_settings import DataSettings as DataSettings
+from ._grid import Grid as Grid
+from ._method import AbstractMethod as AbstractMethod
+from ._mipnerf import MipNerf as MipNerf
+from ._presets import preset as preset, PRESETS as PRESETS
+from ._recipe import FitParts as FitParts, make_scene as make_scene, prepare as prepare
+from ._training import TrainingSettings as TrainingSettings
+
+# Internal: for other packages of the library, and for none of its users.
+from ._config import (
+    config_of_record,
+    config_record,
+    field_name,
+    MethodName,
+    METHODS,
+    PARTS,
+    setting_names,
+)
+from ._corrections import (
+    alignment_rays,
+    alignment_steps,
+    BACKWARD,
+    moved_cameras,
+    place_cameras,
+    RAYS,
+    training_cameras,
+)
+from ._data_settings import held_out_split
+from ._presets import differences, NOTES
+from ._recipe import describe_cut, warm_up
+from ._space import choose_space
