@@ -89,6 +89,10 @@ def test_functions_and_files_are_short(sources):
     none(arch.too_long(sources))
 
 
+def test_packages_are_small(sources):
+    none(arch.large_packages(sources))
+
+
 def test_most_functions_are_very_short(sources):
     median, tenth = arch.typical_lengths(sources)
     longest = "\n".join(f"{where}: {n} lines" for n, where in _longest(sources))

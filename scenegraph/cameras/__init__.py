@@ -1,8 +1,8 @@
 """Cameras turn pixels into cones; paths are lists of cameras.
 
-To read it in order: `_base` (the contract, and how a line becomes a cone), `_intrinsics`; the
-cameras `_perspective`, `_orthographic`, `_panorama`, `_lens` with `_opencv` and `_fisheye`, `_ndc`,
-`_moved`, `_rolling_shutter`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`,
+Read `_base` first (the contract, and how a line becomes a cone) and `_intrinsics`; then the cameras
+`_perspective`, `_orthographic`, `_panorama`, `_lens` with `_opencv` and `_fisheye`, `_ndc`,
+`_moved` and `_rolling_shutter`; `_poses` and `_scaled`; the paths `_paths`, `_ellipse`,
 `_interpolated`, `_loop`, `_llff_paths` and `_path_file`; `_orientation` finds what is up.
 """
 

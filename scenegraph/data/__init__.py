@@ -1,6 +1,6 @@
 """Data sets: loaders, and the pictures, pixels and batches that they make (in `pixels`).
 
-To read it in order: what loaders share, `_loading`, `_listing`, `_splits`, `_masks` and
+Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and
 `_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`
 and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
 `_convert_colmap`, and `_save_transforms`; at last `_bounds`, which finds the scene from pictures

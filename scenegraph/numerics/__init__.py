@@ -1,6 +1,6 @@
 """Maths that is safe to differentiate, step functions, compaction, and what a leaf is.
 
-To read it in order: `_leaves`, `_frozen`, `_tied` and `_module` (what scenes are made of), `_rules`
+Read `_leaves`, `_frozen`, `_tied` and `_module` first (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
 `_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of
 fixed length), `_segments`, `_blocks`, `_octaves` and `_tangents`.

@@ -1,4 +1,10 @@
-"""Shaders: the colours of surfaces and backgrounds, from patterns, textures and light."""
+"""Shaders: the colours of surfaces and backgrounds, from patterns, textures and light.
+
+Read `_base` first, and `_coordinates`, in which patterns are drawn; then `_constant`, the patterns
+`_checker`, `_stripes`, `_gradient` and `_noise`, textures (`_image_texture` with `_pyramid`), and
+what a hit has (`_normals`, `_uv`, `_vertex_color`); at last the lit ones: `_lambert`, `_phong`, and
+`_ggx` with `_inputs`, `_normal_map` and `_split_sum`.
+"""
 
 from ._base import AbstractShader as AbstractShader
 from ._checker import Checker as Checker

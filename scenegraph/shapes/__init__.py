@@ -1,4 +1,10 @@
-"""Shapes: surfaces that compute their intersections with a cone, and the pixel's coverage."""
+"""Shapes: surfaces that compute their intersections with a cone, and the pixel's coverage.
+
+Read `_base` first, and `_bounds`; then the flat ones, `_plane`, `_disk`, `_rectangle` and `_box`;
+the round ones, `_sphere`, `_cylinder` and `_capsule` with `_angles`; `_signed_distance` with
+`_distance_function`, `_grid` and `_sphere_trace`; and `_triangle_mesh` with `_mesh_checks`,
+`_triangle` (a face in a pixel) and `_sheets` (many of them).
+"""
 
 from ._base import (
     AbstractShape as AbstractShape,
