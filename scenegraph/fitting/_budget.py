@@ -45,14 +45,17 @@ _BY_SAMPLES = 0.7
 def loss_budget(loss: Any) -> int:
     """Returns how many samples a ray has on average; 0 where rays share no budget."""
     integrator = getattr(loss, "integrator", None)
-    return (None if integrator is None else integrator.budget) or 0
+    if integrator is None or (isinstance(loss, RenderLoss) and loss.is_packed):
+        return 0
+    return integrator.budget or 0
 
 
 def shares_budget(loss: Any, model: PyTree) -> bool:
     """Returns true if the samples of a batch share a budget."""
     if not isinstance(loss, RenderLoss) or not isinstance(model, Scene):
         return False
-    return _integrator(loss, model).budget is not None
+    decided = dataclasses.replace(loss, integrator=_integrator(loss, model))
+    return decided.integrator.budget is not None and not decided.is_packed
 
 
 def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from typing import Literal, NamedTuple
 
 import equinox as eqx
@@ -15,15 +16,17 @@ from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
     count_levels,
+    count_requested,
     is_of_surfaces,
+    is_packed,
     skips_empty_space,
 )
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
-from ..numerics import AbstractModule, safe_divide, sum_over_blocks
+from ..numerics import AbstractModule, safe_divide, sum_over_blocks, sum_over_runs
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
-from ..rendering import choose_chunk, fold_keys, integrate_anyhow
+from ..rendering import choose_chunk, choose_samples, fold_keys, integrate_anyhow
 from ..scene import find_camera, find_capture, mean_square_weight, open_scene, Scene
 from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
@@ -32,9 +35,13 @@ from ._feed import traceable
 # Samples of a block, measured for networks: with twice or half as many no step is faster, and most
 # are slower.
 _SAMPLES = 2**11
-# Where rays share a budget, networks are small: a block of twice as many no longer fits into the
-# cache, and takes three times as long; in smaller blocks, rays share their budget less evenly.
-_PACKED_SAMPLES = 2**13
+# Where occupancies guide samples, networks are small: a block of twice as many no longer fits into
+# the cache, and takes three times as long.
+_GUIDED_SAMPLES = 2**13
+# Where rays share lists of samples, the length of a list; and the samples a ray, on average, of a
+# full one: where rays ask for fewer, it is not filled. Twice as long ones are no faster when full,
+# and the last one is less so.
+_LIST, _SAMPLES_OF_RAY = 2**12, 8
 # Surfaces are searched by many rays together.
 _SURFACE_SAMPLES = 2**19
 
@@ -80,6 +87,12 @@ class RenderLoss(AbstractModule):
         free = self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
         return dataclasses.replace(self, divisor=times) if free else None
 
+    @property
+    def is_packed(self) -> bool:
+        """Returns true if rays share lists of samples, of which there are as many as it takes."""
+        alone = self.integrator is not None and is_packed(self.integrator)
+        return alone and self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
+
     def __call__(
         self, scene: Scene, terms: LossTerms | None, batch: Batch, key: RandomKey
     ) -> tuple[Scalar, LossTerms]:
@@ -116,13 +129,37 @@ def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossT
 def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """Adds up the contributions of one device's rays, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
-    samples = _PACKED_SAMPLES if skips_empty_space(loss.integrator) else _SAMPLES
+    if loss.is_packed:
+        return _sum_packed(shared, rows)
+    samples = _GUIDED_SAMPLES if skips_empty_space(loss.integrator) else _SAMPLES
     samples = _SURFACE_SAMPLES if is_of_surfaces(loss.integrator) else samples
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)
     # Blocks of like size: in a small last one, few rays would share a budget.
     size = -(-count // -(-count // most))
     return sum_over_blocks(_contribution, shared, rows, size)
+
+
+def _sum_packed(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
+    """Adds up the contributions of rays in runs that fill a list of samples each."""
+    (loss, flattened, *_), (batch, keys, _) = shared, rows
+    count = batch.lossmult.shape[0]
+    samples = choose_samples(_LIST) // loss.divisor
+    size = min(count, max(1, samples // _SAMPLES_OF_RAY))
+    # No ray asks for more than the largest budget there is.
+    longest = loss.integrator.with_budget(math.inf).budget
+    integrator = loss.integrator.with_budget(max(_SAMPLES_OF_RAY, longest / size))
+    rays = _rays_of(batch, flattened[1])
+    costs = count_requested(integrator, flattened[0], jax.lax.stop_gradient(rays), keys)
+    loss = dataclasses.replace(loss, integrator=integrator)
+    run = lambda shared, rows, taken: _contribution(shared, (*rows[:2], _both(rows[2], taken)))
+    return sum_over_runs(
+        run, (loss, *shared[1:]), rows, costs, most=integrator.budget * size, size=size
+    )
+
+
+def _both(real: Bool[Array, " rays"] | None, taken: Bool[Array, " rays"]) -> Bool[Array, " rays"]:
+    return taken if real is None else real & taken
 
 
 class _Pictures(NamedTuple):
@@ -148,14 +185,16 @@ def _render_batch(
     shared: tuple[AbstractIntegrator, _Flattened], rows: PyTree
 ) -> tuple[Radiance, ...]:
     (integrator, (scene, pictures)), (batch, keys) = shared, rows
-    if pictures is None:
-        return integrate_anyhow(scene, batch.rays, integrator, keys, batch.background)
-    rays = pixel_cones(batch.rays, pictures.cameras)
+    rays = _rays_of(batch, pictures)
     levels = integrate_anyhow(scene, rays, integrator, keys, batch.background)
-    if pictures.colors is None:
+    if pictures is None or pictures.colors is None:
         return levels
     maps = pictures.colors[batch.rays.frame]
     return tuple(dataclasses.replace(x, rgb=_map_colors(maps, x.rgb)) for x in levels)
+
+
+def _rays_of(batch: Batch, pictures: _Pictures | None) -> Ray:
+    return batch.rays if pictures is None else pixel_cones(batch.rays, pictures.cameras)
 
 
 def _map_colors(maps: Float[Array, "rays 3 4"], rgb: Float[Array, "rays 3"]) -> Array:

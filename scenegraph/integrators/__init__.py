@@ -23,6 +23,7 @@ from ._integrator import (
     count_levels,
     count_requested,
     is_of_surfaces,
+    is_packed,
     skips_empty_space,
     uses_lists,
     with_all_occluders,

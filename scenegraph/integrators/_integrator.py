@@ -104,6 +104,13 @@ def skips_empty_space(integrator: AbstractIntegrator) -> bool:
     return isinstance(media, OccupancyMarch | Guided)
 
 
+def is_packed(integrator: AbstractIntegrator) -> bool:
+    """Returns true if rays have no more than samples of media in one list."""
+    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    alone = not isinstance(integrator, Integrator) or integrator.surfaces is None
+    return alone and isinstance(media, OccupancyMarch)
+
+
 def count_requested(
     integrator: AbstractIntegrator,
     scene: FlatScene,

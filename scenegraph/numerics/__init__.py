@@ -3,7 +3,7 @@
 Read `_leaves`, `_frozen`, `_tied` and `_module` first (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
 `_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of
-fixed length), `_segments`, `_blocks`, `_octaves` and `_tangents`.
+fixed length), `_segments`, `_blocks`, `_runs`, `_octaves` and `_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -18,6 +18,7 @@ from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfre
 from ._leaves import as_float_leaf as as_float_leaf
 from ._module import AbstractModule as AbstractModule
 from ._polygon import polygon_coverage as polygon_coverage
+from ._runs import sum_over_runs as sum_over_runs
 from ._safe import (
     dot as dot,
     safe_divide as safe_divide,

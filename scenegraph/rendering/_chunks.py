@@ -17,8 +17,12 @@ def choose_chunk(
     cache of a CPU; other devices want more work at a time.
     """
     if chunk == "auto":
-        samples = samples_on_cpu if jax.default_backend() == "cpu" else _SAMPLES_ELSEWHERE
-        chunk = max(1, samples // integrator.samples_per_ray)
+        chunk = max(1, choose_samples(samples_on_cpu) // integrator.samples_per_ray)
     if not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f'`chunk` must be a positive integer or "auto"; got {chunk!r}.')
     return min(chunk, rays)
+
+
+def choose_samples(on_cpu: int) -> int:
+    """Returns the number of samples that a device works on at a time."""
+    return on_cpu if jax.default_backend() == "cpu" else _SAMPLES_ELSEWHERE

@@ -14,7 +14,7 @@ import scenegraph as sg
 from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fitting import RenderLoss, split_by_purpose, start_state
+from scenegraph.fitting import _loss, RenderLoss, split_by_purpose, start_state
 from scenegraph.fitting._budget import (
     is_worth_compiling,
     needs_refresh,
@@ -37,7 +37,7 @@ from support.toy_fits import cloud, cloud_views, Line
 KEY = jax.random.key(0)
 CANDIDATES, RAYS = 16, 24
 MARCH = OccupancyMarch(CANDIDATES, 4)
-EVEN = RenderLoss(integrator=MARCH, jitter=False)
+EVEN = RenderLoss(integrator=MARCH, jitter=False, chunk=None)
 
 
 def half_empty(seed=0):
@@ -136,6 +136,31 @@ def test_weights_of_rays_without_room_do_not_count_either():
     assert_close(value(heavy), value(light), 1e-6)
 
 
+# --- A sum over rays, which takes as many lists as it needs
+
+
+@pytest.mark.parametrize("longest", [2**7, 2**9])
+def test_no_ray_of_a_sum_over_rays_is_left_out(monkeypatch, longest):
+    """Value, terms and gradient are those of the batch at once, with space for all samples."""
+    monkeypatch.setattr(_loss, "_LIST", longest)
+    scene, batch = grid_scene(), batches(150).batch(0, 0)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 150).astype(np.float32)
+    batch = dataclasses.replace(batch, lossmult=jnp.asarray(weights))
+    loss = eqx.filter_jit(
+        eqx.filter_value_and_grad(lambda *a: a[1](a[0], None, *a[2:]), has_aux=True)
+    )
+    whole = RenderLoss(integrator=MARCH.with_budget(CANDIDATES), chunk=None)
+    (value, terms), gradient = loss(scene, RenderLoss(), batch, KEY)
+    (expected, others), expected_gradient = loss(scene, whole, batch, KEY)
+    assert float(terms.left_out) == 0
+    assert_close(value, expected, 1e-5)
+    assert_close(terms.mse, others.mse, 1e-5)
+    assert_close(terms.requested, others.requested, 1e-6)
+    for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected_gradient), strict=True):
+        assert_close(a, b, 1e-5, 1e-8)
+    assert np.any(gradient.root.children["grid"].field.encoding.table)
+
+
 # --- A fit that begins with too little room
 
 
@@ -173,17 +198,17 @@ def test_fit_begins_with_room_for_its_first_batch():
 @pytest.mark.slow
 def test_same_key_same_bits():
     """Also while the budget changes and the occupancy is refreshed."""
-    one, other = (fit_grid(18, loss=RenderLoss(integrator=MARCH)) for _ in range(2))
+    one, other = (fit_grid(18, loss=RenderLoss(integrator=MARCH, chunk=None)) for _ in range(2))
     assert np.any(one.history.extra.left_out)
     assert bits(one.state) == bits(other.state)
-    another = fit_grid(18, loss=RenderLoss(integrator=MARCH), key=jax.random.key(1))
+    another = fit_grid(18, loss=RenderLoss(integrator=MARCH, chunk=None), key=jax.random.key(1))
     assert bits(one.state) != bits(another.state)
 
 
 @pytest.mark.slow
 def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
     """The budget, which the fit has found by then, comes back with the state."""
-    loss = RenderLoss(integrator=MARCH)
+    loss = RenderLoss(integrator=MARCH, chunk=None)
     with Checkpoints(tmp_path, 1, keep=99) as checkpoints:
         whole = fit_grid(18, loss=loss, callbacks=[checkpoints])
     rooms = []
@@ -200,13 +225,15 @@ def test_resumed_from_any_step_is_the_same_as_never_stopped(tmp_path):
 @pytest.mark.slow
 def test_scene_may_say_how_it_is_integrated():
     """The budget that the scene begins with is not the fit's; the scene keeps it."""
-    result = fit_grid(4, loss=RenderLoss(jitter=False))
+    result = fit_grid(4, loss=RenderLoss(jitter=False, chunk=None))
     assert np.any(result.history.extra.left_out) and not result.history.extra.left_out[-1]
     assert result.scene.integrator == MARCH
 
 
 def test_grid_is_fitted():
-    grid = fit_grid(80, batches(48), loss=RenderLoss(integrator=MARCH), optimizer=optax.adam(0.03))
+    grid = fit_grid(
+        80, batches(48), loss=RenderLoss(integrator=MARCH, chunk=None), optimizer=optax.adam(0.03)
+    )
     assert grid.history.loss[-1] < 0.1 * grid.history.loss[0]
 
 
@@ -221,7 +248,7 @@ def after(left_out, asked, step):
 
 
 def loss_with(budget):
-    return RenderLoss(integrator=OccupancyMarch(100, budget))
+    return RenderLoss(integrator=OccupancyMarch(100, budget), chunk=None)
 
 
 def next_budget(loss, state):
@@ -291,7 +318,10 @@ def test_fits_whose_samples_share_nothing_are_left_alone():
     assert next_budget(dense, state) is dense and not shares_budget(dense, state.model)
     assert with_first_budget(dense, state, None) is dense
     assert not shares_budget(EVEN, Line.start()) and shares_budget(EVEN, state.model)
-    assert not shares_budget(RenderLoss(), cloud()) and shares_budget(RenderLoss(), state.model)
+    whole, by_rays = RenderLoss(chunk=None), RenderLoss()
+    assert not shares_budget(whole, cloud()) and shares_budget(whole, state.model)
+    # Sums over rays take as many lists of samples as there are, and need no budget.
+    assert not shares_budget(by_rays, state.model)
 
 
 # --- Occupancy

@@ -215,7 +215,8 @@ def room(size: int) -> dict:
 
     scene, batch = grid_scene(), RayBatches(views(), size).batch(0, 0)
     march = sg.integrators.OccupancyMarch(12, 4)
-    loss = RenderLoss(integrator=march, jitter=False, mesh=device_mesh(jax.devices()))
+    mesh = device_mesh(jax.devices())
+    loss = RenderLoss(integrator=march, jitter=False, chunk=None, mesh=mesh)
     terms = eqx.filter_jit(loss)(scene, None, batch, jax.random.key(0))[1]
     asked = requested(march, scene, batch.rays).tolist()
     return {"left_out": float(terms.left_out), "asked": float(terms.requested), "by_ray": asked}

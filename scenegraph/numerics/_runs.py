@@ -1,0 +1,120 @@
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Int, PyTree, Scalar
+
+
+def sum_over_runs(
+    function: Callable[[Any, Any, Any], tuple[Scalar, PyTree]],
+    shared: PyTree,
+    rows: PyTree,
+    costs: Int[Array, " rows"],
+    *,
+    most: int,
+    size: int,
+) -> tuple[Scalar, PyTree]:
+    """Sums a function over runs of consecutive rows that cost about the same.
+
+    As `sum_over_blocks`, but a run has as many rows as cost `most` together, and there are as many
+    runs as it takes: rows whose costs differ leave no gaps, and the work is that of the costs at
+    hand, not of a limit. Reverse-mode derivatives are computed in the same pass, once.
+
+    **Arguments:**
+
+    - `function`: called as `function(shared, run, taken)` with `size` rows, of which those count
+      whose entry of `taken` is true; returns a scalar and a tree of arrays, all of which are
+      summed. It must not close over traced arrays.
+    - `shared`: the operands that all runs use.
+    - `rows`: arrays with one leading axis.
+    - `costs`: the cost of each row; not negative.
+    - `most`: the largest sum of costs of a run, unless its first row alone costs more; static.
+      Keyword only, as is what follows.
+    - `size`: the largest number of rows of a run; static.
+
+    **Returns:**
+
+    Both sums. Gradients flow through the scalar alone.
+    """
+    size = min(size, costs.shape[0])
+    value, others = _summed((shared, rows), costs, function, most, size)
+    return value, jax.lax.stop_gradient(others)
+
+
+@eqx.filter_custom_vjp
+def _summed(operands: PyTree, costs: Array, function: Callable, most: int, size: int) -> Any:
+    shared, rows = operands
+
+    def one_run(which: Array, taken: Array) -> Any:
+        return function(shared, _take(rows, which), taken), ()
+
+    return _loop(one_run, (), costs, most, size)[0]
+
+
+@_summed.def_fwd
+def _summed_forward(
+    perturbed: PyTree, operands: PyTree, costs: Array, function: Callable, most: int, size: int
+) -> Any:
+    # With f = sum_r f_r(shared, rows_r), the residuals are the gradients themselves:
+    # df/dshared = sum_r df_r/dshared, and df/drows is put together run by run.
+    free, fixed = eqx.partition(operands, perturbed)
+
+    def one_run(which: Array, taken: Array) -> Any:
+        (free_shared, free_rows), (fixed_shared, fixed_rows) = free, fixed
+
+        def objective(free: PyTree) -> Any:
+            own = eqx.combine(free, (fixed_shared, _take(fixed_rows, which)))
+            return function(*own, taken)
+
+        differentiate = eqx.filter_value_and_grad(objective, has_aux=True)
+        result, (by_shared, by_rows) = differentiate((free_shared, _take(free_rows, which)))
+        return result, (by_shared, _put(free_rows, by_rows, which, taken))
+
+    return _loop(one_run, jax.tree.map(jnp.zeros_like, free), costs, most, size)
+
+
+@_summed.def_bwd
+def _summed_backward(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:
+    del others
+    # Only the scalar is differentiated, so the cotangent is one number.
+    return jax.tree.map(lambda gradient: cotangents[0] * gradient, gradients)
+
+
+def _loop(one_run: Callable, zeros: PyTree, costs: Array, most: int, size: int) -> Any:
+    """Adds up what runs return, one after the other: sums of results, and of gradients."""
+    count, places = costs.shape[0], jnp.arange(size)
+    # Traced once, for the shapes of its results and for the loop.
+    one_run = eqx.filter_closure_convert(one_run, places, places == 0)
+    results = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), one_run.out_struct[0])
+
+    def advance(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+        start, sums = carry
+        which = jnp.minimum(start + places, count - 1)
+        taken = _fitting(costs[which], most) & (start + places < count)
+        added = one_run(which, taken)
+        return start + jnp.sum(taken), jax.tree.map(jnp.add, sums, added)
+
+    begin = jnp.zeros((), places.dtype), (results, zeros)
+    return jax.lax.while_loop(lambda carry: carry[0] < count, advance, begin)[1]
+
+
+def _fitting(costs: Int[Array, " size"], most: int) -> Bool[Array, " size"]:
+    """Returns true for the first rows that cost no more than `most`, and for the first of all."""
+    return (jnp.cumsum(costs) <= most).at[0].set(True)
+
+
+def _take(rows: PyTree, which: Int[Array, " size"]) -> PyTree:
+    return jax.tree.map(lambda x: x[which], rows)
+
+
+def _put(rows: PyTree, gradients: PyTree, which: Array, taken: Array) -> PyTree:
+    """Returns the gradients of some rows at their places among all."""
+
+    def put(x: Array, gradient: Array) -> Array:
+        counts = taken.reshape(-1, *[1] * (x.ndim - 1))
+        return jnp.zeros_like(x).at[which].add(jnp.where(counts, gradient, 0))
+
+    return jax.tree.map(put, rows, gradients)
