@@ -1,4 +1,4 @@
-"""How large the numbers of leaves are: what tells whether a step is finite."""
+"""Sizes of the numbers of leaves, which tell whether a step is finite."""
 
 import jax
 import jax.numpy as jnp

@@ -2,7 +2,12 @@
 
 from ._by_path import by_path as by_path, within as within
 from ._large_steps import large_steps as large_steps
-from ._schedule import LogLinear as LogLinear, mip_nerf_optimizer as mip_nerf_optimizer
+from ._schedule import (
+    AbstractSchedule as AbstractSchedule,
+    Linear as Linear,
+    LogLinear as LogLinear,
+    mip_nerf_optimizer as mip_nerf_optimizer,
+)
 from ._uniform_adam import scale_by_uniform_adam as scale_by_uniform_adam
 from ._welded import welded as welded
 

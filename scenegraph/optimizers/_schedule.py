@@ -1,3 +1,5 @@
+import abc
+
 import equinox as eqx
 import jax.numpy as jnp
 import optax
@@ -6,7 +8,27 @@ from .._typing import Array, Float, Int, PyTree, Scalar
 from ..numerics import AbstractModule
 
 
-class LogLinear(AbstractModule):
+class AbstractSchedule(AbstractModule):
+    """The learning rate of every step, for a last step that may move."""
+
+    @abc.abstractmethod
+    def __call__(
+        self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
+    ) -> Scalar:
+        """Computes the learning rate of a step.
+
+        **Arguments:**
+
+        - `step`: the number of the step, counted from one.
+        - `horizon`: the number of the last step.
+
+        **Returns:**
+
+        The learning rate.
+        """
+
+
+class LogLinear(AbstractSchedule):
     """mip-NeRF's learning rate: its logarithm falls along a straight line, after a soft start.
 
     **Arguments:**
@@ -30,17 +52,52 @@ class LogLinear(AbstractModule):
     def __call__(
         self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
     ) -> Scalar:
-        """Returns the learning rate of a step, counted from one; `horizon` is the last one."""
         progress = jnp.clip(step / horizon, 0, 1)
-        # initial^(1 - p) final^p, times m + (1 - m) sin(pi/2 min(step / delay_steps, 1))
+        # initial^(1 - p) final^p
         rate = jnp.exp(jnp.log(self.initial) * (1 - progress) + jnp.log(self.final) * progress)
-        if self.delay_steps <= 0:
-            return rate
-        rise = jnp.sin(0.5 * jnp.pi * jnp.clip(step / self.delay_steps, 0, 1))
-        return rate * (self.delay_multiplier + (1 - self.delay_multiplier) * rise)
+        return rate * _soft_start(step, self.delay_steps, self.delay_multiplier)
 
 
-def scale_by_schedule(schedule: LogLinear) -> optax.GradientTransformationExtraArgs:
+class Linear(AbstractSchedule):
+    """A learning rate that falls along a straight line, after a soft start.
+
+    It stays high for longer than `LogLinear`, and ends lower: fits of few steps end better.
+
+    **Arguments:**
+
+    - `initial`, `final`: the rates at the first and the last step; `final` may be 0.
+    - `delay_steps`: the number of steps for which the rate is lowered; 0 for no delay.
+    - `delay_multiplier`: the factor of the rate at first, which rises to one like a sine.
+    """
+
+    initial: float = eqx.field(static=True, default=1e-2)
+    final: float = eqx.field(static=True, default=0.0)
+    delay_steps: int = eqx.field(static=True, default=0)
+    delay_multiplier: float = eqx.field(static=True, default=1.0)
+
+    def __check_init__(self):
+        if not 0 <= self.final or not 0 < self.initial:
+            raise ValueError(f"learning rates must be positive; got {self.initial}, {self.final}.")
+
+    def __call__(
+        self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
+    ) -> Scalar:
+        progress = jnp.clip(step / horizon, 0, 1)
+        # initial (1 - p) + final p
+        rate = self.initial * (1 - progress) + self.final * progress
+        return rate * _soft_start(step, self.delay_steps, self.delay_multiplier)
+
+
+def _soft_start(step: Array | int, delay_steps: int, multiplier: float) -> Scalar | float:
+    """Returns the factor of the learning rate in the first steps."""
+    if delay_steps <= 0:
+        return 1.0
+    # m + (1 - m) sin(pi/2 min(step / delay_steps, 1))
+    rise = jnp.sin(0.5 * jnp.pi * jnp.clip(step / delay_steps, 0, 1))
+    return multiplier + (1 - multiplier) * rise
+
+
+def scale_by_schedule(schedule: AbstractSchedule) -> optax.GradientTransformationExtraArgs:
     """Multiplies by minus the learning rate, for the horizon that the fit's state has."""
 
     def init(params: PyTree) -> optax.EmptyState:
@@ -57,7 +114,7 @@ def scale_by_schedule(schedule: LogLinear) -> optax.GradientTransformationExtraA
 
 
 def mip_nerf_optimizer(
-    schedule: LogLinear,
+    schedule: AbstractSchedule,
     *,
     max_value: float = 0.0,
     max_norm: float = 0.0,

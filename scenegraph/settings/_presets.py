@@ -9,8 +9,9 @@ from ._grid import Grid
 
 _FAST = FitConfig(Grid()).replace(
     batch_size=None,
-    learning_rate=2e-2,
-    final_learning_rate=1e-3,
+    learning_rate=3e-2,
+    final_learning_rate=1e-4,
+    rate_decay="linear",
     delay_steps=20,
     adam_b2=0.99,
     adam_epsilon=1e-15,

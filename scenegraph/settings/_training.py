@@ -8,7 +8,7 @@ import optax
 from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage, Views
 from ..fitting import RenderLoss
 from ..losses import MultiLevelLoss
-from ..optimizers import LogLinear, mip_nerf_optimizer
+from ..optimizers import AbstractSchedule, Linear, LogLinear, mip_nerf_optimizer
 from ..pixels import pixels_through
 from ._method import Space
 
@@ -32,7 +32,8 @@ class TrainingSettings:
       of them.
     - `batching`: the pictures from which the rays of one step are drawn.
     - `learning_rate`: the learning rate at the start.
-    - `final_learning_rate`: the learning rate at the end; it falls exponentially.
+    - `final_learning_rate`: the learning rate at the end.
+    - `rate_decay`: the way in which it falls until then.
     - `delay_steps`: the number of steps of a soft start; 0 for none.
     - `delay_multiplier`: the factor of the learning rate at the beginning of the soft start.
     - `adam_b2`: the decay of Adam's mean of squared gradients.
@@ -50,6 +51,7 @@ class TrainingSettings:
     batching: Literal["all_images", "single_image"] = "all_images"
     learning_rate: float = 1e-2
     final_learning_rate: float = 2e-4
+    rate_decay: Literal["exponential", "linear"] = "exponential"
     delay_steps: int = 100
     delay_multiplier: float = 0.1
     adam_b2: float = 0.999
@@ -112,14 +114,15 @@ class TrainingSettings:
         loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
         return RenderLoss(loss, weight_decay=self.weight_decay, jitter=self.jitter)
 
-    def make_schedule(self) -> LogLinear:
+    def make_schedule(self) -> AbstractSchedule:
         """Makes the learning rate of every step.
 
         **Returns:**
 
         The schedule.
         """
-        return LogLinear(
+        kind = Linear if self.rate_decay == "linear" else LogLinear
+        return kind(
             self.learning_rate, self.final_learning_rate, self.delay_steps, self.delay_multiplier
         )
 

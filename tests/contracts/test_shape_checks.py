@@ -36,6 +36,7 @@ VALUES = [
     INFO,
     sg.preset("tiny"),
     sg.fitting.Progress(1, STATE, INFO, 1.0, 1.0),
+    sg.optimizers.Linear(),
     sg.optimizers.LogLinear(),
     Deadline(10.0),
     RenderLoss(),

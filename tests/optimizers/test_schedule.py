@@ -5,7 +5,7 @@ import numpy as np
 import optax
 import pytest
 
-from scenegraph.optimizers import LogLinear, mip_nerf_optimizer, scale_by_schedule
+from scenegraph.optimizers import Linear, LogLinear, mip_nerf_optimizer, scale_by_schedule
 from support.helpers import assert_close, golden
 
 
@@ -26,9 +26,18 @@ def test_rate_is_a_function_of_the_share_that_is_done():
     assert_close(schedule(2000, 1000.0), 1e-4, 1e-6)
 
 
-def test_rates_must_be_positive():
+def test_linear_rates_are_those_of_numpy():
+    steps, schedule = np.arange(1, 12), Linear(2e-2, 1e-3, delay_steps=4, delay_multiplier=0.1)
+    line = np.interp(steps, [0, 10], [2e-2, 1e-3])
+    start = 0.1 + 0.9 * np.sin(np.pi / 2 * np.minimum(steps / 4, 1))
+    assert_close(np.stack([schedule(int(step), 10.0) for step in steps]), line * start, 1e-5)
+    assert_close(Linear(1e-2)(10, 10.0), 0.0, 0, 1e-9)
+
+
+@pytest.mark.parametrize("kind", [Linear, LogLinear])
+def test_rates_must_be_positive(kind):
     with pytest.raises(ValueError, match="must be positive; got 0.0"):
-        LogLinear(0.0, 1e-3)
+        kind(0.0, 1e-3)
 
 
 def test_last_link_scales_by_minus_the_rate():

@@ -85,7 +85,9 @@ def test_flat_settings_of_the_version_before(tmp_path, field):
     grid = Grid((16, 32, 64, 128), occupancy=32, width=16)
     assert config.method == (grid if field == "grid" else MipNerf(width=16))
     assert config.data == DataSettings(downscale=2, bounds="found", near=1.5)
-    assert config.training == preset("fast", batch_size=512, batching="single_image").training
+    rates = {"learning_rate": 2e-2, "final_learning_rate": 1e-3, "rate_decay": "exponential"}
+    changes = {"batch_size": 512, "batching": "single_image", **rates}
+    assert config.training == preset("fast", **changes).training
     assert config.output == OutputSettings(250, 0, 30) and (config.steps, config.seed) == (60, 0)
 
 
