@@ -1,4 +1,4 @@
-"""How large the numbers of leaves are: what tells whether a step is finite."""
+"""The largest numbers of leaves, by which a step is found finite or not."""
 
 import jax
 import jax.numpy as jnp

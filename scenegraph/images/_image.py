@@ -21,29 +21,11 @@ class AbstractColorSpace(AbstractModule):
 
     @abc.abstractmethod
     def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Converts numbers to the light that they stand for.
-
-        **Arguments:**
-
-        - `rgb`: numbers in this space, `*batch 3`.
-
-        **Returns:**
-
-        Linear light, `*batch 3`.
-        """
+        """Converts numbers to the light that they stand for."""
 
     @abc.abstractmethod
     def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Converts light to the numbers that stand for it.
-
-        **Arguments:**
-
-        - `rgb`: linear light, `*batch 3`.
-
-        **Returns:**
-
-        Numbers in this space, `*batch 3`.
-        """
+        """Converts light to the numbers that stand for it."""
 
 
 class SRGB(AbstractColorSpace):

@@ -170,18 +170,10 @@ def choose_integrator(
     integrator: AbstractIntegrator | None = None,
     contents: Contents | Scene | SceneStacks | None = None,
 ) -> AbstractIntegrator:
-    """Chooses an integrator that serves a scene.
+    """Chooses an integrator that serves a scene: the one asked for, the scene's own, or a default.
 
-    **Arguments:**
-
-    - `scene`: any scene.
-    - `integrator`: the integrator that is asked for; `None` for the one that the scene carries.
-    - `contents`: the scene's leaf nodes, if they are known.
-
-    **Returns:**
-
-    The integrator, completed: what neither says is sampled by two levels of 64 samples where there
-    are media, and by the eight nearest layers where there are surfaces.
+    What none of them says is sampled by two levels of 64 samples where there are media, and by the
+    eight nearest layers where there are surfaces.
     """
     if contents is None or isinstance(contents, Scene):
         contents = find_contents(scene)

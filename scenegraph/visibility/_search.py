@@ -93,17 +93,7 @@ def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> Abst
 
 
 def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
-    """Counts the surfaces that rays ask, and faces of meshes: those that their bundles may touch.
-
-    **Arguments:**
-
-    - `scene`: the scene, from `sg.flat.flatten`.
-    - `rays`: the rays, in world coordinates, with one leading axis; runs of 64 are bundles.
-
-    **Returns:**
-
-    The length of the list of each ray's bundle.
-    """
+    """Counts the surfaces, and the faces of meshes, that the bundle of each ray may touch."""
     count = rays.near.shape[0]
     pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
