@@ -57,7 +57,7 @@ class _Builder:
     def _title(self, number: int) -> str:
         """Returns a node's name, or that of what it holds."""
         node = self.model.nodes[number]
-        held = [
+        parts = [
             parts[index].name
             for parts, index in (
                 (self.model.meshes, node.mesh),
@@ -66,35 +66,35 @@ class _Builder:
             )
             if index is not None
         ]
-        return next(filter(None, (node.name, *held)), f"node_{number}")
+        return next(filter(None, (node.name, *parts)), f"node_{number}")
 
     def node(self, node: ModelNode) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
         if _is_singular(node.matrix):
             self.left_out["node scaled to nothing"] += 1
             return None
-        held = self._held(node)
-        if len(held) == 1 and not node.children:
-            (only,) = held.values()
+        parts = self._parts(node)
+        if len(parts) == 1 and not node.children:
+            (only,) = parts.values()
             folded = _folded(only, node.matrix)
             return _transformed(only, node.matrix) if folded is None else folded
         inside = self.children(node.children)
-        names = unique_names([*inside, *held])
-        nodes = [*inside.values(), *held.values()]
+        names = unique_names([*inside, *parts])
+        nodes = [*inside.values(), *parts.values()]
         return _transformed(Group(**dict(zip(names, nodes, strict=True))), node.matrix)
 
-    def _held(self, node: ModelNode) -> dict[str, Any]:
+    def _parts(self, node: ModelNode) -> dict[str, Any]:
         """Returns what a node itself holds, by kind."""
-        held = {}
+        parts = {}
         if node.mesh is not None and self.model.meshes[node.mesh].parts:
-            held["mesh"] = self._mesh(node.mesh)
+            parts["mesh"] = self._mesh(node.mesh)
         if node.camera is not None:
-            held["camera"] = _camera(self.model.cameras[node.camera])
+            parts["camera"] = _camera(self.model.cameras[node.camera])
         if node.light is not None:
-            held["light"] = _light(self.model.lights[node.light])
+            parts["light"] = _light(self.model.lights[node.light])
         if node.ambient is not None:
-            held["ambient"] = AmbientLight(node.ambient)
-        return held
+            parts["ambient"] = AmbientLight(node.ambient)
+        return parts
 
     def _mesh(self, number: int) -> Any:
         if number not in self._meshes:

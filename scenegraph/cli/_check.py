@@ -64,7 +64,7 @@ class Check:
                 where=self.where or None,
                 pixels=self.pixels,
                 tolerance=self.tolerance,
-                progress=_Teller(bar).tell,
+                progress=_Progress(bar).show,
             )
         print(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
@@ -72,13 +72,13 @@ class Check:
             raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")
 
 
-class _Teller:
+class _Progress:
     """Shows the progress of the check on a bar."""
 
     def __init__(self, bar: Progress):
         self._bar, self._task = bar, bar.add_task("compiling", total=None)
 
-    def tell(self, done: int, count: int) -> None:
+    def show(self, done: int, count: int) -> None:
         name = "leaves" if done else "compiling"
         self._bar.update(self._task, description=name, completed=done, total=count)
 

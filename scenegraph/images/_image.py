@@ -142,8 +142,8 @@ class Image(AbstractModule):
         """
         linear = np.asarray(self.space.to_linear(self.rgb))
         if missing := int(np.sum(np.any(np.isnan(linear), axis=-1))):
-            told = f"{missing} of {linear[..., 0].size} pixels are NaN; 8 bits show them black"
-            warnings.warn(f"Image.save: {path}: {told}", stacklevel=2)
+            what = f"{missing} of {linear[..., 0].size} pixels are NaN; 8 bits show them black"
+            warnings.warn(f"Image.save: {path}: {what}", stacklevel=2)
         depth = None if self.depth is None else np.asarray(self.depth)
         write_pixels(path, as_bytes(self), linear, depth)
 

@@ -43,7 +43,7 @@ class Shading(NamedTuple):
     occluders: int
     shadows: bool
     normal: bool
-    everything: bool  # whether rays ask all faces of meshes, without lists
+    everything: bool  # whether rays are tested against all faces of meshes, without lists
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
@@ -126,7 +126,7 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
     """Returns which layers count (`layers rays`), and how many are missed."""
-    open_before = jnp.ones(found.met.shape, bool)
+    open_before = jnp.ones(found.total.shape, bool)
     transmits = jnp.ones_like(found.values[0])
     numbers, needed = _number(scene, codes), []
     for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
@@ -134,7 +134,7 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
         open_before &= ~(scene.cuts[number] & (alpha >= 1))
         transmits *= jnp.where(code >= 0, 1 - alpha, 1)
     behind = transmits * (1 - found.rest)
-    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
+    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
     return jnp.stack(needed), missed
 
 
@@ -315,8 +315,8 @@ def _visible(
 
     All occluders count; derivatives are those of the strongest.
     """
-    visible, met = transmission(scene, rays, own, used)
-    return visible, jnp.maximum(met - occluders, 0)
+    visible, count = transmission(scene, rays, own, used)
+    return visible, jnp.maximum(count - occluders, 0)
 
 
 @_visible.def_jvp
@@ -328,9 +328,9 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
         return _with_no_count(eqx.filter_jvp(every, primals[:2], tangents[:2]))
     found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
     ranking = jax.lax.stop_gradient(found)
-    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
+    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.total - occluders, 0), 0)
 
-    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
+    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.total, 0)), occluders)
 
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
         stop = partial(_stopped, total=scene.cuts.shape[0])

@@ -16,8 +16,8 @@ from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
 
 
-# Surfaces times what a ray asks of each: itself, and a shadow ray for every light. Measured: up to
-# here, one small program for the whole ray is faster than a search.
+# Surfaces times the tests of each for a ray: one, and one for every light's shadow ray. Measured:
+# up to here, one small program for the whole ray is faster than a search.
 _SMALL = 12
 
 
@@ -32,8 +32,8 @@ class Surfaces(AbstractIntegrator):
     - `shadows`: if true, surfaces cast shadows; static.
     - `occluders`: the largest number of surfaces that shade a point from one light, if lists are
       used; the strongest ones count, and points with more are counted; static.
-    - `lists`: if true, rays ask only those surfaces that their bundle may touch; if false, every
-      ray asks all surfaces; `None` for what is faster; static.
+    - `lists`: if true, rays are tested against those surfaces only that their bundle may
+      touch; if false, against all; `None` for what is faster; static.
     """
 
     layers: int = eqx.field(static=True, default=8)
@@ -96,7 +96,7 @@ class Surfaces(AbstractIntegrator):
         )
 
     def asks_all(self, scene: FlatScene) -> bool:
-        """Returns true if every ray asks all surfaces of a scene, without lists.
+        """Returns true if every ray is tested against all surfaces of a scene, without lists.
 
         **Arguments:**
 

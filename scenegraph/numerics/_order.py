@@ -29,7 +29,7 @@ def order_by_place(
     return _sort_by_digits(code, passes, place_bits)
 
 
-# More points than this need cells smaller than one sort tells apart.
+# More points than this need cells smaller than one sort distinguishes.
 _MANY = 2**15
 
 

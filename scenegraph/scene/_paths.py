@@ -77,7 +77,7 @@ def ties(tree: PyTree) -> list[tuple[str, str]]:
 
 
 def find_leaf(tree: PyTree, path: str) -> Any:
-    """Returns the one leaf at a path, in a `Frozen` if it is frozen; looks nowhere else.
+    """Returns the one leaf at a path, in a `Frozen` if it is frozen; searches nowhere else.
 
     Raises `LookupError` if there is none, or if several nodes have that path.
     """

@@ -29,7 +29,7 @@ from ._method import Corners, Space
 # Held-out pictures on random colours are put on white.
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
 _MEMORY_MAP = {"auto": None, "always": True, "never": False}
-# How much farther rays reach where all of space is fitted: beyond what can be told from infinity.
+# How much farther rays reach where all of space is fitted: beyond what differs from infinity.
 _FARTHER = 100.0
 
 
@@ -120,7 +120,7 @@ class DataSettings:
         return self.reach(views)
 
     def reach(self, views: Views) -> Views:
-        """Moves the far ends of rays to where nothing can be told from infinity, if all is fitted.
+        """Moves the far ends of rays next to infinity, if all of space is fitted.
 
         **Arguments:**
 
@@ -175,7 +175,7 @@ class DataSettings:
     def _loader_options(self, folder: str | os.PathLike) -> dict[str, Any]:
         """Returns the settings that only the loader of the folder's format has."""
         form = find_format(folder)
-        listed = "data of which no file tells the splits: LLFF, nerfstudio and COLMAP"
+        listed = "data of which no file has the splits: LLFF, nerfstudio and COLMAP"
         for name, where in {
             "spherify": "LLFF data",
             "ndc": "LLFF data",

@@ -217,7 +217,7 @@ def _check_start(method: Method, point: Point, unknowns: Unknowns, trainable: An
     if not np.all(np.isfinite(np.asarray(point.known))):
         raise ValueError(
             "the derivatives of the residuals are not finite at the start; "
-            "`sg.check_gradients` tells of which leaf."
+            "`sg.check_gradients` shows of which leaf."
         )
 
 

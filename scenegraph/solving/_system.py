@@ -152,13 +152,13 @@ def gradient(
     def one(carry: tuple, item: tuple) -> tuple[tuple, Costs]:
         rows, number = item
         values = _at(problem, unknowns, rows)
-        _, pull, block = jax.vjp(values, unknowns.zeros(), has_aux=True)
+        _, vjp, block = jax.vjp(values, unknowns.zeros(), has_aux=True)
         weight = problem.loss.weight(block.values**2)
         # E (J^T W^1/2 z)_j^2 = (J^T W J)_jj for z of random signs, block by block
         shape = (probes, *weight.shape)
         signs = jax.random.rademacher(jax.random.fold_in(key, number), shape, weight.dtype)
-        squares = jax.vmap(lambda z: pull(jnp.sqrt(weight) * z)[0] ** 2)(signs)
-        sums = carry[0] + pull(weight * block.values)[0], carry[1] + jnp.mean(squares, axis=0)
+        squares = jax.vmap(lambda z: vjp(jnp.sqrt(weight) * z)[0] ** 2)(signs)
+        sums = carry[0] + vjp(weight * block.values)[0], carry[1] + jnp.mean(squares, axis=0)
         return sums, _costs(problem, block, rows)
 
     blocks, zeros = problem.residuals.blocks(), unknowns.zeros()
@@ -174,7 +174,7 @@ def product(problem: Problem, unknowns: Unknowns, vector: Array) -> Array:
         values = _at(problem, unknowns, rows)
         base, push, block = jax.linearize(values, unknowns.zeros(), has_aux=True)
         weight = problem.loss.weight(base**2)
-        pull = jax.linear_transpose(push, unknowns.zeros())
-        return total + pull(weight * push(vector))[0], None
+        vjp = jax.linear_transpose(push, unknowns.zeros())
+        return total + vjp(weight * push(vector))[0], None
 
     return jax.lax.scan(one, unknowns.zeros(), problem.residuals.blocks())[0]
