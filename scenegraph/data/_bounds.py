@@ -68,7 +68,7 @@ def find_bounds(views: Views, *, spare: float = 0.0) -> tuple[np.ndarray, np.nda
     **Arguments:**
 
     - `views`: the pictures.
-    - `spare`: how far pictures may be off because cameras are, as a share of their width. Keyword
+    - `spare`: the distance by which pictures may be off, as a share of their width. Keyword
       only argument.
 
     **Returns:**

@@ -52,8 +52,8 @@ def make_dataset(
     - `train`, `val`, `test`: number of views of each split.
     - `distance`: the distance of the cameras from the origin, in world units.
     - `seed`: the seed of the cameras' positions.
-    - `outputs`: what is written beside the colours, as numpy arrays of float32: `"depth"` makes
-      `r_0_depth.npy` and so on, of shape `height width`, the mean distance along the camera's axis;
+    - `outputs`: the names of what is written beside the colours, as numpy arrays of float32:
+      `"depth"` makes `r_0_depth.npy` and so on, of shape `height width`, the mean distance along the camera's axis;
       `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the world.
     - `progress`: a function that is called with the number of views done and of all views; for the
       first time before anything is compiled.

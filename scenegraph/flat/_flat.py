@@ -47,8 +47,8 @@ class FlatScene(AbstractModule):
     - `surfaces`: stacks of `Surface`s, but for meshes.
     - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
     - `shaders`: their shaders, stacked by structure.
-    - `cuts`: for every surface, by number: whether its opacity takes no gradient, so that what it
-      covers altogether is never seen.
+    - `cuts`: booleans by the surface's number, true if its opacity takes no gradient, so that what
+      it covers altogether is never seen.
     - `volumes`: stacks of `Volume`s.
     - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
     - `background`: the colour of rays that nothing stops.

@@ -141,7 +141,7 @@ class DataSettings:
         **Arguments:**
 
         - `views`: the pictures.
-        - `spare`: how far pictures may be off because cameras are, as a share of their width.
+        - `spare`: the distance by which pictures may be off, as a share of their width.
           Keyword only argument.
 
         **Returns:**

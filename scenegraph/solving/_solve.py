@@ -152,7 +152,7 @@ class _Course:
     def step(self, tolerance: float) -> str:
         """Takes or rejects a step; returns why it was the last, or nothing."""
         problem, system = self.method.problem, self.point.system
-        noise = rounding(self.cost(), system.slope.dtype)
+        noise = rounding(self.cost(), system.gradient.dtype)
         size, final = jnp.asarray(self.size), problem.residuals.is_final()
         scaled, delta, promise = propose(problem, self.unknowns, system, size)
         small = float(promise) <= _least_promise(self.point.costs, self.unknowns, tolerance)
