@@ -12,6 +12,7 @@ from ..cameras import AbstractCamera
 from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
+from ._flags import OptionalStr
 from ._progress import frames_bar
 
 
@@ -29,7 +30,7 @@ class Check:
     scene: Annotated[str, tyro.conf.Positional]
 
     # The path of a camera in the scene; by default the first, with --fisher all.
-    camera: str | None = None
+    camera: OptionalStr = None
 
     # The paths of the leaves to check; by default every leaf that is not frozen.
     where: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from ..meshing import export_scene, MeshOptions
 from ..runs import export_run, open_run
 from ..scene import load
 from ._console import say
+from ._flags import OptionalInt
 from ._progress import track_frames
 
 
@@ -29,7 +30,7 @@ class Export:
 
     # The number of cells along the longest side of the field's bounds; by default twice that of its
     # finest grid, between 128 and 512, or 256 for other fields.
-    resolution: int | None = None
+    resolution: OptionalInt = None
 
     # The largest number of triangles of a field's surface.
     faces: int = 50_000

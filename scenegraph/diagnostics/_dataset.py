@@ -53,8 +53,9 @@ def make_dataset(
     - `distance`: the distance of the cameras from the origin, in world units.
     - `seed`: the seed of the cameras' positions.
     - `outputs`: the names of what is written beside the colours, as numpy arrays of float32:
-      `"depth"` makes `r_0_depth.npy` and so on, of shape `height width`, the mean distance along the camera's axis;
-      `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the world.
+      `"depth"` makes `r_0_depth.npy` and so on, of shape `height width`, the mean distance along
+      the camera's axis; `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the
+      world.
     - `progress`: a function that is called with the number of views done and of all views; for the
       first time before anything is compiled.
 

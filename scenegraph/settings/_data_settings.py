@@ -50,7 +50,7 @@ class DataSettings:
     - `skip_missing`: if true, pictures whose files are missing or damaged are left out; otherwise
       they are an error that names them all.
     - `masks`: if true, pixels that masks leave out do not count (nerfstudio, COLMAP and LLFF data).
-    - `ndc`: if true, the space before the cameras is bent into a cube (LLFF data).
+    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC (LLFF data).
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
       exact (LLFF data).
