@@ -148,15 +148,12 @@ def _as_transform(matrix: np.ndarray) -> AbstractTransform:
     scale = math.copysign(abs(determinant) ** (1 / 3), determinant)
     if not _is_rotation(linear / scale):
         return Affine(linear, shift)
-    return Similarity(shift, _quaternion(linear / scale), scale)
+    rotation = jaxlie.SO3.from_matrix(np.asarray(linear / scale, np.float32))
+    return Similarity(shift, np.asarray(rotation.wxyz), scale)
 
 
 def _is_rotation(linear: np.ndarray) -> bool:
     return bool(np.allclose(linear @ linear.T, np.eye(3), atol=1e-5) and np.linalg.det(linear) > 0)
-
-
-def _quaternion(rotation: np.ndarray) -> np.ndarray:
-    return np.asarray(jaxlie.SO3.from_matrix(np.asarray(rotation, np.float32)).wxyz)
 
 
 def _folded(node: Any, matrix: np.ndarray) -> Any:

@@ -73,7 +73,11 @@ def make_dataset(
     settings = size, counts, distance, seed, *outputs
     if scene is None and settings == (128, _COUNTS, 4.0, 0):
         return _unpack(folder, sum(counts.values()), progress)
-    cameras = _random_cameras(np.random.default_rng(seed), counts, size, distance)
+    generator = np.random.default_rng(seed)
+    cameras = {
+        split: [_random_camera(generator, size, distance) for _ in range(count)]
+        for split, count in counts.items()
+    }
     views = {f"./{split}/r_{i}": x for split, own in cameras.items() for i, x in enumerate(own)}
     for split in counts:
         (folder / split).mkdir(parents=True, exist_ok=True)
@@ -109,13 +113,6 @@ def _check(size: int, counts: dict[str, int], distance: float, outputs: Sequence
             raise ValueError(f"`{split}`, a number of views, must not be negative; got {count}.")
     if unknown := [name for name in outputs if name not in _OUTPUTS]:
         raise ValueError(f"there is no output {unknown[0]!r}; there are {', '.join(_OUTPUTS)}.")
-
-
-def _random_cameras(
-    generator: np.random.Generator, counts: dict[str, int], size: int, distance: float
-) -> dict[str, list[PerspectiveCamera]]:
-    one = lambda: _random_camera(generator, size, distance)
-    return {split: [one() for _ in range(count)] for split, count in counts.items()}
 
 
 def _random_camera(generator: np.random.Generator, size: int, distance: float) -> PerspectiveCamera:

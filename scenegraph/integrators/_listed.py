@@ -325,7 +325,8 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     if sum(stack.count for stack in scene.occluders) <= min(occluders, _FEW):
         see = lambda scene, row: visibility(scene, *row)
         every = lambda scene, rays: map_rows(see, scene, (rays, own))
-        return _with_no_count(eqx.filter_jvp(every, primals[:2], tangents[:2]))
+        visible, change = eqx.filter_jvp(every, primals[:2], tangents[:2])
+        return (visible, jnp.zeros(visible.shape, jnp.int32)), (change, None)
     found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
     ranking = jax.lax.stop_gradient(found)
     missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.total - occluders, 0), 0)
@@ -347,8 +348,3 @@ def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[A
     stop = lambda instance, row: occlusion(instance, *row)
     some, there = jnp.maximum(numbers, 0), numbers >= 0
     return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)
-
-
-def _with_no_count(visible: tuple[Array, Array]) -> tuple:
-    value, change = visible
-    return (value, jnp.zeros(value.shape, jnp.int32)), (change, None)

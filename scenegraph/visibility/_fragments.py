@@ -279,7 +279,7 @@ def sum_shadows(
     def add(memory: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
         (sums, ranking), nothing = memory
         coverage, facing = jnp.where(there, piece[0], 0), piece[1]
-        sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
+        sums = jax.tree.map(jnp.add, sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
             ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
         return (sums, ranking), nothing
@@ -297,10 +297,6 @@ def sum_shadows(
         back = invert_order(order)
         found = jax.tree.map(lambda x: x[back], found)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
-
-
-def _add(one: FaceSums, other: FaceSums) -> FaceSums:
-    return jax.tree.map(jnp.add, one, other)
 
 
 def by_side(coverage: Array, facing: Array, opacity: Array) -> FaceSums:
