@@ -1,4 +1,4 @@
-"""Lights, and the light that they send to a point."""
+"""Lights, and the light that they send to a point: `_base` has the contract, each file a light."""
 
 from ._ambient import AmbientLight as AmbientLight
 from ._base import AbstractLight as AbstractLight, LightSample as LightSample
