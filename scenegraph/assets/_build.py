@@ -160,7 +160,8 @@ def _folded(node: Any, matrix: np.ndarray) -> Any:
     """Returns a camera or light that stands where a matrix puts it; `None` for what cannot."""
     shift, backward = matrix[:3, 3], matrix[:3, 2]
     if isinstance(node, PerspectiveCamera | OrthographicCamera) and _is_rotation(matrix[:3, :3]):
-        return _posed(node, matrix)
+        size, limits = (node.width, node.height), {"near": node.near, "far": node.far}
+        return type(node)(Pose(matrix), node.focal, *size, **limits)
     if isinstance(node, PointLight):
         return PointLight(shift, node.intensity)
     if isinstance(node, DirectionalLight):
@@ -168,11 +169,6 @@ def _folded(node: Any, matrix: np.ndarray) -> Any:
     if isinstance(node, SpotLight):
         return SpotLight(shift, -backward, node.intensity, node.angle, node.softness)
     return None
-
-
-def _posed(camera: Any, matrix: np.ndarray) -> AbstractCamera:
-    size, limits = (camera.width, camera.height), {"near": camera.near, "far": camera.far}
-    return type(camera)(Pose(matrix), camera.focal, *size, **limits)
 
 
 # --- Cameras and lights

@@ -9,7 +9,7 @@ from ..meshing import export_scene, MeshOptions
 from ..runs import export_run, open_run
 from ..scene import load
 from ._console import say
-from ._flags import OptionalInt
+from ._flags import optional, OptionalInt
 from ._progress import track_frames
 
 
@@ -46,7 +46,9 @@ class Export:
 
     # The corners of what is searched for a surface, x y z x y z in the volume's frame; by default
     # the volume's bounds.
-    box: tuple[float, float, float, float, float, float] | None = None
+    box: Annotated[
+        tuple[float, float, float, float, float, float] | None, optional("X Y Z X Y Z")
+    ] = None
 
     # Write a .ply of the surface's points, with colours and normals.
     points: bool = False
@@ -55,8 +57,8 @@ class Export:
     # it, places in the file are those of the scene.
     z_up: bool = False
 
-    # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
-    # 50,000 triangles, each takes seconds.
+    # Steps that fit vertices and texture to the run's pictures, through the renderer; each takes
+    # seconds for a mesh of 50,000 triangles.
     refine: int = 0
 
     def main(self) -> None:

@@ -15,15 +15,15 @@ def _hint(default: str) -> str:
     return "" if default in ("None", "") else f"(default: {default})"
 
 
-def _optional(metavar: str) -> Any:
+def optional(metavar: str) -> Any:
+    """Marks a flag that is `None` unless it is given: its text says what holds then."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=_hint)
 
 
-# What is `None` unless it is given: the help says what happens then.
-OptionalInt = Annotated[int | None, _optional("INT")]
-OptionalFloat = Annotated[float | None, _optional("FLOAT")]
-OptionalStr = Annotated[str | None, _optional("STR")]
-OptionalPath = Annotated[pathlib.Path | None, _optional("PATH")]
+OptionalInt = Annotated[int | None, optional("INT")]
+OptionalFloat = Annotated[float | None, optional("FLOAT")]
+OptionalStr = Annotated[str | None, optional("STR")]
+OptionalPath = Annotated[pathlib.Path | None, optional("PATH")]
 
 _ARGUMENT = re.compile(r"^- `(\w+)`: (.*?)(?=^\S|\n\n|\Z)", re.MULTILINE | re.DOTALL)
 

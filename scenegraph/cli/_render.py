@@ -30,7 +30,7 @@ from ..runs import (
 )
 from ..scene import camera_paths, find_camera, load, Scene
 from ._console import say
-from ._flags import OptionalFloat, OptionalInt, OptionalPath, OptionalStr
+from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 from ._progress import track_frames
 
 
@@ -105,7 +105,7 @@ class Render:
 
     # The direction that is upwards in the film of a run, such as 0 0 1; by default that of the
     # data, or that which the cameras of pictures without opacity have in common.
-    up: tuple[float, float, float] | None = None
+    up: Annotated[tuple[float, float, float] | None, optional("X Y Z")] = None
 
     # The path in the scene of a camera, to be used instead of one of the data's.
     camera: OptionalStr = None

@@ -42,7 +42,9 @@ class Costs(NamedTuple):
 def _costs(problem: Problem, block: Block, rows: Array) -> Costs:
     squares = block.values**2
     loss, finite = problem.loss, jnp.isfinite(block.values)
-    first = jnp.min(jnp.where(finite, jnp.iinfo(rows.dtype).max, _first_row(rows, finite)))
+    count = finite.shape[0]
+    row = jnp.repeat(rows, count // rows.shape[0], total_repeat_length=count)
+    first = jnp.min(jnp.where(finite, jnp.iinfo(rows.dtype).max, row))
     # 1/2 sum rho(r^2), and psi(r) = w(r^2) r with its derivative
     influence = lambda r: r * loss.weight(r**2)
     psi, derivative = jax.jvp(influence, (block.values,), (jnp.ones_like(block.values),))
@@ -55,10 +57,6 @@ def _costs(problem: Problem, block: Block, rows: Array) -> Costs:
         jnp.sum(psi**2),
         jnp.sum(jnp.where(block.counts, derivative, 0.0)),
     )
-
-
-def _first_row(rows: Array, like: Array) -> Array:
-    return jnp.repeat(rows, like.shape[0] // rows.shape[0], total_repeat_length=like.shape[0])
 
 
 def _total(parts: Costs) -> Costs:
