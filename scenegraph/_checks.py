@@ -178,7 +178,7 @@ def _each_argument(
 
 
 def _fits_all(value: Any, hint: Any) -> bool:
-    """Returns true if a value fits; of a list, beartype looks at one item alone."""
+    """Returns true if a value fits; of a list, beartype checks one item alone."""
     if not fits(value, hint):
         return False
     long = type(value) in (list, tuple) and len(value) > 1

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import AbstractArray, Key, PyTree
 
 
-# Generic types of which beartype looks at one item.
+# Generic types of which beartype checks one item.
 LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable)
 _WORDS: dict[Any, str] = {
     Any: "anything",

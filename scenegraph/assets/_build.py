@@ -57,7 +57,7 @@ class _Builder:
     def _title(self, number: int) -> str:
         """Returns a node's name, or that of what it holds."""
         node = self.model.nodes[number]
-        held = [
+        parts = [
             parts[index].name
             for parts, index in (
                 (self.model.meshes, node.mesh),
@@ -66,35 +66,35 @@ class _Builder:
             )
             if index is not None
         ]
-        return next(filter(None, (node.name, *held)), f"node_{number}")
+        return next(filter(None, (node.name, *parts)), f"node_{number}")
 
     def node(self, node: ModelNode) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
         if _is_singular(node.matrix):
             self.left_out["node scaled to nothing"] += 1
             return None
-        held = self._held(node)
-        if len(held) == 1 and not node.children:
-            (only,) = held.values()
+        parts = self._parts(node)
+        if len(parts) == 1 and not node.children:
+            (only,) = parts.values()
             folded = _folded(only, node.matrix)
             return _transformed(only, node.matrix) if folded is None else folded
         inside = self.children(node.children)
-        names = unique_names([*inside, *held])
-        nodes = [*inside.values(), *held.values()]
+        names = unique_names([*inside, *parts])
+        nodes = [*inside.values(), *parts.values()]
         return _transformed(Group(**dict(zip(names, nodes, strict=True))), node.matrix)
 
-    def _held(self, node: ModelNode) -> dict[str, Any]:
+    def _parts(self, node: ModelNode) -> dict[str, Any]:
         """Returns what a node itself holds, by kind."""
-        held = {}
+        parts = {}
         if node.mesh is not None and self.model.meshes[node.mesh].parts:
-            held["mesh"] = self._mesh(node.mesh)
+            parts["mesh"] = self._mesh(node.mesh)
         if node.camera is not None:
-            held["camera"] = _camera(self.model.cameras[node.camera])
+            parts["camera"] = _camera(self.model.cameras[node.camera])
         if node.light is not None:
-            held["light"] = _light(self.model.lights[node.light])
+            parts["light"] = _light(self.model.lights[node.light])
         if node.ambient is not None:
-            held["ambient"] = AmbientLight(node.ambient)
-        return held
+            parts["ambient"] = AmbientLight(node.ambient)
+        return parts
 
     def _mesh(self, number: int) -> Any:
         if number not in self._meshes:
@@ -148,22 +148,20 @@ def _as_transform(matrix: np.ndarray) -> AbstractTransform:
     scale = math.copysign(abs(determinant) ** (1 / 3), determinant)
     if not _is_rotation(linear / scale):
         return Affine(linear, shift)
-    return Similarity(shift, _quaternion(linear / scale), scale)
+    rotation = jaxlie.SO3.from_matrix(np.asarray(linear / scale, np.float32))
+    return Similarity(shift, np.asarray(rotation.wxyz), scale)
 
 
 def _is_rotation(linear: np.ndarray) -> bool:
     return bool(np.allclose(linear @ linear.T, np.eye(3), atol=1e-5) and np.linalg.det(linear) > 0)
 
 
-def _quaternion(rotation: np.ndarray) -> np.ndarray:
-    return np.asarray(jaxlie.SO3.from_matrix(np.asarray(rotation, np.float32)).wxyz)
-
-
 def _folded(node: Any, matrix: np.ndarray) -> Any:
     """Returns a camera or light that stands where a matrix puts it; `None` for what cannot."""
     shift, backward = matrix[:3, 3], matrix[:3, 2]
     if isinstance(node, PerspectiveCamera | OrthographicCamera) and _is_rotation(matrix[:3, :3]):
-        return _posed(node, matrix)
+        size, limits = (node.width, node.height), {"near": node.near, "far": node.far}
+        return type(node)(Pose(matrix), node.focal, *size, **limits)
     if isinstance(node, PointLight):
         return PointLight(shift, node.intensity)
     if isinstance(node, DirectionalLight):
@@ -171,11 +169,6 @@ def _folded(node: Any, matrix: np.ndarray) -> Any:
     if isinstance(node, SpotLight):
         return SpotLight(shift, -backward, node.intensity, node.angle, node.softness)
     return None
-
-
-def _posed(camera: Any, matrix: np.ndarray) -> AbstractCamera:
-    size, limits = (camera.width, camera.height), {"near": camera.near, "far": camera.far}
-    return type(camera)(Pose(matrix), camera.focal, *size, **limits)
 
 
 # --- Cameras and lights

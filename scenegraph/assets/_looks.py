@@ -12,7 +12,7 @@ from ..shaders import AbstractShader, Constant, GGX, Lambert, Phong, VertexColor
 from ._texture_maps import bake, map_of, TextureMap, vertex_colors
 
 
-# The order in which textures of a material are looked at for the coordinates of the mesh.
+# The order in which textures of a material are searched for the coordinates of the mesh.
 ROLES = ("base", "roughness", "normal", "emission", "occlusion")
 
 

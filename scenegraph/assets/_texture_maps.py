@@ -23,7 +23,7 @@ class TextureMap(NamedTuple):
     mirror: tuple[bool, bool] = (False, False)
 
     def lies_like(self, other: "TextureMap") -> bool:
-        """Tells whether the texels of both lie at the same places."""
+        """Returns true if the texels of both lie at the same places."""
         same = all(np.array_equal(a, b) for a, b in zip(self[1:3], other[1:3], strict=True))
         return same and self[3:] == other[3:] and self.texels.shape == other.texels.shape
 

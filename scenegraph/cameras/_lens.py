@@ -58,7 +58,7 @@ def _undistort_jvp(lens: LensMap, primals: tuple, tangents: tuple) -> tuple[Poin
 
 
 def is_before_fold(lens: LensMap, coefficients: PyTree, point: Point2) -> Bool[Array, ""]:
-    """Tells whether a lens map does not fold between the axis and a point."""
+    """Returns true if a lens map does not fold between the axis and a point."""
     on_the_way = jnp.asarray(_TESTED, point.dtype)[:, None] * point
     return jnp.all(
         jax.vmap(lambda x: _is_unfolded(_jacobian(lens, coefficients, x)[1], 0.0))(on_the_way)
@@ -83,6 +83,6 @@ def _jacobian(lens: LensMap, coefficients: PyTree, point: Point2) -> tuple[Point
 
 
 def _is_unfolded(matrix: Float[Array, "2 2"], least: float) -> Bool[Array, ""]:
-    """Tells whether a map with these derivatives has `det J > least` and `tr J > 0`."""
+    """Returns true if a map with these derivatives has `det J > least` and `tr J > 0`."""
     (a, b), (c, d) = matrix
     return (a * d - b * c > least) & (a + d > 0)

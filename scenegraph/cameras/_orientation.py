@@ -5,7 +5,7 @@ import numpy as np
 
 # Below this length the mean of unit vectors says nothing of their direction.
 _LEAST_MEAN = 0.5
-# Pictures whose rows span less than this share of a plane do not tell what is level.
+# Pictures whose rows span less than this share of a plane do not show what is level.
 _LEAST_SPREAD = 0.2
 # A plane of points: within this angle of the cameras' upwards, with this share of the points in a
 # slab of so many parts of their spread, found among so many trials.

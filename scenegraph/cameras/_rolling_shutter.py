@@ -129,8 +129,8 @@ class RollingShutter(AbstractCamera):
 
         def find_row(function: Any, y: Scalar) -> Scalar:
             def newton(_: int, y: Scalar) -> Scalar:
-                value, slope = jax.jvp(function, (y,), (jnp.ones_like(y),))
-                return y - value / slope
+                value, derivative = jax.jvp(function, (y,), (jnp.ones_like(y),))
+                return y - value / derivative
 
             return jax.lax.fori_loop(0, _STEPS, newton, y)
 

@@ -12,6 +12,7 @@ from ..cameras import AbstractCamera
 from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
+from ._flags import OptionalStr
 from ._progress import frames_bar
 
 
@@ -29,7 +30,7 @@ class Check:
     scene: Annotated[str, tyro.conf.Positional]
 
     # The path of a camera in the scene; by default the first, with --fisher all.
-    camera: str | None = None
+    camera: OptionalStr = None
 
     # The paths of the leaves to check; by default every leaf that is not frozen.
     where: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Check:
                 where=self.where or None,
                 pixels=self.pixels,
                 tolerance=self.tolerance,
-                progress=_Teller(bar).tell,
+                progress=_Progress(bar).show,
             )
         print(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
@@ -72,13 +73,13 @@ class Check:
             raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")
 
 
-class _Teller:
+class _Progress:
     """Shows the progress of the check on a bar."""
 
     def __init__(self, bar: Progress):
         self._bar, self._task = bar, bar.add_task("compiling", total=None)
 
-    def tell(self, done: int, count: int) -> None:
+    def show(self, done: int, count: int) -> None:
         name = "leaves" if done else "compiling"
         self._bar.update(self._task, description=name, completed=done, total=count)
 

@@ -5,25 +5,25 @@ import dataclasses
 from collections.abc import Iterator
 
 from ..parallel import end_if_lost, join
+from ._flags import OptionalInt, OptionalStr
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
     """The processes that fit together: one for every GPU or host."""
 
+    # Fit together with other processes that have the same arguments; --out is a folder that all of
+    # them share. SLURM, Kubernetes and other clusters are detected; elsewhere, pass the next three.
     distributed: bool = False
-    """Fit together with other processes that have the same arguments; --out is a folder that all
-    of them share. SLURM, Kubernetes and other clusters are detected; elsewhere, pass the next
-    three."""
 
-    coordinator: str | None = None
-    """The address of the first process, HOST:PORT, for all others."""
+    # The address of the first process, HOST:PORT, for all others.
+    coordinator: OptionalStr = None
 
-    num_processes: int | None = None
-    """The number of processes."""
+    # The number of processes.
+    num_processes: OptionalInt = None
 
-    process_id: int | None = None
-    """The index of this process, from 0."""
+    # The index of this process, from 0.
+    process_id: OptionalInt = None
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:

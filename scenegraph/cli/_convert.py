@@ -8,6 +8,7 @@ from rich.progress import Progress
 
 from ..data import convert_colmap, convert_multiscale
 from ._console import say
+from ._flags import OptionalPath
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +22,7 @@ class ConvertColmap:
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
     # The folder of the pictures; by default images, beside the file that is written.
-    images: pathlib.Path | None = None
+    images: OptionalPath = None
 
     # Keep the axes of COLMAP's world; by default its +y, mostly downwards, becomes -z.
     keep_world: bool = False

@@ -64,7 +64,7 @@ class Data:
         # The usual scene is not named: of it, the library brings pictures along.
         usual = (self.count, self.seed) == (30, 0)
         scene = None if usual else table_top(self.count, seed=self.seed)
-        asked = {"depth": self.depth, "normal": self.normals}
+        requested = {"depth": self.depth, "normal": self.normals}
         with contextlib.ExitStack() as stack:
             make_dataset(
                 self.out,
@@ -74,20 +74,20 @@ class Data:
                 val=self.val,
                 test=self.test,
                 seed=self.seed,
-                outputs=[name for name, wanted in asked.items() if wanted],
-                progress=_Teller(stack).tell,
+                outputs=[name for name, wanted in requested.items() if wanted],
+                progress=_Progress(stack).show,
             )
         seconds = time.monotonic() - began
         say(f"wrote {self.out} in {seconds:.0f} s; fit it with `scenegraph fit {self.out}`")
 
 
-class _Teller:
+class _Progress:
     """Shows the progress: one phase until the first view is there, and one for the others."""
 
     def __init__(self, stack: contextlib.ExitStack):
         self._stack, self._told, self._began = stack, 0.0, 0.0
 
-    def tell(self, done: int, total: int) -> None:
+    def show(self, done: int, total: int) -> None:
         if done == 0:
             self._stack.enter_context(show_phase("compiling the renderer, and the first view"))
         if done == 1:

@@ -6,6 +6,7 @@ import tyro
 
 from ..runs import evaluate_run, find_measures, markdown, metric_table, open_run
 from ._console import say
+from ._flags import OptionalPath, OptionalStr
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,10 +17,10 @@ class Eval:
     run: Annotated[pathlib.Path, tyro.conf.Positional]
 
     # The split: test (the default, if there is one), val, or train.
-    split: str | None = None
+    split: OptionalStr = None
 
     # The data folder; by default the one that was fitted. Pass it where the data have moved.
-    data: pathlib.Path | None = None
+    data: OptionalPath = None
 
     # Let --data hold other pictures than those of the fit; metrics and pictures are then written
     # into RUN/other-data/NAME.
@@ -34,7 +35,7 @@ class Eval:
 
     # The file with torchvision's weights of VGG16, for LPIPS; by default the one named by
     # SCENEGRAPH_LPIPS_WEIGHTS, or the one that PyTorch has. Nothing is ever downloaded.
-    lpips_weights: pathlib.Path | None = None
+    lpips_weights: OptionalPath = None
 
     def main(self) -> None:
         """Evaluates, and prints means and standard deviations."""

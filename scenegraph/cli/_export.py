@@ -9,6 +9,7 @@ from ..meshing import export_scene, MeshOptions
 from ..runs import export_run, open_run
 from ..scene import load
 from ._console import say
+from ._flags import optional, OptionalInt
 from ._progress import track_frames
 
 
@@ -29,7 +30,7 @@ class Export:
 
     # The number of cells along the longest side of the field's bounds; by default twice that of its
     # finest grid, between 128 and 512, or 256 for other fields.
-    resolution: int | None = None
+    resolution: OptionalInt = None
 
     # The largest number of triangles of a field's surface.
     faces: int = 50_000
@@ -45,7 +46,9 @@ class Export:
 
     # The corners of what is searched for a surface, x y z x y z in the volume's frame; by default
     # the volume's bounds.
-    box: tuple[float, float, float, float, float, float] | None = None
+    box: Annotated[
+        tuple[float, float, float, float, float, float] | None, optional("X Y Z X Y Z")
+    ] = None
 
     # Write a .ply of the surface's points, with colours and normals.
     points: bool = False
@@ -54,8 +57,8 @@ class Export:
     # it, places in the file are those of the scene.
     z_up: bool = False
 
-    # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
-    # 50,000 triangles, each takes seconds.
+    # Steps that fit vertices and texture to the run's pictures, through the renderer; each takes
+    # seconds for a mesh of 50,000 triangles.
     refine: int = 0
 
     def main(self) -> None:

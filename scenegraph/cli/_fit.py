@@ -12,6 +12,7 @@ from ..runs import fit_run, FitOptions, next_free_run, open_run, Processes, Run
 from ..settings import FitConfig, MethodName, preset
 from ._cluster import Cluster
 from ._console import say
+from ._flags import OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 from ._progress import show_phase, track_frames
 from ._steps import show_steps
 from ._time import process_age, seconds_of
@@ -25,10 +26,10 @@ class Fit:
     # The data folder, with transforms_train.json (Blender), metadata.json (multiscale),
     # poses_bounds.npy (LLFF), transforms.json (nerfstudio, instant-ngp) or sparse/0 (COLMAP);
     # without it, the table-top that comes with the library.
-    data: Annotated[pathlib.Path | None, tyro.conf.Positional] = None
+    data: Annotated[OptionalPath, tyro.conf.Positional, tyro.conf.arg(metavar="[DATA]")] = None
 
     # The run folder; by default the next free runs/NNN.
-    out: pathlib.Path | None = None
+    out: OptionalPath = None
 
     # The named settings to start from: fast (a grid; a minute on a CPU), fast-gpu (a larger grid),
     # tiny (a small network), mipnerf (the paper's) or others; scenegraph presets lists all.
@@ -40,10 +41,10 @@ class Fit:
 
     # The time limit, such as 90s, 5m or 2h, counted from the start of the process; it includes the
     # pictures at the end.
-    max_time: str | None = None
+    max_time: OptionalStr = None
 
-    # The PSNR, in dB, of the held-out pictures rendered on the way at which the fit ends.
-    target_psnr: float | None = None
+    # The PSNR, in dB, at which the fit ends; of a few held-out pictures, every --eval-every steps.
+    target_psnr: OptionalFloat = None
 
     # Write curves and held-out pictures for TensorBoard, into RUN/tensorboard; needs the extra
     # tensorboard.
@@ -58,7 +59,7 @@ class Fit:
     profile: bool = False
 
     # No effect; accepted so that commands for earlier versions still run.
-    rounds: int | None = None
+    rounds: OptionalInt = None
 
     cluster: Annotated[Cluster, tyro.conf.arg(name="")] = Cluster()
 

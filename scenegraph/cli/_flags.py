@@ -1,14 +1,29 @@
-"""The settings of a fit as flags."""
+"""Flags that may be left out, and the settings of a fit as flags."""
 
 import dataclasses
 import inspect
+import pathlib
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import tyro
 
 from ..settings import FitConfig, METHODS, PARTS, PRESETS, setting_names
 
+
+def _hint(default: str) -> str:
+    return "" if default in ("None", "") else f"(default: {default})"
+
+
+def optional(metavar: str) -> Any:
+    """Marks a flag that is `None` unless it is given: its text says what holds then."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=_hint)
+
+
+OptionalInt = Annotated[int | None, optional("INT")]
+OptionalFloat = Annotated[float | None, optional("FLOAT")]
+OptionalStr = Annotated[str | None, optional("STR")]
+OptionalPath = Annotated[pathlib.Path | None, optional("PATH")]
 
 _ARGUMENT = re.compile(r"^- `(\w+)`: (.*?)(?=^\S|\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -17,11 +32,18 @@ def as_flags(settings: Any, title: str = "") -> tuple[Any, Any]:
     """Returns a type and its default that tyro shows as sections of flags, with docstrings."""
     summary, _, rest = (inspect.getdoc(type(settings)) or "").partition("\n\n")
     texts = {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(rest)}
-    texts = {name: text[0].upper() + text[1:] for name, text in texts.items()}
+    as_flag = lambda match: f"--{match[1].replace('_', '-')}" if match[1] in texts else match[0]
+    texts = {
+        name: re.sub(r"`(\w+)`", as_flag, text[0].upper() + text[1:])
+        for name, text in texts.items()
+    }
     kinds, values = {}, {}
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        kind = Annotated[field.type, tyro.conf.arg(help=texts[field.name])]
+        arg = tyro.conf.arg(
+            help=texts[field.name], metavar=_metavar(field.type), help_behavior_hint=_hint
+        )
+        kind = Annotated[field.type, arg]
         if field.name in PARTS:
             name = type(value).__name__ if field.name == "method" else field.name
             kind, value = as_flags(value, name)
@@ -29,6 +51,16 @@ def as_flags(settings: Any, title: str = "") -> tuple[Any, Any]:
     base = type(settings)
     made = dataclasses.make_dataclass(base.__name__, kinds.items(), bases=(base,), frozen=True)
     return Annotated[made, tyro.conf.arg(name=title, help=summary)], made(**values)
+
+
+def _metavar(kind: Any) -> str | None:
+    """Returns how the value of an optional setting is shown; `None` for what tyro shows."""
+    options = get_args(kind)
+    if len(options) != 2 or options[1] is not type(None):
+        return None
+    items = get_args(options[0]) or options[:1]
+    more = " ..." if get_args(options[0]) else ""
+    return "True|False" if items[0] is bool else items[0].__name__.upper() + more
 
 
 def refuse_others(arguments: list[str], config: FitConfig, preset: str) -> None:

@@ -30,6 +30,7 @@ from ..runs import (
 )
 from ..scene import camera_paths, find_camera, load, Scene
 from ._console import say
+from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 from ._progress import track_frames
 
 
@@ -46,32 +47,32 @@ class Render:
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
     # The path of the camera: orbit, spiral, ellipse, loop (a closed path that stays among the
-    # cameras of the data), interpolate, data (the path of LLFF data), views (the cameras of
-    # --split), or a JSON file of cameras. By default data, or loop for pictures without opacity,
+    # cameras of the data), interpolate, data (the path of LLFF data), views (the cameras
+    # of --split), or a JSON file of cameras. By default data, or loop for pictures without opacity,
     # or else orbit.
-    path: str | None = None
+    path: OptionalStr = None
 
     # The quantities that each frame shows, side by side.
     show: tuple[Quantity, ...] = ("rgb",)
 
     # The output: a .gif or .mp4 file (.mp4 needs the extra video), a .png or .exr file for the
     # first frame alone, or a folder for a file a frame. By default RUN/PATH.gif.
-    out: pathlib.Path | None = None
+    out: OptionalPath = None
 
     # The number of frames; by default 60, or as many as there are views or cameras in the file.
-    frames: int | None = None
+    frames: OptionalInt = None
 
     # The speed of a film, in frames a second; by default 20, or that of the file of cameras.
-    fps: float | None = None
+    fps: OptionalFloat = None
 
     # The width of the picture in pixels; the height follows. By default that of the data.
-    width: int | None = None
+    width: OptionalInt = None
 
     # The height of the picture in pixels; the width follows.
-    height: int | None = None
+    height: OptionalInt = None
 
     # The size of the picture, as a multiple of that of the data.
-    scale: float | None = None
+    scale: OptionalFloat = None
 
     # The format of the frames in a folder; .exr files hold numbers and need the extra exr.
     format: Literal["png", "exr"] = "png"
@@ -94,23 +95,23 @@ class Render:
     order: Literal["nearest", "index"] = "nearest"
 
     # The number of the data's cameras that interpolate passes; by default one for ten frames.
-    keyframes: int | None = None
+    keyframes: OptionalInt = None
 
     # The split of views: test (the default, if there is one), val, or train.
-    split: str | None = None
+    split: OptionalStr = None
 
     # The data folder of views; by default the one that was fitted.
-    data: pathlib.Path | None = None
+    data: OptionalPath = None
 
     # The direction that is upwards in the film of a run, such as 0 0 1; by default that of the
     # data, or that which the cameras of pictures without opacity have in common.
-    up: tuple[float, float, float] | None = None
+    up: Annotated[tuple[float, float, float] | None, optional("X Y Z")] = None
 
     # The path in the scene of a camera, to be used instead of one of the data's.
-    camera: str | None = None
+    camera: OptionalStr = None
 
     # The number of rays that are rendered at a time; by default what suits the device.
-    chunk: int | None = None
+    chunk: OptionalInt = None
 
     # The number of cones of every pixel, a square such as 16: edges and patterns are then closer to
     # what many rays would show, and pictures take as many times as long.

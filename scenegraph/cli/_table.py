@@ -6,6 +6,7 @@ import tyro
 
 from ..runs import cautions, latex, markdown, open_run, paper_tables, read_result
 from ._console import say
+from ._flags import OptionalPath, OptionalStr
 
 
 _WRITERS = {"markdown": markdown, "latex": latex}
@@ -22,10 +23,10 @@ class Table:
     format: Literal["markdown", "latex"] = "markdown"
 
     # A file for the table, instead of the output.
-    out: pathlib.Path | None = None
+    out: OptionalPath = None
 
     # The split: test, val or train; by default the one that was evaluated last.
-    split: str | None = None
+    split: OptionalStr = None
 
     # Show the scores of pictures rounded to 8 bits, instead of those in floating point.
     eight_bit: bool = False

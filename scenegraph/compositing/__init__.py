@@ -3,9 +3,7 @@
 from ._layers import composite_layers as composite_layers, layer_weights as layer_weights
 from ._volume import (
     composite as composite,
-    expected_depth as expected_depth,
     interval_weights as interval_weights,
-    optical_depths as optical_depths,
     over as over,
     transmittance as transmittance,
 )
@@ -15,3 +13,4 @@ from ._details import mean_normal, median_depth
 from ._layers import composite_with_layers
 from ._mixture import amounts, mix_media, mixture, with_unit_normals
 from ._packed import composite_packed, packed_details
+from ._volume import expected_depth, optical_depths

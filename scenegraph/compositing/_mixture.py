@@ -33,7 +33,7 @@ def amounts(medium: Medium) -> tuple[Float[Array, "*samples"], Medium]:
 def mixture(sums: tuple[Float[Array, "*samples"], Medium]) -> Medium:
     """Returns the medium whose `amounts` are given."""
     amount, medium = sums
-    # Where no medium was asked, there is none.
+    # Where no medium was queried, there is none.
     rgb = medium.rgb / jnp.maximum(amount, _TRACE)[..., None]
     return Medium(medium.density, rgb, medium.normal)
 

@@ -11,18 +11,7 @@ from ._details import mean_normal, median_depth
 def optical_depths(
     density: Float[Array, " samples"], edges: Float[Array, " samples+1"], direction: Vector
 ) -> Float[Array, " samples"]:
-    """Computes the optical depth of each interval: density times length in space.
-
-    **Arguments:**
-
-    - `density`: the intervals' densities, per unit length, `samples`.
-    - `edges`: the intervals' bin edges, in `t`, `samples+1`.
-    - `direction`: the ray's direction, not normalised, `3`.
-
-    **Returns:**
-
-    `density * dt * |direction|`, `samples`.
-    """
+    """Computes the optical depth of each interval: density times length in space."""
     return density * (jnp.diff(edges) * safe_norm(direction))
 
 
@@ -62,18 +51,7 @@ def interval_weights(optical_depth: Float[Array, " samples"]) -> Float[Array, " 
 def expected_depth(
     weights: Float[Array, " samples"], edges: Float[Array, " samples+1"], empty: Scalar
 ) -> Scalar:
-    """Computes the weighted mean of the intervals' middles.
-
-    **Arguments:**
-
-    - `weights`: the intervals' weights, `samples`.
-    - `edges`: the intervals' bin edges, in `t`, `samples+1`.
-    - `empty`: the depth of a ray on which nothing is, in `t`.
-
-    **Returns:**
-
-    A value of `t` between the first and the last edge.
-    """
+    """Computes the weighted mean of the intervals' middles."""
     # sum_i w_i (t_i + t_{i+1}) / 2 / sum_i w_i
     opacity = jnp.sum(weights)
     mean = safe_divide(jnp.sum(weights * midpoints(edges)), opacity)

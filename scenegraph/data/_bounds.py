@@ -23,7 +23,7 @@ _VISIBLE = 0.02
 _POINTS = 2**15
 # What a box leaves out is found by so many rays along each axis of at most so many pictures.
 _RAYS, _PICTURES = 32, 1000
-# Points tell a box if there are so many of them; so many percent on each side count as outliers,
+# Points give a box if there are so many of them; so many percent on each side count as outliers,
 # and the box is wider by a share. Its size is found in so many steps.
 _FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.05, 10
 # A box that holds less than this share of the points is not about the scene.
@@ -68,7 +68,7 @@ def find_bounds(views: Views, *, spare: float = 0.0) -> tuple[np.ndarray, np.nda
     **Arguments:**
 
     - `views`: the pictures.
-    - `spare`: how far pictures may be off because cameras are, as a share of their width. Keyword
+    - `spare`: the distance by which pictures may be off, as a share of their width. Keyword
       only argument.
 
     **Returns:**
@@ -167,9 +167,9 @@ def _open_box(views: Views, lower: np.ndarray, upper: np.ndarray) -> tuple[np.nd
     low, high = np.percentile(points, [_OUTLIERS, 100 - _OUTLIERS], axis=0)
     spare = _SPARE * max(float(np.max(high - low)), 1e-6)
     other = _enlarge(probe, low - spare, high + spare)
-    held = np.mean(np.all((points > found[0]) & (points < found[1]), axis=1))
+    inside = np.mean(np.all((points > found[0]) & (points < found[1]), axis=1))
     larger = np.prod(found[1] - found[0]) > np.prod(other[1] - other[0])
-    return other if larger or held < _HELD else found
+    return other if larger or inside < _HELD else found
 
 
 def _enlarge(probe: "Probe", lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +233,7 @@ def probe_views(views: Views, *, to_edges: bool = False) -> Probe:
 
 
 def _visible_at(views: Views, frames: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Tells which pixels of some pictures, by column and row, show anything."""
+    """Finds which pixels of some pictures, by column and row, show anything."""
     if views.pixels.shape[1] < 4:
         return np.ones(places.shape[:2], bool)
     wanted = set(frames.tolist())
@@ -297,7 +297,7 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
 def _look_up(
     views: Views, frame: int, mask: np.ndarray, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tells which points lie in a picture, and at which of them its mask is true."""
+    """Finds which points lie in a picture, and at which of them its mask is true."""
     x, y = _project(views, frame, points).T
     column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
     row = np.floor(y / int(views.heights[frame]) * mask.shape[0])

@@ -126,7 +126,7 @@ def _pyramid(frame: Frame, levels: int, straight_alpha: bool) -> Iterator[np.nda
     if height % 2 ** (levels - 1) or width % 2 ** (levels - 1):
         raise ValueError(
             f"{frame.picture} has {width}x{height} pixels, which cannot be halved {levels - 1} "
-            "times; ask for fewer levels."
+            "times; choose fewer levels."
         )
     yield rgba
     for _ in range(levels - 1):

@@ -1,4 +1,4 @@
-"""The formats of data folders, told apart by the files in them."""
+"""The formats of data folders, recognised by the files in them."""
 
 import dataclasses
 import os
@@ -29,7 +29,7 @@ class Format:
     options: frozenset[str] = frozenset()
 
     def files(self, folder: pathlib.Path) -> Iterator[pathlib.Path]:
-        """Yields the files in a folder that tell the format."""
+        """Yields the files in a folder that show the format."""
         return (file for marker in self.markers for file in folder.glob(marker))
 
 
@@ -72,7 +72,7 @@ FORMATS = (
 
 
 def find_folder(path: str | os.PathLike) -> pathlib.Path:
-    """Returns a data folder, also where the file that tells its format is given instead."""
+    """Returns a data folder, also where the file that shows its format is given instead."""
     path = pathlib.Path(path)
     if not path.is_file():
         return path
@@ -104,7 +104,7 @@ def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
 
     **Arguments:**
 
-    - `folder`: the data folder, in any format, or the file in it that tells the format.
+    - `folder`: the data folder, in any format, or the file in it that shows the format.
 
     **Returns:**
 
@@ -124,7 +124,7 @@ def load_data(folder: str | os.PathLike, split: str = "train", **options: Any) -
     **Arguments:**
 
     - `folder`: the data folder, in Blender's, the multiscale, LLFF's, nerfstudio's or COLMAP's
-      format, or the file in it that tells the format.
+      format, or the file in it that shows the format.
     - `split`: `train`, `test`, or another that the folder has.
     - `options`: the keywords of `LoadOptions`, and those of the loader of the folder's format.
 

@@ -184,7 +184,7 @@ def camera_kind(lenses: list[Lens]) -> Kind:
 
 
 def _has_two_focals(lens: Lens) -> bool:
-    """Tells whether the focal lengths of x and y may differ."""
+    """Returns true if the focal lengths of x and y may differ."""
     x, y = lens.numbers.get("fl_x"), lens.numbers.get("fl_y")
     return (y is not None and y != x) or (y is None and "camera_angle_y" in lens.numbers)
 

@@ -14,7 +14,7 @@ from ._loading import Loading
 from ._pictures import assemble_views, gather_pictures, PictureFile
 
 
-# Points only tell where the scene is: so many are enough.
+# Points only bound the scene: so many are enough.
 _POINTS = 2**16
 
 
@@ -52,8 +52,8 @@ def load_listed(
     points: np.ndarray | None = None,
     notes: tuple[str, ...] = (),
 ) -> Views:
-    """Loads some views of a list; all of it tells what kind of lens there is, and how far."""
-    # The sizes of cameras tell which way up pictures are.
+    """Loads some views of a list; all of it decides what kind of lens there is, and how far."""
+    # The sizes of cameras show which way up pictures are.
     wanted = [
         PictureFile(one.frame.picture, one.mask, one.lens.size(shrinking.smaller)) for one in chosen
     ]

@@ -246,7 +246,7 @@ def _find_pictures(
     if len(names) != count:
         raise FileError(
             f"{place} has {len(names)} pictures; {LLFF_LISTING} has {count} poses, and has no "
-            "names to tell which are missing. Restore them; or, if there is a COLMAP model, pass "
+            "names to find which are missing. Restore them; or, if there is a COLMAP model, pass "
             f"its folder, such as {folder / 'sparse' / '0'}, which has names."
         )
     names = [f"{place.name}/{name}" for name in names]

@@ -168,7 +168,7 @@ def _fits(width: float, height: float, expected: tuple[float, float]) -> bool:
 
 
 def _is_turned(header: PictureHeader, picture: PictureFile) -> bool:
-    """Tells whether a picture has its camera's size only once it is turned upright."""
+    """Returns true if a picture has its camera's size only once it is turned upright."""
     if header.orientation < 5 or picture.expected is None:
         return False
     stored = _fits(header.width, header.height, picture.expected)
@@ -189,7 +189,7 @@ def _note_exif(headers: list[PictureHeader], chosen: list[PictureFile]) -> list[
         "upright pictures' sizes",
         "stored": "have an EXIF orientation that is not applied: their cameras have the sizes of "
         "the pictures as they are stored",
-        "unknown": "have an EXIF orientation that is not applied, and no size tells whether it "
+        "unknown": "have an EXIF orientation that is not applied, and no size shows whether it "
         "should be; if the cameras are those of upright pictures, save these upright",
     }
     return [f"{number} pictures {texts[kind]}" for kind, number in kinds.items() if number]

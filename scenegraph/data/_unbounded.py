@@ -11,7 +11,7 @@ from ._bounds import focus_point, probe_views
 
 # Of cameras that look outwards, how much farther than they are apart the unit ball reaches.
 _AROUND = 4.0
-# The opacity and the share of pixels from which on a picture counts as full; so many are looked at.
+# The opacity and the share of pixels from which on a picture counts as full; so many are read.
 _FULL, _SOME = 0.99, 16
 # Places along every probed line for every two cells along an axis.
 _STEPS = 3
@@ -108,7 +108,7 @@ def _contract(length: np.ndarray) -> np.ndarray:
 
 
 def _in_ball(resolution: int) -> np.ndarray:
-    """Tells which cells of the cube about contracted space reach into its ball."""
+    """Finds which cells of the cube about contracted space reach into its ball."""
     middles = (np.arange(resolution) + 0.5) * (4 / resolution) - 2
     squares = middles**2
     distance = np.sqrt(squares[:, None, None] + squares[:, None] + squares)

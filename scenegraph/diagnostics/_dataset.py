@@ -52,9 +52,10 @@ def make_dataset(
     - `train`, `val`, `test`: number of views of each split.
     - `distance`: the distance of the cameras from the origin, in world units.
     - `seed`: the seed of the cameras' positions.
-    - `outputs`: what is written beside the colours, as numpy arrays of float32: `"depth"` makes
-      `r_0_depth.npy` and so on, of shape `height width`, the mean distance along the camera's axis;
-      `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the world.
+    - `outputs`: the names of what is written beside the colours, as numpy arrays of float32:
+      `"depth"` makes `r_0_depth.npy` and so on, of shape `height width`, the mean distance along
+      the camera's axis; `"normal"` makes `r_0_normal.npy`, `height width 3`, the mean normal in the
+      world.
     - `progress`: a function that is called with the number of views done and of all views; for the
       first time before anything is compiled.
 
@@ -72,7 +73,11 @@ def make_dataset(
     settings = size, counts, distance, seed, *outputs
     if scene is None and settings == (128, _COUNTS, 4.0, 0):
         return _unpack(folder, sum(counts.values()), progress)
-    cameras = _random_cameras(np.random.default_rng(seed), counts, size, distance)
+    generator = np.random.default_rng(seed)
+    cameras = {
+        split: [_random_camera(generator, size, distance) for _ in range(count)]
+        for split, count in counts.items()
+    }
     views = {f"./{split}/r_{i}": x for split, own in cameras.items() for i, x in enumerate(own)}
     for split in counts:
         (folder / split).mkdir(parents=True, exist_ok=True)
@@ -108,13 +113,6 @@ def _check(size: int, counts: dict[str, int], distance: float, outputs: Sequence
             raise ValueError(f"`{split}`, a number of views, must not be negative; got {count}.")
     if unknown := [name for name in outputs if name not in _OUTPUTS]:
         raise ValueError(f"there is no output {unknown[0]!r}; there are {', '.join(_OUTPUTS)}.")
-
-
-def _random_cameras(
-    generator: np.random.Generator, counts: dict[str, int], size: int, distance: float
-) -> dict[str, list[PerspectiveCamera]]:
-    one = lambda: _random_camera(generator, size, distance)
-    return {split: [one() for _ in range(count)] for split, count in counts.items()}
 
 
 def _random_camera(generator: np.random.Generator, size: int, distance: float) -> PerspectiveCamera:

@@ -129,8 +129,8 @@ def _without_overlap(generator: np.random.Generator, radii: np.ndarray) -> np.nd
     """Returns centres of circles that are apart from each other, or `None` if one has no place."""
     centers = np.full((len(radii), 2), np.inf)
     for index in np.argsort(-radii):
-        room = _HALF - 0.03 - radii[index]
-        tries = generator.uniform(-room, room, (400, 2))
+        reach = _HALF - 0.03 - radii[index]
+        tries = generator.uniform(-reach, reach, (400, 2))
         gaps = np.linalg.norm(tries[:, None] - centers, axis=-1) - radii - radii[index]
         free = np.all(gaps > 0, axis=1)
         if not np.any(free):

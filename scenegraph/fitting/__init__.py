@@ -1,16 +1,16 @@
 """Fitting: one pure step, the loop around it, losses of rays, callbacks and budgets.
 
-Read `_keys`, `_state` and `_step` first: a step is a pure function of the state. Then `_fit`, the
-loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches), `_budget` (samples,
-occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`, `_console` and `_signals`.
-`_migrate` and `_resample` take a state over to another scene. `_corrections` makes cameras and
-colours of pictures leaves of the scene, and `_alignment` finds further cameras in it.
+Read `_keys`, `_state` and `_step` (with `_sizes`) first: a step is a pure function of the state.
+Then `_fit`, the loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches),
+`_budget` (samples, occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`,
+`_console` and `_signals`. `_migrate` and `_resample` take a state over to another scene.
+`_corrections` makes cameras and colours of pictures leaves of the scene, and `_alignment` finds
+further cameras in it.
 """
 
 from ._alignment import align_cameras as align_cameras
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
-    Deadline as Deadline,
     Every as Every,
     JsonLines as JsonLines,
     Progress as Progress,
@@ -25,13 +25,15 @@ from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
-from ._step import Loss as Loss, step as step
+from ._step import step as step
 
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of
+from ._callbacks import Deadline
 from ._console import progress_line, SignsOfLife
-from ._keys import shared_keys
 from ._fit import in_stated_space
+from ._keys import shared_keys
 from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory
+from ._step import Loss
 from ._trainable import choose_trainable

@@ -21,7 +21,7 @@ from ..scene import Capture, Group, lens_size, move_camera, Scene
 from ..transforms import Pose
 
 
-# Points that tell how a correction moves a picture: so many along each side of it, at these
+# Points that show how a correction moves a picture: so many along each side of it, at these
 # multiples of the distance of what the cameras look at.
 _SIDE, _DEPTHS = 5, (0.5, 1.0, 2.0)
 # CamP, section 4.2: the share of the diagonal that is added to the matrix, and a constant.
@@ -133,10 +133,10 @@ def _squares(cameras: AbstractCamera, distance: Scalar) -> Float[Array, "frames 
         def seen(change: Float[Array, " n"]) -> Float[Array, "points 2"]:
             return jax.vmap(move_camera(camera, change[:6], change[6:]).project)(points)
 
-        slopes = jax.jacfwd(seen)(zero)
-        known = jnp.all(jnp.isfinite(slopes), axis=(1, 2), keepdims=True)
-        slopes = jnp.where(known, slopes, 0.0)
-        return jnp.einsum("pij,pik->jk", slopes, slopes) / jnp.maximum(jnp.sum(known), 1)
+        jacobian = jax.jacfwd(seen)(zero)
+        known = jnp.all(jnp.isfinite(jacobian), axis=(1, 2), keepdims=True)
+        jacobian = jnp.where(known, jacobian, 0.0)
+        return jnp.einsum("pij,pik->jk", jacobian, jacobian) / jnp.maximum(jnp.sum(known), 1)
 
     return eqx.filter_vmap(square)(unfreeze(cameras))
 

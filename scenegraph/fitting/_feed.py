@@ -33,7 +33,7 @@ class Feed:
         return _assemble(self._parts, state, flatten(self._loader(number)))
 
     def first(self, state: FitState) -> "First":
-        """Returns the first batch of all, which is made when it is asked for."""
+        """Returns the first batch of all, which is made when it is first needed."""
         return First(self, flatten(dataclasses.replace(state, step=jnp.zeros_like(state.step))))
 
     def shapes(self, state: Flat, number: int) -> Flat:

@@ -1,4 +1,4 @@
-"""Sizes of the numbers of leaves, which tell whether a step is finite."""
+"""Sizes of the numbers of leaves, by which a step is found finite or not."""
 
 import jax
 import jax.numpy as jnp

@@ -45,29 +45,29 @@ def step(
     The state after the step, and its measures.
     """
     trainable = trainable_leaves(state.model) if trainable is None else trainable
-    free, held = eqx.partition(state.model, trainable)
+    free, fixed = eqx.partition(state.model, trainable)
     # A copy, because an `eqx.nn.State` may be used only once.
     before = jax.tree.map(lambda x: x, (free, state.moments, state.extra))
     key = jax.random.fold_in(state.keys.steps, state.step)
 
     def objective(free: PyTree) -> tuple[Scalar, PyTree]:
-        return loss(eqx.combine(free, held), state.extra, batch, key)
+        return loss(eqx.combine(free, fixed), state.extra, batch, key)
 
     (value, extra), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(free)
     updates, moments = optax.with_extra_args_support(optimizer).update(
         gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
     )
     moved = eqx.apply_updates(free, updates)
-    slopes = sizes_of(gradient)
-    finite = jnp.isfinite(slopes.largest) & jnp.isfinite(sizes_of(moved).largest)
+    sizes = sizes_of(gradient)
+    finite = jnp.isfinite(sizes.largest) & jnp.isfinite(sizes_of(moved).largest)
     healthy = jnp.isfinite(value) & finite.all()
     free, moments, extra = _choose(healthy, (moved, moments, strong_types(extra)), before)
     failures = jnp.where(healthy, 0, state.failures + 1)
-    steepest = jnp.max(slopes.largest, initial=0)
-    info = StepInfo(value, slopes.norm(), steepest, finite, failures)
+    steepest = jnp.max(sizes.largest, initial=0)
+    info = StepInfo(value, sizes.norm(), steepest, finite, failures)
     after = dataclasses.replace(
         state,
-        model=eqx.combine(free, held),
+        model=eqx.combine(free, fixed),
         moments=moments,
         extra=extra,
         step=state.step + 1,

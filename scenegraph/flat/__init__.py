@@ -6,10 +6,10 @@ structure (`_instances`), the faces of meshes among them (`_mesh_faces`); `_surf
 """
 
 from ._flat import FlatScene as FlatScene, flatten as flatten
-from ._instances import Instance as Instance, InstanceStack as InstanceStack
 
 # Internal: for other packages of the library, and for none of its users.
 from ._flat import color_space, SceneStacks, stack_scene_once
+from ._instances import Instance, InstanceStack
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._surface_instances import intersect, Occluder, occlusion, opacity_at, part_alphas, world_ball

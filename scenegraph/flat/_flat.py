@@ -47,8 +47,8 @@ class FlatScene(AbstractModule):
     - `surfaces`: stacks of `Surface`s, but for meshes.
     - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
     - `shaders`: their shaders, stacked by structure.
-    - `cuts`: for every surface, by number: whether its opacity takes no gradient, so that what it
-      covers altogether is never seen.
+    - `cuts`: booleans by the surface's number, true if its opacity takes no gradient, so that what
+      it covers altogether is never seen.
     - `volumes`: stacks of `Volume`s.
     - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
     - `background`: the colour of rays that nothing stops.
@@ -78,10 +78,10 @@ class FlatScene(AbstractModule):
         spans = _joined(stack.map(partial(span_of, ray=ray)) for stack in self.volumes)
         if spans.near.shape[0] == 1:
             return jax.tree.map(lambda x: x.reshape(()), spans)
-        met = spans.far > spans.near
-        near = jnp.min(jnp.where(met, spans.near, jnp.inf))
-        far = jnp.max(jnp.where(met, spans.far, -jnp.inf))
-        found = jnp.any(met)
+        hit = spans.far > spans.near
+        near = jnp.min(jnp.where(hit, spans.near, jnp.inf))
+        far = jnp.max(jnp.where(hit, spans.far, -jnp.inf))
+        found = jnp.any(hit)
         return Span(jnp.where(found, near, ray.near), jnp.where(found, far, ray.near))
 
     def prepare(self, ray: Ray) -> PyTree:

@@ -12,20 +12,13 @@ from ..transforms import AffineMap
 
 
 class Instance(AbstractModule):
-    """A leaf node of the tree, placed in the world.
+    """A leaf node of the tree, placed in the world."""
 
-    **Arguments:**
-
-    - `node`: the node in its own frame.
-    - `world_from_node`, `node_from_world`: the composed map of all transforms above the node, and
-      its inverse; `None` without transforms.
-    - `number`: the node's place among those of its kind in the scene.
-    """
-
-    node: Any
+    node: Any  # the node in its own frame
+    # The composed map of all transforms above the node, and its inverse; `None` without any.
     world_from_node: AffineMap | None
     node_from_world: AffineMap | None
-    number: Any  # an integer array, or those of a stack
+    number: Any  # its place among those of its kind: an integer array, or those of a stack
 
 
 def stacked(members: Instance, shared: Any) -> "InstanceStack":
@@ -36,16 +29,10 @@ def stacked(members: Instance, shared: Any) -> "InstanceStack":
 
 
 class InstanceStack(AbstractModule):
-    """Instances of one structure along a leading axis, so that many compile like one.
+    """Instances of one structure along a leading axis, so that many compile like one."""
 
-    **Arguments:**
-
-    - `members`: an `Instance` whose arrays have the leading axis.
-    - `shared`: an `Instance` with what is the same for all members, and nothing else.
-    """
-
-    members: Instance
-    shared: Instance
+    members: Instance  # an `Instance` whose arrays have the leading axis
+    shared: Instance  # an `Instance` with what is the same for all members, and nothing else
 
     @property
     def count(self) -> int:
@@ -53,41 +40,17 @@ class InstanceStack(AbstractModule):
         return self.members.number.shape[0]
 
     def join(self, member: Instance) -> Instance:
-        """Completes one of the `members` by what they share.
-
-        **Arguments:**
-
-        - `member`: an entry of `members`, along its leading axis.
-
-        **Returns:**
-
-        The whole instance.
-        """
+        """Completes one of the `members` by what they share."""
         return eqx.combine(member, self.shared)
 
     def first(self) -> Instance:
-        """Returns the first instance, or the only one.
-
-        **Returns:**
-
-        The whole instance.
-        """
+        """Returns the first instance, or the only one."""
         # A reshape, because the gradient of an index would copy a large table.
         drop = lambda x: x.reshape(x.shape[1:]) if self.count == 1 else x[0]
         return self.join(jax.tree.map(drop, self.members))
 
     def map(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
-        """Applies a function to every instance.
-
-        **Arguments:**
-
-        - `function`: a function of one instance, and of one entry of each of `stacked`.
-        - `stacked`: trees of arrays with a leading axis over the instances.
-
-        **Returns:**
-
-        The function's results, with a leading axis over the instances.
-        """
+        """Applies a function to every instance."""
         if self.count > 1:
             whole = lambda member, *rest: function(self.join(member), *rest)
             return eqx.filter_vmap(whole)(self.members, *stacked)
@@ -96,14 +59,5 @@ class InstanceStack(AbstractModule):
         return jax.tree.map(lambda x: x[None], function(self.first(), *jax.tree.map(drop, stacked)))
 
     def take(self, indices: Int[Array, "*some"]) -> "InstanceStack":
-        """Selects instances.
-
-        **Arguments:**
-
-        - `indices`: the numbers of the instances in this stack.
-
-        **Returns:**
-
-        A stack of these instances.
-        """
+        """Selects instances."""
         return InstanceStack(jax.tree.map(lambda x: x[indices], self.members), self.shared)

@@ -83,7 +83,7 @@ class MeshFaces(NamedTuple):
         vertices = jax.tree.map(lambda x: x[corners], self.vertices)
         flat = safe_normalise(_cross(vertices.point))[..., None, :]
         smooth = self.smooth[numbers][..., None, None]
-        # A flat face has no normals at its vertices; the side is told by the winding.
+        # A flat face has no normals at its vertices; the winding gives the side.
         normals = jnp.where(smooth, vertices.normal, flat)
         shape = Triangle(vertices.point, normals, vertices.uv, vertices.color, vertices.place)
         own = (x[numbers] for x in (self.opacity, self.mean_opacity, self.owner))

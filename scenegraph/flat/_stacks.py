@@ -95,7 +95,7 @@ def _member(leaf: Leaf, number: int) -> _Member:
 
 
 def _has_large_texture(node: Any, leaves: list[Any]) -> bool:
-    """Tells whether a node has a texture that must not be gathered for every row of a stack."""
+    """Returns true if a node has a texture that must not be gathered for every row of a stack."""
     if all(x.size <= _GATHERED for x in leaves if eqx.is_array(x)):
         return False
     is_texture = lambda x: isinstance(x, PreparedTexture)

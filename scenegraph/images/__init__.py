@@ -6,7 +6,6 @@ from ._color import (
     srgb_to_linear as srgb_to_linear,
 )
 from ._image import (
-    AbstractColorSpace as AbstractColorSpace,
     as_bytes as as_bytes,
     Image as Image,
     Linear as Linear,
@@ -16,9 +15,9 @@ from ._image import (
 from ._resize import shrink as shrink
 
 # Internal: for other packages of the library, and for none of its users.
+from ._color import was_decoded
 from ._color_maps import color_map
 from ._error_panels import ERROR_MAP, error_panels, ERROR_SCALE
-from ._color import was_decoded
-from ._image import as_light, srgb_numbers
+from ._image import AbstractColorSpace, as_light, srgb_numbers
 from ._published import published_suite
 from ._visualise import depth_limits, Quantity, visualise

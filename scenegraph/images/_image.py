@@ -21,29 +21,11 @@ class AbstractColorSpace(AbstractModule):
 
     @abc.abstractmethod
     def to_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Converts numbers to the light that they stand for.
-
-        **Arguments:**
-
-        - `rgb`: numbers in this space, `*batch 3`.
-
-        **Returns:**
-
-        Linear light, `*batch 3`.
-        """
+        """Converts numbers to the light that they stand for."""
 
     @abc.abstractmethod
     def from_linear(self, rgb: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Converts light to the numbers that stand for it.
-
-        **Arguments:**
-
-        - `rgb`: linear light, `*batch 3`.
-
-        **Returns:**
-
-        Numbers in this space, `*batch 3`.
-        """
+        """Converts light to the numbers that stand for it."""
 
 
 class SRGB(AbstractColorSpace):
@@ -160,8 +142,8 @@ class Image(AbstractModule):
         """
         linear = np.asarray(self.space.to_linear(self.rgb))
         if missing := int(np.sum(np.any(np.isnan(linear), axis=-1))):
-            told = f"{missing} of {linear[..., 0].size} pixels are NaN; 8 bits show them black"
-            warnings.warn(f"Image.save: {path}: {told}", stacklevel=2)
+            what = f"{missing} of {linear[..., 0].size} pixels are NaN; 8 bits show them black"
+            warnings.warn(f"Image.save: {path}: {what}", stacklevel=2)
         depth = None if self.depth is None else np.asarray(self.depth)
         write_pixels(path, as_bytes(self), linear, depth)
 

@@ -6,20 +6,17 @@ and `_packed`. Surfaces: `_surfaces` ray by ray; `_listed` for scenes of many th
 `_by_kind`, `_mesh_layers` and `_masks`; `_irradiance`, their light; and `_nearest_hits`.
 """
 
-from ._base import (
-    AbstractIntegrator as AbstractIntegrator,
-    AbstractMediaIntegrator as AbstractMediaIntegrator,
-)
+from ._base import AbstractIntegrator as AbstractIntegrator
 from ._guided import Guided as Guided
 from ._hierarchical import Hierarchical as Hierarchical
-from ._integrator import choose_integrator as choose_integrator, Integrator as Integrator
+from ._integrator import Integrator as Integrator
 from ._occupancy_march import OccupancyMarch as OccupancyMarch
 from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
-from ._irradiance import irradiance_at, visibility
-from ._nearest_hits import nearest_hits
+from ._base import AbstractMediaIntegrator
 from ._integrator import (
+    choose_integrator,
     count_levels,
     count_requested,
     is_of_surfaces,
@@ -29,3 +26,5 @@ from ._integrator import (
     with_all_occluders,
     with_more_surfaces,
 )
+from ._irradiance import irradiance_at, visibility
+from ._nearest_hits import nearest_hits

@@ -119,6 +119,7 @@ class Guided(AbstractMediaIntegrator):
         """Returns the bin edges of a ray as numbers of steps, from 0 to the last."""
         # What is seen of step i: w_i = exp(-sum_{j<i} tau_j) (1 - exp(-tau_i))
         seen = jnp.exp(depth - jnp.cumsum(depth)) * -jnp.expm1(-depth)
+        # Drawn from w + e / (1 - e) mean(w): the share e of edges is even along the ray.
         blurred = max_blur(seen)
         even = _EVEN / (1 - _EVEN) * jnp.maximum(jnp.sum(blurred), 1e-3) / self.candidates
         inner = jnp.arange(1, self.samples, dtype=depth.dtype)

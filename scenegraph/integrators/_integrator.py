@@ -75,7 +75,7 @@ def is_of_surfaces(integrator: AbstractIntegrator) -> bool:
 
 
 def uses_lists(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
-    """Returns true if rays that go together look together for what they ask."""
+    """Returns true if rays that go together search together."""
     if not isinstance(integrator, Integrator):
         return False
     surfaces = integrator.surfaces is not None and not integrator.surfaces.asks_all(scene)
@@ -117,7 +117,7 @@ def count_requested(
     rays: Ray,
     keys: Key[Array, " rays"] | None = None,
 ) -> Array | None:
-    """Counts the samples that each ray asks for, `rays`; `None` where rays share no budget."""
+    """Counts the samples that each ray needs, `rays`; `None` where rays share no budget."""
     media = integrator.media if isinstance(integrator, Integrator) else integrator
     if isinstance(media, OccupancyMarch):  # No more is compiled than is needed.
         return media.count(scene, rays, keys)
@@ -125,7 +125,7 @@ def count_requested(
 
 
 _ALL = 2**30
-# More layers on a ray than this are not given without being asked for.
+# The most layers on a ray that are given without being requested.
 _MOST_LAYERS = 64
 
 
@@ -177,18 +177,10 @@ def choose_integrator(
     integrator: AbstractIntegrator | None = None,
     contents: Contents | Scene | SceneStacks | None = None,
 ) -> AbstractIntegrator:
-    """Chooses an integrator that serves a scene.
+    """Chooses an integrator that serves a scene: the requested one, the scene's own, or a default.
 
-    **Arguments:**
-
-    - `scene`: any scene.
-    - `integrator`: the integrator that is asked for; `None` for the one that the scene carries.
-    - `contents`: the scene's leaf nodes, if they are known.
-
-    **Returns:**
-
-    The integrator, completed: what neither says is sampled by two levels of 64 samples where there
-    are media, and by the eight nearest layers where there are surfaces.
+    What none of them says is sampled by two levels of 64 samples where there are media, and by the
+    eight nearest layers where there are surfaces.
     """
     if contents is None or isinstance(contents, Scene):
         contents = find_contents(scene)

@@ -43,7 +43,7 @@ class Shading(NamedTuple):
     occluders: int
     shadows: bool
     normal: bool
-    everything: bool  # whether rays ask all faces of meshes, without lists
+    everything: bool  # whether rays are tested against all faces of meshes, without lists
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
@@ -126,7 +126,7 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
     """Returns which layers count (`layers rays`), and how many are missed."""
-    open_before = jnp.ones(found.met.shape, bool)
+    open_before = jnp.ones(found.total.shape, bool)
     transmits = jnp.ones_like(found.values[0])
     numbers, needed = _number(scene, codes), []
     for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
@@ -134,7 +134,7 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
         open_before &= ~(scene.cuts[number] & (alpha >= 1))
         transmits *= jnp.where(code >= 0, 1 - alpha, 1)
     behind = transmits * (1 - found.rest)
-    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.met - len(found.codes), 0), 0)
+    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
     return jnp.stack(needed), missed
 
 
@@ -315,8 +315,8 @@ def _visible(
 
     All occluders count; derivatives are those of the strongest.
     """
-    visible, met = transmission(scene, rays, own, used)
-    return visible, jnp.maximum(met - occluders, 0)
+    visible, count = transmission(scene, rays, own, used)
+    return visible, jnp.maximum(count - occluders, 0)
 
 
 @_visible.def_jvp
@@ -325,12 +325,13 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     if sum(stack.count for stack in scene.occluders) <= min(occluders, _FEW):
         see = lambda scene, row: visibility(scene, *row)
         every = lambda scene, rays: map_rows(see, scene, (rays, own))
-        return _with_no_count(eqx.filter_jvp(every, primals[:2], tangents[:2]))
+        visible, change = eqx.filter_jvp(every, primals[:2], tangents[:2])
+        return (visible, jnp.zeros(visible.shape, jnp.int32)), (change, None)
     found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
     ranking = jax.lax.stop_gradient(found)
-    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.met - occluders, 0), 0)
+    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.total - occluders, 0), 0)
 
-    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.met, 0)), occluders)
+    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.total, 0)), occluders)
 
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
         stop = partial(_stopped, total=scene.cuts.shape[0])
@@ -347,8 +348,3 @@ def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[A
     stop = lambda instance, row: occlusion(instance, *row)
     some, there = jnp.maximum(numbers, 0), numbers >= 0
     return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)
-
-
-def _with_no_count(visible: tuple[Array, Array]) -> tuple:
-    value, change = visible
-    return (value, jnp.zeros(value.shape, jnp.int32)), (change, None)

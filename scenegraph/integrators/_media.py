@@ -1,7 +1,7 @@
-"""The media at samples along many rays: few volumes are asked everywhere, many where they may be.
+"""The media at samples along many rays: few volumes are queried everywhere, many where they may be.
 
-Many volumes are asked block by block. A block holds consecutive samples of consecutive rays, and
-asks only the volumes whose bounds one of its rays meets there.
+Many volumes are queried block by block. A block holds consecutive samples of consecutive rays, and
+queries only the volumes whose bounds one of its rays meets there.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from ..rays import Medium, Ray, Section, Span
 from ..rowwise import sum_blocks
 
 
-# Stacks of fewer volumes are asked at every sample. Measured: from here on, lists are faster.
+# Stacks of fewer volumes are queried at every sample. Measured: from here on, lists are faster.
 _FEW = 4
 # Samples in a block, and consecutive ones of one ray among them.
 _BLOCK = 1024
@@ -46,7 +46,7 @@ class Samples(NamedTuple):
 
 
 def has_many_volumes(scene: FlatScene) -> bool:
-    """Returns true if blocks of samples look for the volumes that they ask."""
+    """Returns true if blocks of samples search for their volumes."""
     return any(stack.count > _FEW for stack in scene.volumes)
 
 
@@ -70,8 +70,8 @@ def media_at(
     at = lambda section, ready, key: few.medium(section, ready, key=key, normal=normal)
     medium = _map_samples(at, samples, prepared)
     if many:
-        ask = partial(_ask_medium, linear=bool(scene.lights), normal=normal)
-        listed = _sum_volumes(ask, many, samples, _ends(samples.sections))
+        query = partial(_query_medium, linear=bool(scene.lights), normal=normal)
+        listed = _sum_volumes(query, many, samples, _ends(samples.sections))
         both = (amounts(medium), listed) if few.volumes else (listed,)
         medium = mixture(jax.tree.map(lambda *xs: sum(xs), *both))
     return with_unit_normals(medium)
@@ -83,7 +83,7 @@ def proposals_at(scene: FlatScene, samples: Samples, prepared: PyTree) -> Medium
     at = lambda section, ready, key: few.propose(section, ready)
     density = _map_samples(at, samples, prepared)
     if many:
-        density = density + _sum_volumes(_ask_proposal, many, samples, _ends(samples.sections))
+        density = density + _sum_volumes(_query_proposal, many, samples, _ends(samples.sections))
     return Medium(density, jnp.zeros((*density.shape, 3), density.dtype))
 
 
@@ -92,7 +92,7 @@ def occupied_at(scene: FlatScene, rays: Ray, parts: Span) -> Bool[Array, "rays p
     few, many = _split(scene)
     occupied = jax.vmap(jax.vmap(few.occupied, (None, 0)))(rays, parts)
     if many:
-        occupied |= _sum_volumes(_ask_occupied, many, (rays, parts), parts) > 0
+        occupied |= _sum_volumes(_query_occupied, many, (rays, parts), parts) > 0
     return occupied
 
 
@@ -120,7 +120,7 @@ def _map_samples(function: Callable, samples: Samples, prepared: PyTree) -> PyTr
     return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), results)
 
 
-def _ask_medium(instance: Instance, samples: Samples, *, linear: bool, normal: bool) -> PyTree:
+def _query_medium(instance: Instance, samples: Samples, *, linear: bool, normal: bool) -> PyTree:
     """Returns what a volume adds to the `amounts` of a block of samples."""
 
     def at(section: Section, ready: PyTree, key: RandomKey | None) -> PyTree:
@@ -129,23 +129,23 @@ def _ask_medium(instance: Instance, samples: Samples, *, linear: bool, normal: b
     return _map_samples(at, samples, jax.vmap(partial(prepare_of, instance))(samples.rays))
 
 
-def _ask_proposal(instance: Instance, samples: Samples) -> Float[Array, "rays samples"]:
+def _query_proposal(instance: Instance, samples: Samples) -> Float[Array, "rays samples"]:
     at = lambda section, ready, key: proposal_of(instance, ready, section)
     return _map_samples(at, samples, jax.vmap(partial(prepare_of, instance))(samples.rays))
 
 
-def _ask_occupied(instance: Instance, rows: tuple[Ray, Span]) -> Int[Array, "rays parts"]:
+def _query_occupied(instance: Instance, rows: tuple[Ray, Span]) -> Int[Array, "rays parts"]:
     one = jax.vmap(partial(is_occupied, instance), (None, 0))
     return jax.vmap(one)(*rows).astype(jnp.int32)
 
 
 def _sum_volumes(
-    ask: Callable[[Instance, PyTree], PyTree],
+    query: Callable[[Instance, PyTree], PyTree],
     stacks: Sequence[InstanceStack],
     rows: tuple,
     parts: Span,
 ) -> PyTree:
-    """Sums what volumes answer to blocks of samples; asks only those that blocks may touch.
+    """Sums a query of volumes at blocks of samples, over those that blocks may touch.
 
     `rows` are rays, and trees of what samples have; `parts` are the samples' parts of rays.
     """
@@ -155,7 +155,7 @@ def _sum_volumes(
     def one_block(row: tuple) -> PyTree:
         block, lists = row
         sums = [
-            _sum_listed(ask, stack, block, listed)
+            _sum_listed(query, stack, block, listed)
             for stack, listed in zip(stacks, lists, strict=True)
         ]
         return jax.tree.map(lambda *xs: sum(xs), *sums)
@@ -166,11 +166,11 @@ def _sum_volumes(
 
 
 def _sum_listed(
-    ask: Callable, stack: InstanceStack, block: PyTree, listed: Bool[Array, " members"]
+    query: Callable, stack: InstanceStack, block: PyTree, listed: Bool[Array, " members"]
 ) -> PyTree:
     def one(shared: tuple[InstanceStack, PyTree], place: Int[Array, ""]) -> PyTree:
         stack, block = shared
-        return ask(stack.join(jax.tree.map(lambda x: x[place], stack.members)), block)
+        return query(stack.join(jax.tree.map(lambda x: x[place], stack.members)), block)
 
     return sum_blocks(one, (stack, block), compact(listed, stack.count).indices, jnp.sum(listed))
 
@@ -245,9 +245,9 @@ def _touched(
     """Returns which volumes of a stack the blocks may touch."""
     stack, rays, parts = jax.lax.stop_gradient((stack, rays, parts))
     spans = jax.vmap(lambda ray: stack.map(partial(span_of, ray=ray)))(rays)
-    met = spans.far > spans.near
-    near = jnp.min(blocks.bundles(jnp.where(met, spans.near, jnp.inf)), axis=1)
-    far = jnp.max(blocks.bundles(jnp.where(met, spans.far, -jnp.inf)), axis=1)
+    hit = spans.far > spans.near
+    near = jnp.min(blocks.bundles(jnp.where(hit, spans.near, jnp.inf)), axis=1)
+    far = jnp.max(blocks.bundles(jnp.where(hit, spans.far, -jnp.inf)), axis=1)
     begin = jnp.min(blocks.runs_of(parts.near), axis=(1, 3))
     end = jnp.max(blocks.runs_of(parts.far), axis=(1, 3))
     # A part that only touches the bounds has no share in them.

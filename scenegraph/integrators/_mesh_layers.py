@@ -124,7 +124,7 @@ def _search(
 def _missed(visible: Float[Array, " rows"], found: Ranking, occluders: int) -> Int[Array, " rows"]:
     """Counts faces that were left out of what is computed anew."""
     partly = (visible > 0) & (visible < 1)
-    return jnp.where(partly, jnp.maximum(found.met - occluders, 0), 0)
+    return jnp.where(partly, jnp.maximum(found.total - occluders, 0), 0)
 
 
 def _with_masks(scene: FlatScene, rays: Ray, sums: FaceSums, found: Ranking) -> FaceSums:

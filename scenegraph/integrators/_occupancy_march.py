@@ -93,7 +93,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     def count(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None = None
     ) -> Int[Array, " rays"]:
-        """Counts the samples that rays ask for, without taking them.
+        """Counts the samples that rays need, without taking them.
 
         **Arguments:**
 

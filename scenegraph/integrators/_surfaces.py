@@ -16,8 +16,8 @@ from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
 
 
-# Surfaces times what a ray asks of each: itself, and a shadow ray for every light. Measured: up to
-# here, one small program for the whole ray is faster than a search.
+# Surfaces times the tests of each for a ray: one, and one for every light's shadow ray. Measured:
+# up to here, one small program for the whole ray is faster than a search.
 _SMALL = 12
 
 
@@ -32,8 +32,8 @@ class Surfaces(AbstractIntegrator):
     - `shadows`: if true, surfaces cast shadows; static.
     - `occluders`: the largest number of surfaces that shade a point from one light, if lists are
       used; the strongest ones count, and points with more are counted; static.
-    - `lists`: if true, rays ask only those surfaces that their bundle may touch; if false, every
-      ray asks all surfaces; `None` for what is faster; static.
+    - `lists`: if true, rays are tested against those surfaces only that their bundle may
+      touch; if false, against all; `None` for what is faster; static.
     """
 
     layers: int = eqx.field(static=True, default=8)
@@ -96,7 +96,7 @@ class Surfaces(AbstractIntegrator):
         )
 
     def asks_all(self, scene: FlatScene) -> bool:
-        """Returns true if every ray asks all surfaces of a scene, without lists.
+        """Returns true if every ray is tested against all surfaces of a scene, without lists.
 
         **Arguments:**
 
@@ -117,7 +117,8 @@ class Surfaces(AbstractIntegrator):
         if not scene.surfaces:
             return _no_layers(ray, normal)
         found = [self._intersect(stack, ray) for stack in scene.surfaces]
-        candidates = _joined([group.candidates for group in found])
+        join = lambda *xs: jnp.concatenate(xs)
+        candidates = jax.tree.map(join, *(group.candidates for group in found))
         light = jax.vmap(partial(irradiance_at, scene, view=ray.view, shadows=self.shadows))
         missed = sum((group.missed for group in found), jnp.zeros((), jnp.int32))
         count = candidates.alpha.shape[0]
@@ -130,7 +131,8 @@ class Surfaces(AbstractIntegrator):
             near = jax.tree.map(lambda x: x[order], candidates)
             lit = _scatter(light(near.hit, near.number), order, count)
             rgb = _shade(found, lit, ray.view)[order]
-            layers = _layers(near, rgb, missed + overflow, normal)
+            seen = near.hit.normal if normal else None
+            layers = Layers(near.hit.t, near.alpha, rgb, missed + overflow, seen)
         transmits = jnp.prod(1 - layers.alpha) > INVISIBLE
         return eqx.tree_at(lambda x: x.overflow, layers, jnp.where(transmits, layers.overflow, 0))
 
@@ -161,14 +163,6 @@ class _Intersections(NamedTuple):
     stack: InstanceStack
     candidates: _Candidates
     missed: Int[Array, ""]
-
-
-def _joined(parts: list[_Candidates]) -> _Candidates:
-    return jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
-
-
-def _layers(found: _Candidates, rgb: Array, missed: Int[Array, ""], normal: bool) -> Layers:
-    return Layers(found.hit.t, found.alpha, rgb, missed, found.hit.normal if normal else None)
 
 
 def _sorted_layers(

@@ -3,12 +3,6 @@
 Read `_errors` first, then a format: `_pictures` with `_exif`, `_hdr`, `_archive`, `_colmap`.
 """
 
-from ._colmap import (
-    ColmapCamera as ColmapCamera,
-    ColmapImage as ColmapImage,
-    ColmapModel as ColmapModel,
-    read_colmap as read_colmap,
-)
 from ._errors import DamagedFile as DamagedFile, FileError as FileError
 from ._extras import MissingExtra as MissingExtra
 from ._pictures import (
@@ -21,6 +15,7 @@ from ._pictures import (
 from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
 from ._atomic import PART, replace_file
+from ._colmap import ColmapCamera, ColmapImage, ColmapModel, read_colmap
 from ._exif import PictureHeader, read_picture_header, turn_upright
 from ._extras import import_extra
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture

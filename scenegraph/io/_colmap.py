@@ -42,74 +42,35 @@ _LARGEST, _HUGE = 2**20, 1e30
 
 
 class ColmapCamera(NamedTuple):
-    """A camera model with its parameters.
+    """A camera model with its parameters."""
 
-    **Arguments:**
-
-    - `model`: the model's name in COLMAP.
-    - `width`, `height`: the size of the pictures, in pixels.
-    - `parameters`: the parameters by COLMAP's names; the `k` of SIMPLE_RADIAL and its like is `k1`.
-    """
-
-    model: str
+    model: str  # the model's name in COLMAP
     width: int
     height: int
-    parameters: dict[str, float]
+    parameters: dict[str, float]  # by COLMAP's names; the `k` of SIMPLE_RADIAL is `k1`
 
 
 class ColmapImage(NamedTuple):
-    """A picture with its pose.
+    """A picture with its pose."""
 
-    **Arguments:**
-
-    - `number`: the picture's id in COLMAP.
-    - `name`: the file's name, relative to the folder of pictures.
-    - `camera`: the id of the camera.
-    - `rotation`: the rotation camera from world, a unit quaternion `(w, x, y, z)`, `4`.
-    - `translation`: the translation camera from world, `3`. Camera axes are x right, y down,
-      looking along z.
-    """
-
-    number: int
-    name: str
-    camera: int
-    rotation: np.ndarray
+    number: int  # the picture's id in COLMAP
+    name: str  # the file's name, relative to the folder of pictures
+    camera: int  # the id of the camera
+    rotation: np.ndarray  # the rotation camera from world, a unit quaternion `(w, x, y, z)`, `4`
     translation: np.ndarray
 
 
 class ColmapModel(NamedTuple):
-    """A sparse reconstruction.
+    """A sparse reconstruction."""
 
-    **Arguments:**
-
-    - `cameras`: the cameras by id.
-    - `images`: the pictures, in the order of the file.
-    - `points`: the points in the world, `n 3`, float64.
-    - `colors`: the points' colours, `n 3`, bytes.
-    """
-
-    cameras: dict[int, ColmapCamera]
-    images: list[ColmapImage]
-    points: np.ndarray
-    colors: np.ndarray
+    cameras: dict[int, ColmapCamera]  # the cameras by id
+    images: list[ColmapImage]  # the pictures, in the order of the file
+    points: np.ndarray  # the points in the world, `n 3`, float64
+    colors: np.ndarray  # the points' colours, `n 3`, bytes
 
 
 def read_colmap(folder: str | os.PathLike) -> ColmapModel:
-    """Reads a sparse model; where there are binary files and text, the binary ones.
-
-    **Arguments:**
-
-    - `folder`: the folder of `cameras`, `images` and, if there are any, `points3D`, all ending in
-      `.bin` or all in `.txt`; COLMAP calls it `sparse/0`.
-
-    **Returns:**
-
-    The model.
-
-    **Errors:**
-
-    `FileError` for anything missing, cut or malformed; the message names the file.
-    """
+    """Reads a sparse model; where there are binary files and text, the binary ones."""
     folder = pathlib.Path(folder)
     kinds = [kind for kind in (".bin", ".txt") if (folder / f"cameras{kind}").is_file()]
     if not kinds:

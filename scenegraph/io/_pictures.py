@@ -32,7 +32,7 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
     **Errors:**
 
     `FileError` for a file that is missing, damaged, absurdly large, an animation, or of 32-bit
-    pixels, whose range the file does not tell.
+    pixels, whose range is not in the file.
     """
     try:
         # An open file: Pillow would open some names in its own ways.

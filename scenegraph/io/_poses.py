@@ -12,7 +12,7 @@ LARGEST = 1e18
 
 
 def are_usable(numbers: ArrayLike) -> bool:
-    """Tells whether all numbers of a file are finite and not above `LARGEST`."""
+    """Returns true if all numbers of a file are finite and not above `LARGEST`."""
     return bool(np.all(np.abs(numbers) <= LARGEST))  # not where one is NaN
 
 

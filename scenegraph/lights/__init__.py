@@ -1,15 +1,12 @@
-"""Lights, and the light that they send to a point."""
+"""Lights, and the light that they send to a point: `_base` has the contract, each file a light."""
 
 from ._ambient import AmbientLight as AmbientLight
-from ._base import (
-    AbstractEnvironment as AbstractEnvironment,
-    AbstractLight as AbstractLight,
-    LightSample as LightSample,
-)
+from ._base import AbstractLight as AbstractLight, LightSample as LightSample
 from ._directional import DirectionalLight as DirectionalLight
-from ._environment import (
-    EnvironmentLight as EnvironmentLight,
-    PreparedEnvironment as PreparedEnvironment,
-)
+from ._environment import EnvironmentLight as EnvironmentLight
 from ._point import PointLight as PointLight
 from ._spot import SpotLight as SpotLight
+
+# Internal: for other packages of the library, and for none of its users.
+from ._base import AbstractEnvironment
+from ._environment import PreparedEnvironment

@@ -93,26 +93,13 @@ class AbstractEnvironment(AbstractLight):
 
     @abc.abstractmethod
     def prepare(self) -> "AbstractEnvironment":
-        """Computes what all points share, once for a picture.
-
-        **Returns:**
-
-        A light that does the same in less time.
-        """
+        """Computes what all points share, once for a picture."""
 
     @abc.abstractmethod
     def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
-        """Averages the light that a surface reflects to the eye.
+        """Averages the light that a surface reflects to the eye, over lobes of many widths.
 
-        **Arguments:**
-
-        - `normal`: the surface's unit normal, turned to the eye.
-        - `view`: the direction of the ray from the eye.
-
-        **Returns:**
-
-        Mean radiance over the lobes of surfaces whose roughness goes in equal steps from 0, a
-        mirror, to 1; without shadows.
+        The surface's roughness goes in equal steps from 0, a mirror, to 1; there are no shadows.
         """
 
 

@@ -69,16 +69,10 @@ class EnvironmentLight(AbstractEnvironment):
 
 
 class PreparedEnvironment(AbstractEnvironment):
-    """A panorama, gathered into directions and averaged over lobes.
+    """A panorama, gathered into directions and averaged over lobes."""
 
-    **Arguments:**
-
-    - `irradiance`: the irradiance of every direction.
-    - `levels`: the texels of the averaged panoramas, one level after the other.
-    - `shape`: rows and columns of the panorama that they were made of; static.
-    - `frames`: transforms that rotate the panorama, the outermost first.
-    """
-
+    # The directions' irradiance; texels of the averaged panoramas, one level after the other; the
+    # size of the panorama that they were made of; transforms that rotate it, the outermost first.
     irradiance: Float[Array, "samples 3"] = eqx.field(converter=as_float_leaf)
     levels: Float[Array, "all 3"] = eqx.field(converter=as_float_leaf)
     shape: tuple[int, int] = eqx.field(static=True)

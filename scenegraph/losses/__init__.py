@@ -11,7 +11,6 @@ from ._mesh_smoothness import (
     edge_length_spread as edge_length_spread,
     laplacian_roughness as laplacian_roughness,
     mesh_edges as mesh_edges,
-    MeshEdges as MeshEdges,
     normal_roughness as normal_roughness,
 )
 from ._metrics import correct_color as correct_color, psnr as psnr
@@ -21,6 +20,7 @@ from ._ssim import ssim as ssim
 
 # Internal: for other packages of the library, and for none of its users.
 from ._flip import flip_map, PIXELS_PER_DEGREE
+from ._mesh_smoothness import MeshEdges
 from ._metrics import average_error, mse_to_psnr, psnr_to_mse
 from ._proposal import missed_weight
 from ._ssim import ssim_map

@@ -10,16 +10,10 @@ from ..numerics import safe_norm, safe_normalise
 
 
 class MeshEdges(NamedTuple):
-    """The edges of a mesh, from `mesh_edges`.
+    """The edges of a mesh, from `mesh_edges`."""
 
-    **Arguments:**
-
-    - `edges`: the vertices at both ends of every edge, each once, `edges 2`.
-    - `pairs`: the faces on both sides of every edge that two faces share, `pairs 2`.
-    """
-
-    edges: Int[Array, "edges 2"]
-    pairs: Int[Array, "pairs 2"]
+    edges: Int[Array, "edges 2"]  # the vertices at both ends of every edge, each once
+    pairs: Int[Array, "pairs 2"]  # the faces on both sides of every edge that two faces share
 
 
 def mesh_edges(faces: Int[Array, "faces 3"]) -> MeshEdges:

@@ -101,21 +101,21 @@ def _checked(vertices: np.ndarray, faces: np.ndarray, grid: OpacityGrid) -> Tria
         raise ValueError("the surface has no faces; pass another level or a higher resolution.")
     normals = vertex_normals(part.vertices, part.faces)
     # Faces of marching cubes are uneven: where the blurred opacity falls off is smoother.
-    slopes = _slopes(grid, part.vertices)
-    length = np.linalg.norm(slopes, axis=1, keepdims=True)
-    agree = (length > 0) & (np.sum(slopes * normals, axis=1, keepdims=True) > 0)
-    normals = np.where(agree, slopes / np.where(length > 0, length, 1), normals)
+    gradients = _gradients(grid, part.vertices)
+    length = np.linalg.norm(gradients, axis=1, keepdims=True)
+    agree = (length > 0) & (np.sum(gradients * normals, axis=1, keepdims=True) > 0)
+    normals = np.where(agree, gradients / np.where(length > 0, length, 1), normals)
     return Triangles(part.vertices, part.faces, normals.astype(np.float32))
 
 
-def _slopes(grid: OpacityGrid, points: np.ndarray) -> np.ndarray:
+def _gradients(grid: OpacityGrid, points: np.ndarray) -> np.ndarray:
     """Returns the direction in which the opacity falls off, `n 3`, of any length."""
     from scipy import ndimage
 
     blurred = ndimage.gaussian_filter(np.pad(grid.opacity, 2), 1.0)
     places = ((points - grid.lower) / grid.cell + 1.5).T
-    slopes = []
+    gradients = []
     for axis in range(3):
         rising = np.gradient(blurred, float(grid.cell[axis]), axis=axis)
-        slopes.append(-ndimage.map_coordinates(rising, places, order=1, mode="nearest"))
-    return np.stack(slopes, axis=1)
+        gradients.append(-ndimage.map_coordinates(rising, places, order=1, mode="nearest"))
+    return np.stack(gradients, axis=1)

@@ -108,7 +108,7 @@ def check_index(value: Any, count: int, where: str, of: str) -> int:
 
 
 def is_whole(value: Any) -> bool:
-    """Tells whether a value is an integer; JSON's writers give some of them a fraction of zero."""
+    """Returns true for an integer; JSON's writers give some of them a fraction of zero."""
     if isinstance(value, float):
         return value.is_integer()
     return isinstance(value, int) and not isinstance(value, bool)

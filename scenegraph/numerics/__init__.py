@@ -8,15 +8,10 @@ fixed length), `_segments`, `_blocks`, `_runs`, `_octaves` and `_tangents`.
 
 from ._blocks import sum_over_blocks as sum_over_blocks
 from ._compact import compact as compact, Compaction as Compaction
-from ._coverage import (
-    disk_coverage as disk_coverage,
-    half_plane_coverage as half_plane_coverage,
-    slab_coverage as slab_coverage,
-)
+from ._coverage import disk_coverage as disk_coverage, half_plane_coverage as half_plane_coverage
 from ._filtered import filtered_sqrt as filtered_sqrt, filtered_square_wave as filtered_square_wave
-from ._frozen import Frozen as Frozen, is_frozen as is_frozen, unfreeze as unfreeze
+from ._frozen import Frozen as Frozen, unfreeze as unfreeze
 from ._leaves import as_float_leaf as as_float_leaf
-from ._module import AbstractModule as AbstractModule
 from ._polygon import polygon_coverage as polygon_coverage
 from ._runs import sum_over_runs as sum_over_runs
 from ._safe import (
@@ -26,18 +21,13 @@ from ._safe import (
     safe_normalise as safe_normalise,
     safe_sqrt as safe_sqrt,
 )
-from ._steps import (
-    cumulative as cumulative,
-    inverse_cdf as inverse_cdf,
-    max_blur as max_blur,
-    midpoints as midpoints,
-)
-from ._tied import Tied as Tied
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
-from ._frozen import hold_constant
+from ._coverage import slab_coverage
+from ._frozen import hold_constant, is_frozen
+from ._module import AbstractModule
 from ._octaves import octaves
 from ._order import order_by_place
 from ._rules import (
@@ -53,6 +43,7 @@ from ._rules import (
     require_positive,
 )
 from ._segments import segment_prefix_sums
+from ._steps import cumulative, inverse_cdf, max_blur, midpoints
 from ._tangents import tangents
-from ._tied import is_tied
+from ._tied import is_tied, Tied
 from ._trigonometry import expected_sin, safe_cos, safe_sin

@@ -80,17 +80,7 @@ def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Ar
 
 
 def slab_coverage(margins: Float[Array, "2"], gradients: Float[Array, "2 2"]) -> Scalar:
-    """Computes the part of a pixel between two edges that do not cross in it.
-
-    **Arguments:**
-
-    - `margins`: the two functions in the middle of the pixel, positive inside, `2`.
-    - `gradients`: the functions' derivatives by the pixel's x and y, a row an edge, `2 2`.
-
-    **Returns:**
-
-    A number between 0 and 1.
-    """
+    """Computes the part of a pixel between two edges that do not cross in it."""
     return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, gradients)) - 1, 0)
 
 

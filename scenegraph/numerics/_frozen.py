@@ -22,16 +22,7 @@ class Frozen(eqx.Module):
 
 
 def is_frozen(node: Any) -> bool:
-    """Tells whether a node is a `Frozen` wrapper.
-
-    **Arguments:**
-
-    - `node`: any object.
-
-    **Returns:**
-
-    True for a `Frozen`.
-    """
+    """Returns true if a node is a `Frozen` wrapper."""
     return isinstance(node, Frozen)
 
 

@@ -52,7 +52,7 @@ class AbstractModule(eqx.Module, is_abstract=True):
 
 
 def _is_other(module: AbstractModule, name: str) -> bool:
-    """Tells whether a field holds what may take the place of an array."""
+    """Returns true if a field holds what may take the place of an array."""
     value = _unfrozen(module, name)
     return value is None or is_tied(value) or isinstance(value, _modules(type(module))[name])
 

@@ -11,15 +11,6 @@ def order_by_place(
 ) -> Int[Array, " points"]:
     """Sorts points along a curve that fills space, so that runs of them are close together.
 
-    **Arguments:**
-
-    - `points`: the points, of any dimension.
-    - `used`: the points that count; the others come last.
-
-    **Returns:**
-
-    The numbers of the points, in order.
-
     **Source:** Hilbert's curve, whose neighbours are always close: Skilling 2004, "Programming the
     Hilbert curve".
     """
@@ -38,7 +29,7 @@ def order_by_place(
     return _sort_by_digits(code, passes, place_bits)
 
 
-# More points than this need cells smaller than one sort tells apart.
+# More points than this need cells smaller than one sort distinguishes.
 _MANY = 2**15
 
 

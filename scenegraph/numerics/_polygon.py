@@ -70,12 +70,9 @@ def _edges_of(margins: Array, gradients: Array) -> _Edges:
     steepness = jnp.maximum(safe_norm(gradients), jnp.finfo(gradients.dtype).tiny ** 0.25)
     distance = jnp.clip(margins / steepness, -_FAR, _FAR)
     normal = (gradients / steepness[:, None]).T
-    return _Edges(steepness, distance, normal, _not_parallel(normal, _LEAST_SINE))
-
-
-def _not_parallel(sine: Array, otherwise: Array | float) -> Array:
-    """Replaces the sines of tiny angles."""
-    return jnp.where(jnp.abs(sine) < _LEAST_SINE, otherwise, sine)
+    # Sines of tiny angles are replaced.
+    divisor = jnp.where(jnp.abs(normal) < _LEAST_SINE, _LEAST_SINE, normal)
+    return _Edges(steepness, distance, normal, divisor)
 
 
 def _clip(edges: _Edges) -> tuple[Float[Array, " edges"], Float[Array, "2 edges"]]:

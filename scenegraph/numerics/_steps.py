@@ -9,16 +9,7 @@ from .._typing import Array, Float
 
 
 def midpoints(edges: Float[Array, " edges"]) -> Float[Array, " edges-1"]:
-    """Computes the middle of every interval.
-
-    **Arguments:**
-
-    - `edges`: sorted bin edges, `edges`.
-
-    **Returns:**
-
-    The middles, one fewer than the edges.
-    """
+    """Computes the middle of every interval."""
     return 0.5 * (edges[1:] + edges[:-1])
 
 
@@ -27,14 +18,6 @@ def max_blur(weights: Float[Array, " samples"]) -> Float[Array, " samples"]:
 
     The result is an upper envelope of the weights, so that resampling from it does not miss a
     thin surface beside the interval in which it was seen.
-
-    **Arguments:**
-
-    - `weights`: the histogram, not negative, `samples`.
-
-    **Returns:**
-
-    The blurred weights, of the same length.
 
     **Source:** mip-NeRF (Barron et al. 2021), equation 18.
     """
@@ -46,14 +29,6 @@ def max_blur(weights: Float[Array, " samples"]) -> Float[Array, " samples"]:
 
 def cumulative(weights: Float[Array, " samples"]) -> Float[Array, " samples+1"]:
     """Computes the distribution function of a histogram at its edges, from exactly 0 to exactly 1.
-
-    **Arguments:**
-
-    - `weights`: the histogram, not negative, `samples`; a sum below 1e-5 is filled up evenly.
-
-    **Returns:**
-
-    The function's values, sorted, `samples+1`.
 
     **Source:** `sorted_piecewise_constant_pdf` of the published mip-NeRF code.
     """
@@ -68,18 +43,7 @@ def cumulative(weights: Float[Array, " samples"]) -> Float[Array, " samples+1"]:
 def inverse_cdf(
     edges: Float[Array, " edges"], cdf: Float[Array, " edges"], u: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """Inverts a piecewise linear distribution function.
-
-    **Arguments:**
-
-    - `edges`: sorted bin edges, `edges`.
-    - `cdf`: the distribution function at the edges, from 0 to 1 (see `cumulative`), `edges`.
-    - `u`: values in [0, 1), `n`.
-
-    **Returns:**
-
-    The positions at which the function is `u`, sorted if `u` is, `n`.
-    """
+    """Inverts a piecewise linear distribution function."""
     # With F(t_k) <= u < F(t_{k+1}): t = t_k + (u - F_k) / (F_{k+1} - F_k) (t_{k+1} - t_k)
     upper = jnp.searchsorted(cdf[1:-1], u, side="right", method="compare_all") + 1
     lower = upper - 1

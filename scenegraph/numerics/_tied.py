@@ -8,10 +8,6 @@ class Tied(eqx.Module):
 
     It holds no array: it does not appear among leaves, and has no gradient of its own. `render` and
     `fit` put the value there themselves; call `open_scene` before using a tied node by hand.
-
-    **Arguments:**
-
-    - `path`: the path, in the whole scene, of the leaf that has the value; static.
     """
 
     path: str = eqx.field(static=True)

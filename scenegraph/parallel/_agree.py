@@ -49,7 +49,7 @@ class Agreement:
         if self._mesh is None:
             return horizon
         if number >= self._next_horizon:
-            # Both of the first process: the horizon, and after how many steps to ask again.
+            # Both of the first process: the horizon, and after how many steps to agree again.
             steps = max(1.0, rate * _SECONDS)
             self._horizon, pause = map(float, _gather([horizon, steps], self._mesh)[0])
             self._next_horizon = number + int(pause)
@@ -85,6 +85,6 @@ def _content(leaf: Array) -> bytes:
 def _gather(values: Sequence[float], mesh: Mesh) -> np.ndarray:
     """Returns the values that every device's process has, a row a device."""
     mine = np.tile(np.asarray(values, np.float32), (len(mesh.local_devices), 1))
-    # Of an array on the fit's own devices: of numbers, all processes of the job would have to ask.
+    # Of an array on the fit's own devices: of numbers, all processes of the job would take part.
     rows = multihost_utils.host_local_array_to_global_array(mine, mesh, cut_over(mesh).spec)
     return multihost_utils.process_allgather(rows, tiled=True)

@@ -118,7 +118,7 @@ class Annealing(AbstractModule):
     def is_inside(
         self, size: Int[Array, "rays 2"], place: Int[Array, "rays 2"], width: Scalar
     ) -> Bool[Array, " rays"]:
-        """Tells whether squares lie in their pictures.
+        """Returns true if squares lie in their pictures.
 
         **Arguments:**
 

@@ -46,7 +46,7 @@ def gather_pixels(
     one_size: bool = True,
 ) -> tuple[PixelArray, list[Shape]]:
     """Reads pictures, changes each, and lists all their pixels; also returns the files' shapes."""
-    # The first picture tells how large the list will be, and what the others must be like: of its
+    # The first picture decides how large the list will be, and what the others must be like: of its
     # size, or, where sizes may differ, of as many channels.
     first = read(0)
     begin = _ReadPicture(first.shape, change(first))

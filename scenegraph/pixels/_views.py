@@ -39,7 +39,7 @@ class Views(AbstractModule):
       for equal weights. Masks are weights that are true or false.
     - `points`: points that are known to lie on surfaces of the scene, in the world, `points 3`;
       `None` if none are.
-    - `notes`: what a loader left out, turned or guessed, in words.
+    - `notes`: sentences about what a loader left out, turned or guessed.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray

@@ -1,10 +1,6 @@
 """Records of ray casting: rays as cones, their sections as Gaussians, hits, media and radiance."""
 
-from ._gaussian import (
-    AbstractGaussian as AbstractGaussian,
-    FullGaussian as FullGaussian,
-    Gaussian as Gaussian,
-)
+from ._gaussian import FullGaussian as FullGaussian, Gaussian as Gaussian
 from ._hit import Hit as Hit
 from ._pixel_jvp import pixel_jvp as pixel_jvp
 from ._ray import Ray as Ray
@@ -13,17 +9,12 @@ from ._records import (
     Layers as Layers,
     Medium as Medium,
     Radiance as Radiance,
-    Section as Section,
-    Span as Span,
 )
-from ._sections import (
-    AbstractBeam as AbstractBeam,
-    ConeBeam as ConeBeam,
-    CylinderBeam as CylinderBeam,
-)
+from ._sections import ConeBeam as ConeBeam, CylinderBeam as CylinderBeam
 
 # Internal: for other packages of the library, and for none of its users.
-from ._gaussian import transform_gaussian
+from ._gaussian import AbstractGaussian, transform_gaussian
 from ._pixel_jvp import batched_jvp
 from ._ray import transform_ray, widen
-from ._records import no_light, overlap, transform_section
+from ._records import no_light, overlap, Section, Span, transform_section
+from ._sections import AbstractBeam

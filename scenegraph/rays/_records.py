@@ -9,27 +9,16 @@ from ._gaussian import AbstractGaussian, transform_gaussian
 
 
 class Span(AbstractModule):
-    """An interval of a ray; empty where `far <= near`.
-
-    **Arguments:**
-
-    - `near`, `far`: the ends of the interval, in `t`.
-    """
+    """An interval of a ray; empty where `far <= near`."""
 
     near: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
     far: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
 
 
 class Section(AbstractModule):
-    """One sample of a ray: an interval of `t` and the Gaussian that stands for it.
+    """One sample of a ray: an interval of `t` and the Gaussian that stands for it."""
 
-    **Arguments:**
-
-    - `gaussian`: the Gaussian with the moments of that part of the cone.
-    - `t0`, `t1`: the ends of the interval.
-    """
-
-    gaussian: AbstractGaussian
+    gaussian: AbstractGaussian  # the Gaussian with the moments of that part of the cone
     t0: Float[Array, "*samples"] = eqx.field(converter=as_float_leaf)
     t1: Float[Array, "*samples"] = eqx.field(converter=as_float_leaf)
 

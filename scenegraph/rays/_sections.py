@@ -13,17 +13,7 @@ class AbstractBeam(AbstractModule):
 
     @abc.abstractmethod
     def __call__(self, ray: Ray, t0: Scalar, t1: Scalar) -> Gaussian:
-        """Computes the Gaussian with the moments of a section of the ray.
-
-        **Arguments:**
-
-        - `ray`: one ray.
-        - `t0`, `t1`: the ends of the section, in `t`.
-
-        **Returns:**
-
-        The Gaussian, in the ray's frame.
-        """
+        """Computes the Gaussian with the moments of a section of the ray."""
 
 
 class ConeBeam(AbstractBeam):

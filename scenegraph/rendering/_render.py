@@ -203,11 +203,6 @@ _SAMPLES_BY_RAY = 2**19
 _SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
-def _is_by_ray(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
-    """Returns true if a pixel, from the camera to the colour, is one small function."""
-    return is_of_surfaces(integrator) and not uses_lists(integrator, scene)
-
-
 @eqx.filter_jit
 def _render(
     scene: Scene | SceneStacks,
@@ -226,7 +221,7 @@ def _render(
 
     def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> PixelValues:
         rows = split_pixels(indices, side)
-        if _is_by_ray(integrator, flat):
+        if is_of_surfaces(integrator) and not uses_lists(integrator, flat):
             return pixels_of_parts(map_rows(one_ray, shared, rows), side)
         return pixels_of_parts(_render_parts(shared, integrator, fields, rows, side), side)
 

@@ -61,7 +61,7 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
         )
 
 
-# Surfaces from which on one that is asked by every ray is worth a word.
+# Surfaces from which on one without bounds is worth a warning.
 _MANY = 32
 _said: set[type | str] = set()
 
@@ -81,8 +81,8 @@ def _say_unbounded(contents: Contents | SceneStacks) -> None:
     _said.update(silent)
     names = ", ".join(sorted(kind.__name__ for kind in silent))
     warnings.warn(
-        f"{names} does not say how far it reaches, so every ray asks it; derive it from "
-        f"`sg.shapes.AbstractBounded` to have it asked only where it is.",
+        f"{names} has no bounds, so every ray is tested against it; derive it from "
+        f"`sg.shapes.AbstractBounded` so that only rays near it are.",
         stacklevel=_depth(),
     )
 

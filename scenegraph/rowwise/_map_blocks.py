@@ -50,23 +50,6 @@ def sum_blocks(
     """Sums a function over the first `count` blocks, one after the other; the others cost nothing.
 
     Otherwise like `map_blocks`.
-
-    **Arguments:**
-
-    - `function`: a function of `shared` and one block.
-    - `shared`: a tree that all blocks use.
-    - `blocks`: a tree of arrays with one leading axis over blocks.
-    - `count`: the number of blocks to compute; takes no gradient.
-
-    **Returns:**
-
-    The sums of the function's results; zero if there are none.
-
-    Example: the sum of the first two of three squares.
-
-    ```python
-    total = sg.rowwise.sum_blocks(lambda _, x: x**2, None, jnp.arange(1.0, 4.0), jnp.array(2))
-    ```
     """
     return _bind(function, shared, blocks, count, reduced=True)
 

@@ -144,7 +144,7 @@ def _transpose(
         return _transpose_at_once(forward, values, linear, cotangents)
     unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
 
-    def pull(*known: Array) -> Any:
+    def vjp(*known: Array) -> Any:
         def forward(*free: Array) -> list[Array]:
             some = _replaced([None] * len(values), fixed, known[: len(fixed)])
             outputs = jaxpr_as_fun(jaxpr)(*_replaced(some, linear, free))
@@ -154,9 +154,9 @@ def _transpose(
 
     inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
     all_varying = (*(varying[i] for i in fixed), *(not reduced[i] for i in given))
-    pulled = jax.make_jaxpr(pull)(*row_avals(inputs, all_varying))
+    program = jax.make_jaxpr(vjp)(*row_avals(inputs, all_varying))
     summed = tuple(not varying[i] for i in linear)
-    results = primitive.bind(*inputs, jaxpr=pulled, varying=all_varying, reduced=summed)
+    results = primitive.bind(*inputs, jaxpr=program, varying=all_varying, reduced=summed)
     return _replaced([None] * len(values), linear, results)
 
 

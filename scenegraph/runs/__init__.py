@@ -17,19 +17,17 @@ from ._evaluate import (
     Measures as Measures,
 )
 from ._export_run import export_run as export_run
-from ._final_report import FinalReport as FinalReport
 from ._fit_options import FitOptions as FitOptions
 from ._fit_run import fit_run as fit_run
 from ._paths import film_run as film_run, PathRequest as PathRequest
 from ._refine_meshes import refine_meshes as refine_meshes
 from ._run import open_run as open_run, Run as Run
 from ._scores import Scores as Scores
-from ._time_plan import TimePlan as TimePlan
 
 # Internal: for other packages of the library, and for none of its users.
 from ._checkpoint import Snapshot, take_snapshot
 from ._evaluate import Pace
-from ._final_report import plot_log
+from ._final_report import FinalReport, plot_log
 from ._fit_options import Milestones, Processes, show_lines, Stopped, TooFewSteps
 from ._paths import (
     describe_path,
@@ -44,3 +42,4 @@ from ._report import latex, markdown, metric_table, report, Table
 from ._run import next_free_run, read_log
 from ._scores import mean_of_means, METRICS, summary
 from ._tables import cautions, paper_tables, read_result, Result
+from ._time_plan import TimePlan

@@ -194,7 +194,7 @@ class HeldOutScore(AbstractCallback):
     """Logs the PSNR of four held-out pictures, saves the best state, and ends a good enough fit.
 
     Of data without held-out pictures it logs the PSNR of four training pictures, and no more: how
-    well these are fitted does not tell when a fit is good.
+    well these are fitted does not show when a fit is good.
     """
 
     every: int

@@ -57,7 +57,7 @@ def take_snapshot(state: FitState) -> Snapshot:
     """Copies a state from the device."""
     for leaf in _arrays(state):
         leaf.copy_to_host_async()
-    arrays = [_to_numpy(leaf) for leaf in _arrays(state)]
+    arrays = [np.array(jax.random.key_data(x) if _is_key(x) else x) for x in _arrays(state)]
     return Snapshot(_with_arrays(state, arrays), _describe(state), arrays)
 
 
@@ -166,10 +166,6 @@ def _with_arrays(state: FitState, arrays: list[Any]) -> FitState:
 
 def _is_key(array: Array) -> bool:
     return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
-
-
-def _to_numpy(array: Array) -> np.ndarray:
-    return np.array(jax.random.key_data(array) if _is_key(array) else array)
 
 
 def _from_numpy(array: np.ndarray, template: Array) -> Array:

@@ -73,7 +73,7 @@ def find_measures(
     except MissingExtra as error:
         missing["flip"] = str(error)
     if not lpips:
-        missing["lpips"] = "LPIPS was not asked for"
+        missing["lpips"] = "LPIPS was not requested"
     try:
         found |= {"lpips": load_lpips(lpips_weights)} if lpips else {}
     except (MissingExtra, FileError) as error:
@@ -299,7 +299,7 @@ def score_views(
 
 
 def _known_residuals(run: Run) -> dict[str, Any]:
-    """Returns what a fit has found of its training pictures, which no evaluation looks at."""
+    """Returns what a fit has found of its training pictures, which no evaluation reads."""
     try:
         found = read_json(run.metrics)
     except FileError:
@@ -322,14 +322,14 @@ def _choose_folder(
     if not isinstance(known, dict) or not known:  # a run of an earlier version
         return run
     odd = None
-    if split not in known:  # Then another split tells whether the data are the run's.
+    if split not in known:  # Then another split shows whether the data are the run's.
         split = "train" if "train" in known else next(iter(known))
         try:
             views = config.data.load(folder, split)
         except FileError:
             odd = "no pictures"
     odd = odd or find_difference(known[split], views)
-    # Of pictures that are missing since, nothing tells whether they were those of the fit.
+    # Of pictures that are missing since, nothing shows whether they were those of the fit.
     fewer = skip_missing and views.frames < known[split].get("pictures", 0)
     if odd is None or fewer:
         return run
@@ -365,7 +365,7 @@ class Pace:
         """Counts one more picture."""
         self._done += 1
         now = time.monotonic()
-        if self._done == 1:  # Most of its time was compilation, which tells nothing of the rest.
+        if self._done == 1:  # Most of its time was compilation, which says nothing of the rest.
             self._first = now
         elif now - self._said >= self.every:
             self._said = now

@@ -27,24 +27,14 @@ _FEWEST = 8
 
 @dataclasses.dataclass(frozen=True)
 class FinalReport:
-    """A plot of the fit's course, scores on held-out pictures, and a film.
+    """A plot of the fit's course, scores on held-out pictures, and a film."""
 
-    **Arguments:**
-
-    - `frames`: the indices of the held-out pictures to score; `None` for all.
-    - `film`: the film, `turntable` or `none`.
-    - `plan`: the time limit. What there is no time for is left out, and said: first frames of the
-      film, then pictures to score.
-    - `training`: the training pictures, of which those are named that the fit shows badly; `None`
-      to look at none. They have the cameras that the fit has found.
-    - `refines`: if true, the cameras of the pictures to score have to be found, too.
-    """
-
-    frames: list[int] | None = None
+    frames: list[int] | None = None  # the held-out pictures to score; `None` for all
     film: Literal["turntable", "none"] = "turntable"
+    # What there is no time for is left out: frames of the film first, then pictures to score.
     plan: TimePlan = dataclasses.field(default_factory=TimePlan)
-    training: Views | None = None
-    refines: bool = False
+    training: Views | None = None  # those of them that the fit shows badly are named
+    refines: bool = False  # the cameras of the pictures to score have to be found, too
 
     def write(
         self,
@@ -56,17 +46,7 @@ class FinalReport:
         say: Callable[[str], Any] = silent,
         track: Track = iter,
     ) -> None:
-        """Writes `metrics.json`, `pictures/`, `turntable.gif` and `curve.png`.
-
-        **Arguments:**
-
-        - `run`: the run.
-        - `scene`: the fitted scene; by default the saved one.
-        - `data`: the data folder; by default that of the fit. Keyword only, as is what follows.
-        - `held_out`: the held-out pictures, if they have been read already.
-        - `say`: a function that is called with messages about progress and result.
-        - `track`: an iterator over the film's frame numbers, which may show progress.
-        """
+        """Writes `metrics.json`, `pictures/`, `turntable.gif` and `curve.png`."""
         scene = load(run.folder) if scene is None else scene
         held_out = _read(run, data) if held_out is None else held_out
         held_out = place_held_out(scene, held_out, say, self.plan)
@@ -88,16 +68,7 @@ class FinalReport:
         )
 
     def rays(self, held_out: HeldOut) -> int:
-        """Counts the rays of all pictures and frames.
-
-        **Arguments:**
-
-        - `held_out`: the held-out pictures.
-
-        **Returns:**
-
-        The number of rays.
-        """
+        """Counts the rays of all pictures and frames."""
         width, height = int(held_out.views.widths[0]), int(held_out.views.heights[0])
         scale = min(1.0, _WIDTH / width)
         frames = 0 if self.film == "none" else _FRAMES

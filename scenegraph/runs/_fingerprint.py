@@ -11,7 +11,7 @@ from ..io import MappedArray
 from ..pixels import frame_lines, known_cameras
 
 
-# The number of pixels, spread over all pictures, that are looked at.
+# The number of pixels, spread over all pictures, that are compared.
 _PIXELS = 4096
 # Numbers may differ by so much, because other machines round, and decode JPEG, otherwise.
 _CAMERAS, _COLORS = 1e-3, 3e-3

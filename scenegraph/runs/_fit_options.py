@@ -72,7 +72,7 @@ class FitOptions:
     - `phase`: a function of a message that returns a context, in which what it says is done.
     - `steps`: a function of the steps between lines and the number of rays in a step; returns a
       context of callbacks that show the progress of the steps.
-    - `milestones`: what the fit has come to, which is noted there on the way.
+    - `milestones`: a record of how far the fit has come, which is noted there on the way.
     - `track`: an iterator over the frame numbers of the film, which may show progress.
     """
 

@@ -171,7 +171,7 @@ def _plan(options: FitOptions, begin: float) -> TimePlan:
 
 
 def _count_rays(plan: TimePlan, report: FinalReport, held_out: Future[HeldOut]) -> None:
-    """Tells a plan how many rays the report will have, if its pictures could be read."""
+    """Sets how many rays the report of a plan will have, if its pictures could be read."""
     if held_out.exception() is None:
         plan.rays = report.rays(held_out.result())
 

@@ -28,7 +28,7 @@ class HeldOut(NamedTuple):
 
     @property
     def is_held_out(self) -> bool:
-        """False where there are only training pictures to look at."""
+        """False where there are only training pictures."""
         return self.split != "train"
 
     def rays(self) -> int:

@@ -1,7 +1,7 @@
 """A held-out picture beside the truth, renewed while a fit goes on.
 
 The first is ready about twenty seconds after the start; pauses grow as the fit goes on. How long
-the pictures take tells a `TimePlan` how long the report will.
+the pictures take shows a `TimePlan` how long the report will.
 """
 
 import math

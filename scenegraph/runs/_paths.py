@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array
 from ..cameras import (
     AbstractCamera,
     common_up,
@@ -22,12 +21,12 @@ from ..cameras import (
     loop,
     NDCCamera,
     orbit,
-    pose_matrix,
     read_camera_path,
     scale_resolution,
     spiral,
 )
 from ..data import focus_point, Views
+from ..fitting import poses_of
 from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
@@ -241,7 +240,8 @@ def summarise_cameras(views: Views) -> dict[str, Any]:
     """Finds a typical camera, the point that all look at, what is upwards, and all poses."""
     # Smaller pictures may be the same ones, seen from the same places.
     frames = _largest(views)[:50]
-    ndc, stacked = isinstance(views.cameras, NDCCamera), _plain_cameras(views)
+    ndc, stacked = isinstance(views.cameras, NDCCamera), known_cameras(views)
+    stacked = stacked.camera if isinstance(stacked, NDCCamera) else stacked
     middle = np.asarray([int(views.widths[frames[0]]), int(views.heights[frames[0]])]) / 2
     lines = pixel_lines(stacked, np.asarray(frames), np.tile(middle, (len(frames), 1)))
     positions, directions = lines[0], lines[1] / np.linalg.norm(lines[1], axis=1, keepdims=True)
@@ -256,12 +256,6 @@ def summarise_cameras(views: Views) -> dict[str, Any]:
     place = {"target": target, "up": up}
     place = {name: jnp.asarray(x.astype(np.float32)) for name, x in place.items()}
     return {"camera": camera, **place, "poses": poses, "is_capture": jnp.asarray(is_capture)}
-
-
-def _plain_cameras(views: Views) -> AbstractCamera:
-    """Returns the cameras in the world, which those in NDC contain."""
-    cameras = known_cameras(views)
-    return cameras.camera if isinstance(cameras, NDCCamera) else cameras
 
 
 def _known_camera(views: Views, frame: int) -> AbstractCamera:
@@ -279,9 +273,4 @@ def _largest(views: Views) -> list[int]:
 
 def _poses(views: Views) -> np.ndarray:
     """Returns world from camera, `cameras 4 4`, of the largest pictures."""
-    return np.asarray(_stacked_poses(known_cameras(views)))[_largest(views)]
-
-
-@eqx.filter_jit
-def _stacked_poses(cameras: AbstractCamera) -> Array:
-    return eqx.filter_vmap(pose_matrix)(cameras)
+    return poses_of(known_cameras(views)).astype(np.float32)[_largest(views)]

@@ -97,7 +97,7 @@ def paper_tables(
 ) -> list[Table]:
     """Tabulates runs with pictures of one size, and those of several, with a row for every size."""
     end = "_8bit" if eight_bit else ""
-    # Presets name the methods if they tell runs on one scene apart; otherwise folders do.
+    # Presets name the methods if they distinguish runs on one scene; otherwise folders do.
     distinct = len({(result.scene, result.preset) for result in results}) == len(results)
     single, several = [], []
     for result in results:

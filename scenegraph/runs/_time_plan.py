@@ -22,19 +22,12 @@ class TimePlan:
 
     A quarter of the limit is left to the report at most. How long pictures take is measured on the
     way.
-
-    **Arguments:**
-
-    - `end`: the end of the limit, as a time of `time.monotonic()`; infinite for no limit.
-    - `limit`: the length of the limit, in seconds.
-    - `rays`: the number of rays of all pictures of the report.
-    - `agree`: a function that returns the first process's value of what it is given.
     """
 
-    end: float = math.inf
-    limit: float = math.inf
-    rays: int = 0
-    agree: Callable[[Any], Any] = lambda value: value
+    end: float = math.inf  # a time of `time.monotonic()`
+    limit: float = math.inf  # the length of the limit, in seconds
+    rays: int = 0  # the number of rays of all pictures of the report
+    agree: Callable[[Any], Any] = lambda value: value  # returns the first process's value
 
     def __post_init__(self):
         self._lock = threading.Lock()
@@ -46,53 +39,24 @@ class TimePlan:
         return math.isfinite(self.end)
 
     def measure(self, rays: int, seconds: float) -> None:
-        """Takes note of how long a picture took; those before it count half.
-
-        **Arguments:**
-
-        - `rays`: the number of the picture's rays.
-        - `seconds`: its duration.
-        """
+        """Takes note of how long a picture took; those before it count half."""
         with self._lock:
             known, new = self._ray_seconds, seconds / max(1, rays)
             self._ray_seconds = new if known is None else (known + new) / 2
 
     def steps_end(self) -> float:
-        """Returns the time at which the last step has to be done.
-
-        **Returns:**
-
-        A time of `time.monotonic()`.
-        """
+        """Returns the time at which the last step has to be done."""
         # end - min(share of the limit, overhead + rays * seconds a ray)
         known = self._ray_seconds
         wanted = math.inf if known is None else _OVERHEAD + self.rays * known
         return self.end - min(_SHARE * self.limit, wanted)
 
     def allows(self, rays: int) -> bool:
-        """Returns true if there is time for one more picture, as far as is known.
-
-        **Arguments:**
-
-        - `rays`: the number of the picture's rays.
-
-        **Returns:**
-
-        A boolean.
-        """
+        """Returns true if there is time for one more picture, as far as is known."""
         return self.affordable(rays) > 0
 
     def affordable(self, rays: int) -> int:
-        """Returns how many pictures there is time for, as far as is known.
-
-        **Arguments:**
-
-        - `rays`: the number of rays of each picture.
-
-        **Returns:**
-
-        A number of pictures.
-        """
+        """Returns how many pictures there is time for, as far as is known."""
         if not self.limited:
             return _MANY
         left, known = self.end - time.monotonic() - _CLOSING, self._ray_seconds

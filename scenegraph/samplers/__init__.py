@@ -1,6 +1,6 @@
 """Positions of samples along a ray: regular or jittered spacings, and importance resampling."""
 
-from ._importance import resample as resample, resampling_weights as resampling_weights
+from ._importance import resample as resample
 from ._spacing import (
     AbstractSpacing as AbstractSpacing,
     Disparity as Disparity,
@@ -9,5 +9,5 @@ from ._spacing import (
 )
 
 # Internal: for other packages of the library, and for none of its users.
-from ._importance import jittered_strata, strata
+from ._importance import jittered_strata, resampling_weights, strata
 from ._spacing import stratify

@@ -10,15 +10,6 @@ def resampling_weights(
 ) -> Float[Array, " samples"]:
     """Blurs and pads weights to the histogram that mip-NeRF resamples from.
 
-    **Arguments:**
-
-    - `weights`: the weights of the level before, `samples`.
-    - `padding`: a number that is added to each, so that no interval is left out.
-
-    **Returns:**
-
-    The histogram to draw from, `samples`; its sum is not one.
-
     **Source:** mip-NeRF (Barron et al. 2021), equation 18.
     """
     # w'_k = (max(w_{k-1}, w_k) + max(w_k, w_{k+1})) / 2 + padding

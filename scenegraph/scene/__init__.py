@@ -3,7 +3,7 @@
 Read `_scene`, `_group`, `_transformed`, `_surface` and `_volume` (with `_occupancy` and `_refresh`)
 for the records of the tree, and `_node` for what they share; `_background`; `_copies` for many
 copies in one node; `_capture` for corrections of pictures; `_contents` for the walk over the tree;
-then `_paths`, `_ties`, `_weights`, `_describe` and `_save`, which look at the pytree alone.
+then `_paths`, `_ties`, `_weights`, `_describe` and `_save`, which walk the pytree alone.
 """
 
 from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop, Sky as Sky

@@ -11,7 +11,7 @@ from ._paths import find_part, has_part
 class AbstractNode(AbstractModule, is_abstract=True):
     """A part of the scene tree that is no light, camera or filter.
 
-    `node["table.ball"]` is the part at a path; `"table.ball" in node` tells whether there is one.
+    `node["table.ball"]` is the part at a path; `"table.ball" in node` is true if there is one.
     `unnamed` is the field that holds further nodes, which paths omit.
     """
 

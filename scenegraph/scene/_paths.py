@@ -28,11 +28,9 @@ def _name(key: Any) -> str:
 
 
 def _child(node: Any, key: Any) -> Any:
-    return getattr(node, key.name) if isinstance(key, jtu.GetAttrKey) else node[_index(key)]
-
-
-def _index(key: Any) -> Any:
-    return key.key if isinstance(key, jtu.DictKey) else key.idx
+    if isinstance(key, jtu.GetAttrKey):
+        return getattr(node, key.name)
+    return node[key.key if isinstance(key, jtu.DictKey) else key.idx]
 
 
 def _parts_of(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
@@ -77,7 +75,7 @@ def ties(tree: PyTree) -> list[tuple[str, str]]:
 
 
 def find_leaf(tree: PyTree, path: str) -> Any:
-    """Returns the one leaf at a path, in a `Frozen` if it is frozen; looks nowhere else.
+    """Returns the one leaf at a path, in a `Frozen` if it is frozen; searches nowhere else.
 
     Raises `LookupError` if there is none, or if several nodes have that path.
     """
@@ -241,12 +239,9 @@ def select(tree: PyTree, *patterns: str, where: Callable | None = None) -> PyTre
         _check_free(tree, patterns)
     else:
         nothing = jax.tree.map(lambda _: False, tree)
-        chosen = eqx.tree_at(where, nothing, replace_fn=_all_true)
+        all_of = lambda part: jax.tree.map(lambda _: True, part)
+        chosen = eqx.tree_at(where, nothing, replace_fn=all_of)
     return jax.tree.map(lambda a, b: a and b, chosen, free)
-
-
-def _all_true(part: PyTree) -> PyTree:
-    return jax.tree.map(lambda _: True, part)
 
 
 def _check_free(tree: PyTree, patterns: tuple[str, ...]) -> None:

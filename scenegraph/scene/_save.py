@@ -38,7 +38,7 @@ _RENAMED = {
 }
 # Fields of classes in files of earlier versions that no longer mean anything.
 _DROPPED = {"OccupancyMarch": {"rounds", "opaque"}}
-_ROOM = re.compile(r"scenegraph\.[a-z]+:(?!Abstract)[A-Za-z]\w*")
+_PUBLIC_CLASS = re.compile(r"scenegraph\.[a-z]+:(?!Abstract)[A-Za-z]\w*")
 
 
 def save(tree: PyTree, path: str | os.PathLike) -> None:
@@ -176,10 +176,10 @@ def _find_class(name: str, own: dict[str, type]) -> type:
     if name in own:
         return own[name]
     cls = None
-    if _ROOM.fullmatch(name):
-        room, attribute = name.split(":")
+    if _PUBLIC_CLASS.fullmatch(name):
+        package, attribute = name.split(":")
         with contextlib.suppress(ModuleNotFoundError):
-            cls = getattr(importlib.import_module(room), attribute, None)
+            cls = getattr(importlib.import_module(package), attribute, None)
     if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
         raise FileError(
             f"it names the class {name!r}, which is not the library's; pass it in `classes=`."

@@ -12,7 +12,7 @@ class Scene(AbstractModule):
     """A tree of nodes before a background, and how it is integrated.
 
     `scene["table.ball"]` is the part at a path: a node, a field or a leaf, as it is in the tree;
-    `"table.ball" in scene` tells whether there is one. The same holds for groups and other nodes.
+    `"table.ball" in scene` is true if there is one. The same holds for groups and other nodes.
 
     **Arguments:**
 

@@ -17,7 +17,7 @@ def _as_opacity(value: Any) -> Any:
 
 
 def has_pattern(opacity: Any) -> bool:
-    """Tells whether an opacity is a shader, which differs from place to place."""
+    """Returns true if an opacity is a shader, which differs from place to place."""
     return isinstance(unfreeze(opacity), AbstractShader)
 
 

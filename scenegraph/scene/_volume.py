@@ -107,11 +107,11 @@ class Volume(AbstractNode):
     def occupied(self, ray: Ray, part: Span) -> Bool[Array, ""]:
         """Returns false where a part of a ray is known to be empty."""
         span = self.span(ray)
-        met = (part.near < span.far) & (part.far > span.near)
+        hit = (part.near < span.far) & (part.far > span.near)
         if self.occupancy is None:
-            return met
-        occupied = met & unfreeze(self.occupancy).at(self._cell(ray, part))
-        return occupied | (met & _is_last(part.far, span)) if self.far_background else occupied
+            return hit
+        occupied = hit & unfreeze(self.occupancy).at(self._cell(ray, part))
+        return occupied | (hit & _is_last(part.far, span)) if self.far_background else occupied
 
     def thickness(self, ray: Ray, part: Span) -> Scalar:
         """Returns the optical depth of a part of a ray, as far as the occupancy knows."""
@@ -170,5 +170,5 @@ class Volume(AbstractNode):
 
 
 def _is_last(far: Scalar, span: Span) -> Bool[Array, ""]:
-    """Tells whether a part that ends at `far` reaches the end of its ray."""
+    """Returns true if a part that ends at `far` reaches the end of its ray."""
     return far >= _AT_END * span.far

@@ -35,7 +35,7 @@ class CorrectionSettings:
 
     **Arguments:**
 
-    - `refine_cameras`: what is corrected of the cameras: nothing; their poses; or all, that is also
+    - `refine_cameras`: the part of the cameras that is corrected: none; their poses; or all, with
       the lens that they share.
     - `camera_rate`: the learning rate of these corrections at the start, in pixels.
     - `exposure`: the correction of every training picture's exposure and white balance: on, off, or

@@ -29,7 +29,7 @@ from ._method import Corners, Space
 # Held-out pictures on random colours are put on white.
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
 _MEMORY_MAP = {"auto": None, "always": True, "never": False}
-# How much farther rays reach where all of space is fitted: beyond what can be told from infinity.
+# How much farther rays reach where all of space is fitted: beyond what differs from infinity.
 _FARTHER = 100.0
 
 
@@ -50,7 +50,7 @@ class DataSettings:
     - `skip_missing`: if true, pictures whose files are missing or damaged are left out; otherwise
       they are an error that names them all.
     - `masks`: if true, pixels that masks leave out do not count (nerfstudio, COLMAP and LLFF data).
-    - `ndc`: if true, the space before the cameras is bent into a cube (LLFF data).
+    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC (LLFF data).
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
       exact (LLFF data).
@@ -120,7 +120,7 @@ class DataSettings:
         return self.reach(views)
 
     def reach(self, views: Views) -> Views:
-        """Moves the far ends of rays to where nothing can be told from infinity, if all is fitted.
+        """Moves the far ends of rays next to infinity, if all of space is fitted.
 
         **Arguments:**
 
@@ -141,7 +141,7 @@ class DataSettings:
         **Arguments:**
 
         - `views`: the pictures.
-        - `spare`: how far pictures may be off because cameras are, as a share of their width.
+        - `spare`: the distance by which pictures may be off, as a share of their width.
           Keyword only argument.
 
         **Returns:**
@@ -175,7 +175,7 @@ class DataSettings:
     def _loader_options(self, folder: str | os.PathLike) -> dict[str, Any]:
         """Returns the settings that only the loader of the folder's format has."""
         form = find_format(folder)
-        listed = "data of which no file tells the splits: LLFF, nerfstudio and COLMAP"
+        listed = "data of which no file has the splits: LLFF, nerfstudio and COLMAP"
         for name, where in {
             "spherify": "LLFF data",
             "ndc": "LLFF data",

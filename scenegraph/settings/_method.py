@@ -103,7 +103,7 @@ class AbstractMethod(abc.ABC):
 
         - `views`: the pictures.
         - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
-        - `spare`: how far pictures may be off because cameras are, as a share of their width.
+        - `spare`: the distance by which pictures may be off, as a share of their width.
           Keyword only argument.
 
         **Returns:**

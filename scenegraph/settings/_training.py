@@ -27,7 +27,7 @@ class TrainingSettings:
 
     **Arguments:**
 
-    - `batch_size`: the number of rays in a step; `None` for 2,048, or 1,024 where the time limit
+    - `batch_size`: the number of rays in a step; by default 2048, or 1024 where the time limit
       is a minute or less, or five where all of space is fitted: few steps are better spent on more
       of them.
     - `batching`: the pictures from which the rays of one step are drawn.

@@ -47,15 +47,5 @@ def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:
 
 
 def incident(hit: Hit, lights: Irradiance) -> Color:
-    """Computes the power per area that the surface receives.
-
-    **Arguments:**
-
-    - `hit`: the hit on the surface.
-    - `lights`: the light that arrives there.
-
-    **Returns:**
-
-    Irradiance in red, green and blue, without ambient light.
-    """
+    """Computes the power per area that the surface receives."""
     return jnp.sum(cosines(hit, lights)[:, None] * lights.irradiance, axis=0)

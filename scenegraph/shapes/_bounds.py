@@ -12,7 +12,7 @@ from ._base import AbstractShape
 
 
 class AbstractBounded(AbstractModule):
-    """A shape that says where it is at most: searches for it look nowhere else.
+    """A shape that says where it is at most: it is searched for nowhere else.
 
     Shapes without bounds, such as a `Plane`, are searched for everywhere; so is a shape of your
     own that does not derive from this class.
@@ -58,7 +58,7 @@ def bounding_ball(shape: AbstractShape | AbstractBounded) -> Ball:
     if not isinstance(shape, AbstractBounded):
         return everywhere()
     ball = shape.bounding_ball()
-    # A negative radius, through which an optimiser may pass, holds nothing: look everywhere.
+    # A negative radius, through which an optimiser may pass, bounds nothing: search everywhere.
     return Ball(ball.center, jnp.where(ball.radius >= 0, ball.radius, jnp.inf))
 
 
@@ -104,7 +104,7 @@ def _is_outside(
 ) -> Bool[Array, ""]:
     """Tests whether a ball is outside of all within a width of a cone; NaN is not."""
     slope = jnp.maximum(slope, 0)
-    # Compared as squares: this is asked of every ray and surface.
+    # Compared as squares: this is computed for every ray and surface.
     distance_2 = along * along + across * across
     reach = radius + width + _ROUNDING * (jnp.abs(along) + across)
     whole = length + reach

@@ -27,7 +27,7 @@ from ._triangle import cross_triangle, Fragment, Triangle
 _VISIBLE = 1e-3
 # Coverage up to here is rounding.
 NOISE = 1e-7
-# Fragments that a single ray, asked for itself, tells apart.
+# The most fragments that are kept apart for a ray that is rendered by itself.
 _NEAREST = 64
 
 
@@ -55,8 +55,8 @@ def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> P
     fragment = cross_triangle(ray, corners)
     squared = dot(ray.direction, ray.direction)
     t = (corners - ray.origin) @ ray.direction / squared
-    slopes = fragment.d_weights.T @ (corners - ray.origin) @ ray.direction / squared
-    reach = jnp.sum(jnp.abs(slopes))
+    gradients = fragment.d_weights.T @ (corners - ray.origin) @ ray.direction / squared
+    reach = jnp.sum(jnp.abs(gradients))
     # Widened by half the pixel at each end.
     sides = safe_norm(ray.d_origin + fragment.t * ray.d_direction)
     width = jnp.sum(sides) / 2 / jnp.sqrt(squared)
@@ -126,21 +126,21 @@ def unhidden(coverage: Array, hidden: Array) -> Array:
 def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     """Returns the hit on a triangle, with its normal on the side that the ray comes from."""
     fragment = cross_triangle(ray, face.corners)
-    weights, slopes = fragment.weights, fragment.d_weights.T
+    weights, gradients = fragment.weights, fragment.d_weights.T
     a, b, c = face.corners
     flat, normal = jnp.cross(b - a, c - a), weights @ face.normals
-    # The winding tells the side: near an outline, interpolated normals are turned away.
+    # The winding gives the side: near an outline, interpolated normals are turned away.
     side = -fragment.facing * jnp.where(dot(normal, flat) < 0, -1, 1)
     return Hit(
         fragment.t,
         weights @ face.corners,
         side * normal,
         weights @ face.uv,
-        slopes @ face.uv,
+        gradients @ face.uv,
         fragment.coverage,
-        d_point=slopes @ face.corners,
+        d_point=gradients @ face.corners,
         place=weights @ face.places,
-        d_place=slopes @ face.places,
+        d_place=gradients @ face.places,
         color=weights @ face.colors,
         side=side,
     )

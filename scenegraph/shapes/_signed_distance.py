@@ -121,9 +121,9 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         line = constants, ray.origin, ray.direction
         reach = _ROUNDING * (span.far - span.near) / self.steps
         along = lambda line, t: function(line[0], line[1] + t * line[2])
-        slope = lambda line, t: jax.jvp(partial(along, line), (t,), (jnp.ones_like(t),))[1]
+        derivative = lambda line, t: jax.jvp(partial(along, line), (t,), (jnp.ones_like(t),))[1]
         first = _root(along, found.hit, line, reach)
-        middle = _root(slope, found.nearest, line, reach)
+        middle = _root(derivative, found.nearest, line, reach)
         # Least where the search ends, it moves with the bounds.
         middle = jnp.where(found.nearest >= span.far, ends.far, middle)
         middle = jnp.where(found.nearest <= span.near, ends.near, middle)

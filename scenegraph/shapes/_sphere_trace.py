@@ -78,8 +78,8 @@ def search(
     end = loop_rows(partial(_advance, distance, steps), line, start, span.far > span.near)
     wide = end.steepest * (2 * line.width(end.low_t) + _spacing(line, steps))
     grazes = (end.low < wide) & ~(end.is_hit & (end.low < -wide))
-    slope = partial(_slope, distance)
-    nearest = _solve(slope, line, (end.low_from, end.low_to), end.low_t, grazes)
+    derivative = partial(_derivative, distance)
+    nearest = _solve(derivative, line, (end.low_from, end.low_to), end.low_t, grazes)
     least = _along(distance, line, nearest)
     better = grazes & (least <= end.low)
     nearest = jnp.where(better, nearest, end.low_t)
@@ -117,7 +117,7 @@ def _along(distance: Distance, line: Line, t: Scalar) -> Scalar:
     return distance(line.constants, line.origin + t * line.direction)
 
 
-def _slope(distance: Distance, line: Line, t: Scalar) -> Scalar:
+def _derivative(distance: Distance, line: Line, t: Scalar) -> Scalar:
     return jax.jvp(lambda t: _along(distance, line, t), (t,), (jnp.ones_like(t),))[1]
 
 

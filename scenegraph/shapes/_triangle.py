@@ -110,7 +110,7 @@ def _moments(away: Float[Array, "3 3"]) -> list[Vector]:
 
 
 def _coverage(
-    ray: Ray, corners: Float[Array, "3 3"], facing: Scalar, values: tuple, slopes: tuple
+    ray: Ray, corners: Float[Array, "3 3"], facing: Scalar, values: tuple, gradients: tuple
 ) -> Scalar:
     """Returns the part of the pixel within the edges, and between `near` and `far`."""
     # near < t < far, times d . n.
@@ -118,8 +118,8 @@ def _coverage(
     between = lambda plane, speed: jnp.stack([plane - ray.near * speed, far * speed - plane])
     scale = jax.lax.stop_gradient(facing / _sizes(corners - ray.origin, _normal(corners)))
     margins = jnp.concatenate([values[0], between(*values[1:])])
-    gradients = jnp.concatenate([slopes[0], between(*slopes[1:])])
-    covered = polygon_coverage(scale * margins, scale[:, None] * gradients)
+    rates = jnp.concatenate([gradients[0], between(*gradients[1:])])
+    covered = polygon_coverage(scale * margins, scale[:, None] * rates)
     return jnp.where(facing == 0, 0, covered)
 
 

@@ -20,7 +20,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
     Faces are seen from both sides. A triangle's share of a pixel is exact, and the shares of
     triangles that lie side by side add. Where two share an edge their derivatives cancel, and what
-    remains is that of the silhouette. Rays ask only the triangles near to them.
+    remains is that of the silhouette. Rays are tested against the triangles near to them only.
 
     **Arguments:**
 

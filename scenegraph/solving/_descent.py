@@ -31,7 +31,7 @@ class System(NamedTuple):
     """
 
     cost: Scalar
-    slope: Float[Array, " unknowns"]
+    gradient: Float[Array, " unknowns"]
     scale: Float[Array, " unknowns"]
     root: Float[Array, "rows columns"] | None
 
@@ -39,15 +39,17 @@ class System(NamedTuple):
 def small_system(root: Float[Array, "rows columns"], cost: Scalar) -> System:
     """Makes the system of a compressed Jacobian; its columns then have length one."""
     matrix, right = root[:, :-1], root[:, -1]
+    # S = diag(1 / |column|): the gradient S R^T Q^T r, and [R S, Q^T r]
     scale = _inverse_lengths(jnp.sum(matrix**2, axis=0))
     scaled = jnp.column_stack([matrix * scale, right])
     return System(cost, scale * (matrix.T @ right), scale, scaled)
 
 
-def large_system(slope: Array, diagonal: Array, cost: Scalar) -> System:
+def large_system(gradient: Array, diagonal: Array, cost: Scalar) -> System:
     """Makes the system of a gradient and the diagonal of J^T W J."""
+    # S = diag(J^T W J)^(-1/2), and S g
     scale = _inverse_lengths(diagonal)
-    return System(cost, scale * slope, scale, None)
+    return System(cost, scale * gradient, scale, None)
 
 
 def _inverse_lengths(squares: Array) -> Array:
@@ -69,7 +71,7 @@ def propose(
         curve = optx.FunctionInfo.ResidualJac(right, lx.MatrixLinearOperator(matrix))
         solver = lx.QR()
     descent, state = optx.DampedNewtonDescent(linear_solver=solver), None
-    scaled, _ = descent.step(step_size, descent.query(system.slope, curve, state))  # type: ignore
+    scaled, _ = descent.step(step_size, descent.query(system.gradient, curve, state))  # type: ignore
     promise = -_SEARCH.predict_reduction(scaled, information)
     return scaled, system.scale * scaled, promise
 
@@ -96,14 +98,14 @@ def judge(
 
 def _information(problem: Problem, unknowns: Unknowns, system: System) -> Any:
     """Returns value, gradient and Gauss and Newton's Hessian, S J^T W J S."""
-    like, tag = jax.eval_shape(lambda: system.slope), lx.positive_semidefinite_tag
+    like, tag = jax.eval_shape(lambda: system.gradient), lx.positive_semidefinite_tag
     if system.root is None:
         multiply = lambda v: system.scale * product(problem, unknowns, system.scale * v)
         hessian: Any = lx.FunctionLinearOperator(multiply, like, tag)
     else:
         matrix = system.root[:, :-1]
         hessian = lx.MatrixLinearOperator(matrix.T @ matrix, tag)
-    return optx.FunctionInfo.EvalGradHessian(system.cost, system.slope, hessian)
+    return optx.FunctionInfo.EvalGradHessian(system.cost, system.gradient, hessian)
 
 
 def rounding(cost: float, dtype: Any) -> float:

@@ -55,8 +55,8 @@ class Method(NamedTuple):
         if self.is_small(unknowns):
             root, sums = compressed(self.problem, unknowns)
             return Point(small_system(root, sums.cost), sums, root), 1 + self.problem.colors
-        slope, diagonal, sums = gradient(self.problem, unknowns, self.key)
-        return Point(large_system(slope, diagonal, sums.cost), sums, diagonal), 10
+        total, diagonal, sums = gradient(self.problem, unknowns, self.key)
+        return Point(large_system(total, diagonal, sums.cost), sums, diagonal), 10
 
     def unseen(self, point: Point, unknowns: Unknowns) -> list[str]:
         """Returns the paths of leaves on which no residual depends."""
@@ -87,7 +87,7 @@ class Method(NamedTuple):
         sums = costs(self.problem, unknowns)
         count, variance = int(sums.number), None if sigma is None else sigma**2
         # Huber's: sum (w r)^2 / mean(d(w r)/dr)^2, over the degrees of freedom.
-        weighted = float(sums.squares) / (float(sums.slopes) / count) ** 2
+        weighted = float(sums.squares) / (float(sums.derivatives) / count) ** 2
         layout = _layout(unknowns, self.paths)
         if self.is_dense(unknowns):
             root, _ = compressed(plain, unknowns)

@@ -15,7 +15,7 @@ class Direction:
 
     **Arguments:**
 
-    - `moves`: by path, the part of the direction that belongs to the leaf; three numbers for a
+    - `moves`: the part, by path, of the direction that belongs to the leaf; three numbers for a
       quaternion, which are a rotation vector in its own frame, in radians. The largest number of
       all is 1.
     """

@@ -152,7 +152,7 @@ class _Course:
     def step(self, tolerance: float) -> str:
         """Takes or rejects a step; returns why it was the last, or nothing."""
         problem, system = self.method.problem, self.point.system
-        noise = rounding(self.cost(), system.slope.dtype)
+        noise = rounding(self.cost(), system.gradient.dtype)
         size, final = jnp.asarray(self.size), problem.residuals.is_final()
         scaled, delta, promise = propose(problem, self.unknowns, system, size)
         small = float(promise) <= _least_promise(self.point.costs, self.unknowns, tolerance)
@@ -217,7 +217,7 @@ def _check_start(method: Method, point: Point, unknowns: Unknowns, trainable: An
     if not np.all(np.isfinite(np.asarray(point.known))):
         raise ValueError(
             "the derivatives of the residuals are not finite at the start; "
-            "`sg.check_gradients` tells of which leaf."
+            "`sg.check_gradients` shows of which leaf."
         )
 
 

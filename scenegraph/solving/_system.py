@@ -36,15 +36,18 @@ class Costs(NamedTuple):
     left_out: Int[Array, ""]
     # Sums of (w r)^2, and of d(w r)/dr, for covariances.
     squares: Scalar
-    slopes: Scalar
+    derivatives: Scalar
 
 
 def _costs(problem: Problem, block: Block, rows: Array) -> Costs:
     squares = block.values**2
     loss, finite = problem.loss, jnp.isfinite(block.values)
-    first = jnp.min(jnp.where(finite, jnp.iinfo(rows.dtype).max, _first_row(rows, finite)))
+    count = finite.shape[0]
+    row = jnp.repeat(rows, count // rows.shape[0], total_repeat_length=count)
+    first = jnp.min(jnp.where(finite, jnp.iinfo(rows.dtype).max, row))
+    # 1/2 sum rho(r^2), and psi(r) = w(r^2) r with its derivative
     influence = lambda r: r * loss.weight(r**2)
-    psi, slope = jax.jvp(influence, (block.values,), (jnp.ones_like(block.values),))
+    psi, derivative = jax.jvp(influence, (block.values,), (jnp.ones_like(block.values),))
     return Costs(
         0.5 * jnp.sum(jnp.where(block.counts, loss.cost(squares), 0.0)),
         jnp.sum(block.counts),
@@ -52,12 +55,8 @@ def _costs(problem: Problem, block: Block, rows: Array) -> Costs:
         first,
         block.left_out,
         jnp.sum(psi**2),
-        jnp.sum(jnp.where(block.counts, slope, 0.0)),
+        jnp.sum(jnp.where(block.counts, derivative, 0.0)),
     )
-
-
-def _first_row(rows: Array, like: Array) -> Array:
-    return jnp.repeat(rows, like.shape[0] // rows.shape[0], total_repeat_length=like.shape[0])
 
 
 def _total(parts: Costs) -> Costs:
@@ -115,6 +114,7 @@ def compressed(problem: Problem, unknowns: Unknowns) -> tuple[Float[Array, "rows
         derivatives, block = jacobian(problem, unknowns, rows)
         weight = jnp.sqrt(problem.loss.weight(block.values**2))
         stacked = weight[:, None] * jnp.column_stack([derivatives, block.values])
+        # [R_k; W^1/2 [J, r]] = Q R_{k+1}
         root = triangle(jnp.concatenate([root, stacked.astype(root.dtype)]))
         return root, _costs(problem, block, rows)
 
@@ -152,19 +152,19 @@ def gradient(
     def one(carry: tuple, item: tuple) -> tuple[tuple, Costs]:
         rows, number = item
         values = _at(problem, unknowns, rows)
-        _, pull, block = jax.vjp(values, unknowns.zeros(), has_aux=True)
+        _, vjp, block = jax.vjp(values, unknowns.zeros(), has_aux=True)
         weight = problem.loss.weight(block.values**2)
         # E (J^T W^1/2 z)_j^2 = (J^T W J)_jj for z of random signs, block by block
         shape = (probes, *weight.shape)
         signs = jax.random.rademacher(jax.random.fold_in(key, number), shape, weight.dtype)
-        squares = jax.vmap(lambda z: pull(jnp.sqrt(weight) * z)[0] ** 2)(signs)
-        sums = carry[0] + pull(weight * block.values)[0], carry[1] + jnp.mean(squares, axis=0)
+        squares = jax.vmap(lambda z: vjp(jnp.sqrt(weight) * z)[0] ** 2)(signs)
+        sums = carry[0] + vjp(weight * block.values)[0], carry[1] + jnp.mean(squares, axis=0)
         return sums, _costs(problem, block, rows)
 
     blocks, zeros = problem.residuals.blocks(), unknowns.zeros()
     items = blocks, jnp.arange(blocks.shape[0])
-    (slope, diagonal), parts = jax.lax.scan(one, (zeros, zeros), items)
-    return slope, diagonal, _total(parts)
+    (total, diagonal), parts = jax.lax.scan(one, (zeros, zeros), items)
+    return total, diagonal, _total(parts)
 
 
 def product(problem: Problem, unknowns: Unknowns, vector: Array) -> Array:
@@ -174,7 +174,8 @@ def product(problem: Problem, unknowns: Unknowns, vector: Array) -> Array:
         values = _at(problem, unknowns, rows)
         base, push, block = jax.linearize(values, unknowns.zeros(), has_aux=True)
         weight = problem.loss.weight(base**2)
-        pull = jax.linear_transpose(push, unknowns.zeros())
-        return total + pull(weight * push(vector))[0], None
+        # J^T (W (J v))
+        vjp = jax.linear_transpose(push, unknowns.zeros())
+        return total + vjp(weight * push(vector))[0], None
 
     return jax.lax.scan(one, unknowns.zeros(), problem.residuals.blocks())[0]

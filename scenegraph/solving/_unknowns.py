@@ -16,7 +16,7 @@ class Unknowns(NamedTuple):
     """The chosen leaves, all others, and for each chosen one whether it is a quaternion."""
 
     free: PyTree
-    held: PyTree
+    fixed: PyTree
     turns: tuple[bool, ...]
 
     def sizes(self) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ class Unknowns(NamedTuple):
 
     def scene(self) -> PyTree:
         """Returns the scene."""
-        return eqx.combine(self.free, self.held)
+        return eqx.combine(self.free, self.fixed)
 
     def moved(self, delta: Float[Array, " unknowns"]) -> "Unknowns":
         """Moves the leaves: x + d, and q exp(d) for quaternions, which keeps their length."""
@@ -55,7 +55,7 @@ def _moved(leaf: Array, part: Array, is_turn: bool) -> Array:
 
 def as_unknowns(scene: PyTree, chosen: PyTree) -> tuple[Unknowns, tuple[str, ...]]:
     """Splits a scene into the chosen leaves and the others; returns also the chosen paths."""
-    free, held = eqx.partition(scene, chosen)
+    free, fixed = eqx.partition(scene, chosen)
     turns = jax.tree.leaves(eqx.filter(_quaternions(scene), chosen))
     paths = jax.tree.leaves(eqx.filter(label_leaves(scene, str), chosen))
     if not paths:
@@ -63,7 +63,7 @@ def as_unknowns(scene: PyTree, chosen: PyTree) -> tuple[Unknowns, tuple[str, ...
             "there is nothing to solve for: no floating leaf of the scene is trainable. Name some "
             'in `trainable`, such as `["cam.focal"]`, or `thaw` them.'
         )
-    return Unknowns(free, held, tuple(turns)), tuple(paths)
+    return Unknowns(free, fixed, tuple(turns)), tuple(paths)
 
 
 def _quaternions(scene: PyTree) -> PyTree:

@@ -3,18 +3,10 @@
 Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
 belong together, then `_search`, which integrators use. Of meshes: `_beams` for triangles that
 single rays may touch, `_face_search` for the search over faces, and `_fragments` for what
-integrators ask of it; `_nearest` for rays that do not go together.
+integrators call; `_nearest` for rays that do not go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
-from ._lists import (
-    AbstractCandidates as AbstractCandidates,
-    CandidateLists as CandidateLists,
-    Everything as Everything,
-    list_candidates as list_candidates,
-)
-from ._order import order_by_place as order_by_place
-from ._search import count_candidates as count_candidates
 
 # Internal: for other packages of the library, and for none of its users.
 from ._fragments import (
@@ -25,11 +17,13 @@ from ._fragments import (
     FoundSheets,
     sum_shadows,
 )
+from ._lists import AbstractCandidates, CandidateLists, Everything, list_candidates
 from ._nearest import find_nearest, Nearest
-from ._order import invert_order, order_rays, order_shadow_rays
+from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
 from ._search import (
     BUNDLE,
     candidates_of,
+    count_candidates,
     count_parts,
     find_layers,
     find_occluders,

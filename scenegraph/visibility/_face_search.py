@@ -17,28 +17,28 @@ from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, li
 from ._order import invert_order
 
 
-# Faces that rays meet before what they have met is put in order.
+# Faces that rays are tested against before the hits are put in order.
 VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
 _ROWS, _FEW_ROWS = 2048, 256
-# Clusters of a bundle whose faces are tested before any is met; no more than a word has bits.
+# Clusters of a bundle whose faces are tested in one go; no more than a word has bits.
 _SLOTS = 32
 # Faces of every bundle that its rays are tested against at once: a divisor of the bits of a word.
 _AT_ONCE = 8
 
 
 class FaceVisit(NamedTuple):
-    """The meeting of rays with faces, and what becomes of it; arrays have rays last.
+    """The intersection of rays with faces, and what becomes of it; arrays have rays last.
 
-    What is met is first remembered in a buffer, of which little has to be kept in the cache.
+    Intersections are first put into a buffer, of which little has to be kept in the cache.
     """
 
     start: Callable[[int], PyTree]  # the memory of so many rays
     buffer: Callable[[int], PyTree]
     meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
-    # Of memory and buffer, what was met, the numbers of the faces, which rays have met one, and how
-    # many were met since the memory was settled, which is done before there are `VISITS`.
+    # Of memory and buffer, the intersections, the numbers of the faces, which rays have one, and
+    # how many there were since the memory was settled, which is done before there are `VISITS`.
     remember: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
     settle: Callable[[PyTree, Array], PyTree]  # of memory and buffer, and that number: the memory
     nothing: Callable[[int, PyTree], PyTree]  # the results of so many rays that meet no face
@@ -222,9 +222,9 @@ def _meet_all(
         words, bundle = _part((found.words, found.bundle), i, size, -1)
         mine, most = _Found(words, found.faces, bundle), jnp.max(_part(lengths, i, size, -1))
         rays, before = _part(rows, i, size, 0)
-        met = _meet_few(tree, mine, most, rays, visit, _part(known[0], i, size, -1))
-        memory = _put(known[0], met, i, size, -1)
-        return memory, _put(known[1], visit.finish(met, before), i, size, 0)
+        state = _meet_few(tree, mine, most, rays, visit, _part(known[0], i, size, -1))
+        memory = _put(known[0], state, i, size, -1)
+        return memory, _put(known[1], visit.finish(state, before), i, size, 0)
 
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
     parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
@@ -240,21 +240,21 @@ def _meet_few(
         cursor, memory = carry
         face, there, cursor = _next_face(found, cursor)
         corners = tree.corners[face]
-        met = map_rows(lambda _, row: visit.meet(*row), None, (rays, corners))
-        return cursor, visit.remember(memory, met, face, there, n)
+        pieces = map_rows(lambda _, row: visit.meet(*row), None, (rays, corners))
+        return cursor, visit.remember(memory, pieces, face, there, n)
 
     def several(i: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
         some = jnp.minimum(longest - i * VISITS, VISITS)
         begin = carry[0], (carry[1], visit.buffer(rays.near.shape[0]))
-        cursor, met = jax.lax.fori_loop(0, some, one, begin)
-        return cursor, visit.settle(met, some)
+        cursor, state = jax.lax.fori_loop(0, some, one, begin)
+        return cursor, visit.settle(state, some)
 
     start = _first_slots(found), memory
     return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
 
 
 class _Cursor(NamedTuple):
-    """The faces that rays have not met yet."""
+    """The faces that rays have not been tested against yet."""
 
     slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
     word: UInt32[Array, " rays"]  # what is left of the present word
@@ -273,7 +273,7 @@ def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
     new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)
     first = jnp.take_along_axis(found.words, slot[None], axis=0)[0]
     word, slot = jnp.where(new, first, cursor.word), jnp.where(new, slot, cursor.slot)
-    # Without any slot left, a word that was met before must not come again.
+    # Without any slot left, a word that was read before must not come again.
     there = ~new | (cursor.slots > 0)
     bit, rest = _pop(word)
     left = jnp.where(there, rest, 0)

@@ -16,7 +16,7 @@ from ._order import invert_order, order_shadow_rays
 from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
 
 
-# How many fragments of a ray are told apart, and how many are returned: at least so many, and so
+# How many fragments of a ray are kept apart, and how many are returned: at least so many, and so
 # many times the layers.
 _FRAGMENTS, _RETURNED = (64, 8), (32, 4)
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
@@ -118,8 +118,8 @@ def _remember(
 ) -> tuple[_Found, _Fragments]:
     """Writes the `n`-th fragments into the buffer."""
     found, buffer = known
-    met = there & (piece.coverage > NOISE)
-    begin = jnp.where(met, piece.begin, jnp.inf)
+    hit = there & (piece.coverage > NOISE)
+    begin = jnp.where(hit, piece.begin, jnp.inf)
     new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
     put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, n, 0)
     return found, jax.tree.map(put, buffer, new)
@@ -155,8 +155,8 @@ def _sort(found: _Fragments, some: Array, ranks: int) -> tuple[_Fragments, Array
     """
     begin = found.begin
     rows = jnp.arange(begin.shape[0], dtype=jnp.int32)[:, None]
-    met = jnp.isfinite(begin) & (rows < some)
-    key = jnp.where(met, begin, jnp.inf)
+    hit = jnp.isfinite(begin) & (rows < some)
+    key = jnp.where(hit, begin, jnp.inf)
 
     def count(other: Array, rank: Array) -> Array:
         own = key[other]
@@ -165,12 +165,12 @@ def _sort(found: _Fragments, some: Array, ranks: int) -> tuple[_Fragments, Array
     # The rank of a fragment is the number of those before it.
     most = jnp.minimum(some, begin.shape[0])
     rank = jax.lax.fori_loop(0, most, count, jnp.zeros(begin.shape, jnp.int32))
-    lost = met & (rank >= ranks)
+    lost = hit & (rank >= ranks)
     row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0, dtype=jnp.int32)
-    filled = jnp.minimum(ranks, jnp.max(jnp.sum(met, axis=0)))
+    filled = jnp.minimum(ranks, jnp.max(jnp.sum(hit, axis=0)))
     put = lambda r, places: places.at[r].set(row_of(r))
     places = jax.lax.fori_loop(0, filled, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
-    there = rows[:ranks] < jnp.sum(met, axis=0)
+    there = rows[:ranks] < jnp.sum(hit, axis=0)
 
     def by_rank(x: Array, empty: Array) -> Array:
         return jnp.where(there, jnp.take_along_axis(x, places, axis=0), empty).astype(x.dtype)
@@ -197,8 +197,9 @@ def _sheets_of(
     branches = [partial(sheets, count) for count in counts]
     ranking, grouped = jax.lax.switch(case, branches)
     # What has no place among the fragments exceeds the layers, too.
-    met = jnp.where(found.lost > 0, jnp.maximum(ranking.met, layers + found.lost), ranking.met)
-    return ranking._replace(met=met, rest=ranking.rest * found.rest), grouped
+    most = jnp.maximum(ranking.total, layers + found.lost)
+    total = jnp.where(found.lost > 0, most, ranking.total)
+    return ranking._replace(total=total, rest=ranking.rest * found.rest), grouped
 
 
 def _group(
@@ -219,8 +220,8 @@ def _group(
         there, named = alphas[i] > 0, slots[i] < returned
         ranking = insert(ranking, sheets.t[i], first_code + slots[i], alphas[i], there & named)
         beyond = jnp.where(named, 0, alphas[i])
-        met, passes = ranking.met + (beyond > 0), ranking.rest * (1 - beyond)
-        return ranking._replace(met=met, rest=passes)
+        total, passes = ranking.total + (beyond > 0), ranking.rest * (1 - beyond)
+        return ranking._replace(total=total, rest=passes)
 
     ranking = jax.lax.fori_loop(0, most, add, before)
     take = lambda x: jnp.take_along_axis(x, kept, axis=0)
@@ -275,10 +276,10 @@ def sum_shadows(
         fragment = cross_triangle(ray, corners)
         return fragment.coverage, fragment.facing
 
-    def add(memory: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
+    def add(memory: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
         (sums, ranking), nothing = memory
-        coverage, facing = jnp.where(there, met[0], 0), met[1]
-        sums = _add(sums, by_side(coverage, facing, tree.opacity[face]))
+        coverage, facing = jnp.where(there, piece[0], 0), piece[1]
+        sums = jax.tree.map(jnp.add, sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
             ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
         return (sums, ranking), nothing
@@ -296,10 +297,6 @@ def sum_shadows(
         back = invert_order(order)
         found = jax.tree.map(lambda x: x[back], found)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
-
-
-def _add(one: FaceSums, other: FaceSums) -> FaceSums:
-    return jax.tree.map(jnp.add, one, other)
 
 
 def by_side(coverage: Array, facing: Array, opacity: Array) -> FaceSums:

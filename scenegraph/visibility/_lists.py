@@ -24,29 +24,14 @@ class AbstractCandidates(AbstractModule):
 
     @abc.abstractmethod
     def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
-        """Finds a candidate of every bundle.
-
-        **Arguments:**
-
-        - `n`: the place in the lists, from 0.
-
-        **Returns:**
-
-        The number of each bundle's `n`-th candidate; any number if it has fewer.
-        """
+        """Finds the `n`-th candidate of every bundle; any thing if it has fewer."""
 
 
 class Everything(AbstractCandidates):
-    """All things as candidates of all bundles that have rays.
+    """All things as candidates of all bundles that have rays."""
 
-    **Arguments:**
-
-    - `used`: the bundles that have rays.
-    - `count`: the number of things.
-    """
-
-    used: Bool[Array, " bundles"]
-    count: int = eqx.field(static=True)
+    used: Bool[Array, " bundles"]  # the bundles that have rays
+    count: int = eqx.field(static=True)  # the number of things
 
     @property
     def lengths(self) -> Int[Array, " bundles"]:
@@ -57,16 +42,10 @@ class Everything(AbstractCandidates):
 
 
 class CandidateLists(AbstractCandidates):
-    """Lists of candidates, stored as bits: no length has to be known in advance.
+    """Lists of candidates, stored as bits: no length has to be known in advance."""
 
-    **Arguments:**
-
-    - `words`: a bit for every thing, 32 to a word.
-    - `ends`: the number of candidates in a word and all those before it.
-    """
-
-    words: UInt32[Array, "bundles words"]
-    ends: Int[Array, "bundles words"]
+    words: UInt32[Array, "bundles words"]  # a bit for every thing, 32 to a word
+    ends: Int[Array, "bundles words"]  # the number of candidates in a word and all those before it
 
     @property
     def lengths(self) -> Int[Array, " bundles"]:
@@ -77,18 +56,9 @@ class CandidateLists(AbstractCandidates):
 
 
 def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"]) -> CandidateLists:
-    """Lists the things that bundles of rays may touch.
+    """Lists the things that bundles of rays may touch: what is on no list is not touched.
 
-    **Arguments:**
-
-    - `bundles`: the bundles, with one leading axis.
-    - `balls`: the balls that hold the things, in world coordinates, with one leading axis.
-    - `used`: the bundles that have rays; the others get empty lists.
-
-    **Returns:**
-
-    The lists: conservative, so that a thing that is on none is certainly not touched. Of more than
-    512 things, runs of 32 are tested together first: sorted by place they take much less time.
+    Of more than 512 things, runs of 32 are tested together first; sort them by place before.
     """
     return list_by(may_touch, bundles, balls, used, Grouping(_ball_around, -jnp.inf))
 

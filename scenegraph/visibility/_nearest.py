@@ -58,8 +58,8 @@ def _nearest_face(
     def start(count: int) -> tuple[Array, Array]:
         return jnp.full(count, jnp.inf, rays.near.dtype), jnp.full(count, -1, jnp.int32)
 
-    def remember(best: tuple, met: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (t, inside), ((before, known), nothing) = met, best
+    def remember(best: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
+        (t, inside), ((before, known), nothing) = piece, best
         nearer = there & inside & (t < before)
         return (jnp.where(nearer, t, before), jnp.where(nearer, face, known)), nothing
 

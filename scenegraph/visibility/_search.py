@@ -46,26 +46,26 @@ class Visit(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The best items that rows have met so far; ranks along the first axis."""
+    """The best items of rows so far; ranks along the first axis."""
 
     keys: Float[Array, "ranks *rows"]  # ascending; infinite for none
     codes: Int[Array, "ranks *rows"]  # the numbers of the items; -1 for none
     values: Float[Array, "ranks *rows"]
-    met: Int[Array, "*rows"]  # the number of all items
+    total: Int[Array, "*rows"]  # the number of all items
     rest: Float[Array, "*rows"]  # the product of `1 - value` over the items without a rank
 
 
 def no_items(count: int, like: Float[Array, " rows"]) -> Ranking:
-    """Returns the ranking of rows that have met nothing."""
+    """Returns the ranking of rows without any item."""
     keys = jnp.full((count, *like.shape), jnp.inf, like.dtype)
     none, zero = jnp.full(keys.shape, -1, jnp.int32), jnp.zeros(like.shape, jnp.int32)
     return Ranking(keys, none, jnp.zeros_like(keys), zero, jnp.ones_like(like))
 
 
-def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) -> Ranking:
+def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) -> Ranking:
     """Inserts an item into the ranking of each row; of equal items, the least code is the first."""
     keys, codes, values, total, rest = ranking
-    new = jnp.where(met, key, jnp.inf)
+    new = jnp.where(hit, key, jnp.inf)
     after = (new < keys) | ((new == keys) & jnp.isfinite(new) & (code < codes))
     # From the item's rank on, everything moves back by one.
     again = jnp.concatenate([jnp.zeros_like(after[:1]), after[:-1]])
@@ -74,9 +74,9 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, met: Array) 
         back = jnp.concatenate([old[:1], old[:-1]])
         return jnp.where(again, back, jnp.where(after, own, old))
 
-    lost = jnp.where(met, jnp.where(after[-1], values[-1], value), 0)
+    lost = jnp.where(hit, jnp.where(after[-1], values[-1], value), 0)
     ranks = moved(keys, key), moved(codes, code), moved(values, value)
-    return Ranking(*ranks, total + met, rest * (1 - lost))
+    return Ranking(*ranks, total + hit, rest * (1 - lost))
 
 
 def candidates_of(
@@ -93,17 +93,7 @@ def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> Abst
 
 
 def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
-    """Counts the surfaces that rays ask, and faces of meshes: those that their bundles may touch.
-
-    **Arguments:**
-
-    - `scene`: the scene, from `sg.flat.flatten`.
-    - `rays`: the rays, in world coordinates, with one leading axis; runs of 64 are bundles.
-
-    **Returns:**
-
-    The length of the list of each ray's bundle.
-    """
+    """Counts the surfaces, and the faces of meshes, that the bundle of each ray may touch."""
     count = rays.near.shape[0]
     pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
@@ -251,8 +241,8 @@ def _search_block(
     def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         n, memory = carry
         members = stack.take(_to_rows(candidates.nth(n), rows)).members
-        met = map_rows(meet, stack.shared, (members, rows))
-        return n + 1, visit.remember(memory, met, _to_rows(n < lengths, rows))
+        seen = map_rows(meet, stack.shared, (members, rows))
+        return n + 1, visit.remember(memory, seen, _to_rows(n < lengths, rows))
 
     longest = jnp.max(lengths)
     start = jnp.zeros((), jnp.int32), memory
@@ -307,7 +297,7 @@ def find_occluders(
         stopped = occlusion(instance, *row)
         return [(-stopped, instance.number, stopped)]
 
-    return _ask_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
+    return _search_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
 
 
 def transmission(
@@ -319,15 +309,15 @@ def transmission(
         return occlusion(instance, *row)
 
     def darken(memory: tuple[Array, Array], stopped: Array, listed: Array) -> tuple[Array, Array]:
-        product, met = memory
+        product, count = memory
         stopped = jnp.where(listed, stopped, 0)
-        return product * (1 - stopped), met + (stopped > FAINT)
+        return product * (1 - stopped), count + (stopped > FAINT)
 
     start = jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
-    return _ask_occluders(scene, rays, own, used, Visit(meet, darken), start)
+    return _search_occluders(scene, rays, own, used, Visit(meet, darken), start)
 
 
-def _ask_occluders(
+def _search_occluders(
     scene: FlatScene,
     rays: Ray,
     own: Int[Array, " rays"],

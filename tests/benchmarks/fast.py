@@ -43,7 +43,7 @@ def main(
     if curves > 0:
         figures["curves"] = {name: _curve(name, curves) for name in ("fast", "tiny", "mipnerf")}
         _plot(figures["curves"], out.parent.parent / "pictures" / "fast-curves.png")
-    figures |= {"step_milliseconds": _costs(), "rounds": _rounds(), "listing": _listing()}
+    figures |= {"step_milliseconds": _costs(), "listing": _listing()}
     figures["calibration_seconds_after"] = _calibration()
     report(out, figures)
 
@@ -136,54 +136,6 @@ def _cost(cells: int, budget: int, rays: int = 2048) -> float:
         return eqx.filter_value_and_grad(lambda s: loss(s, None, batch, key), has_aux=True)(scene)
 
     return 1e3 * timed(lambda: step(scene), 20).median
-
-
-def _rounds() -> dict[str, dict[int, dict[str, float]]]:
-    """Of a ball of which nobody knows that it is solid, by the field that fills it and the rounds
-    in which it is asked: room for a ray, and milliseconds of 4,096 rays."""
-    key = jax.random.key(0)
-    grid = sg.fields.GridField(sg.encodings.Grid(key=key), density_bias=5.0, key=key)
-    network = sg.fields.MipNerfMLP(64, 4, density_bias=60.0, key=key)
-    fields = {"grid": grid, "network": network}
-    return {
-        name: {rounds: _in_rounds(_ball(field), rounds) for rounds in (1, 2, 4, 8)}
-        for name, field in fields.items()
-    }
-
-
-def _ball(field: sg.fields.AbstractField) -> sg.Scene:
-    middles = (np.indices((64,) * 3) + 0.5) / 32 - 1
-    outside = jnp.asarray(np.linalg.norm(middles, axis=0) > 0.8)
-    known = sg.scene.Occupancy.everywhere(64).without(outside)
-    box = sg.Box([-1.0] * 3, [1.0] * 3)
-    return sg.Scene(sg.Group(ball=sg.Volume(field, box, occupancy=known)))
-
-
-def _in_rounds(scene: sg.Scene, rounds: int) -> dict[str, float]:
-    """With the least room that suffices for all."""
-    camera = sg.PerspectiveCamera.look_at([0, -4, 1], [0] * 3, [0, 0, 1], 0.5, 64, 64)
-    many = sg.data.pixel_rays(camera)
-    batch = sg.data.Batch(many, jnp.zeros((4096, 3)), jnp.ones(4096))
-    march = sg.integrators.OccupancyMarch(128, 4, rounds=rounds)
-    while True:
-        loss = sg.fitting.RenderLoss(integrator=march, jitter=False)
-        value, slope = _value(loss, batch), _slope(loss, batch)
-        if not float(value(scene)[1].left_out):
-            break
-        march = sg.integrators.with_room(march, march.budget + 1)
-    times = {"value": timed(lambda: value(scene), 10), "gradient": timed(lambda: slope(scene), 10)}
-    return {"room": march.budget} | {name: 1e3 * time.median for name, time in times.items()}
-
-
-def _value(loss: Any, batch: sg.data.Batch) -> Any:
-    return eqx.filter_jit(lambda scene: loss(scene, None, batch, jax.random.key(0)))
-
-
-def _slope(loss: Any, batch: sg.data.Batch) -> Any:
-    def value(scene: sg.Scene) -> Any:
-        return loss(scene, None, batch, jax.random.key(0))
-
-    return eqx.filter_jit(eqx.filter_value_and_grad(value, has_aux=True))
 
 
 def _listing() -> dict[str, float]:

@@ -95,7 +95,7 @@ def colmap_pose(pose: np.ndarray) -> tuple[list[float], list[float]]:
 
 def test_settings_of_other_formats_are_refused(tmp_path):
     (tmp_path / "transforms_train.json").write_text(json.dumps({"frames": []}))
-    with pytest.raises(ValueError, match="`held_out` is for data of which no file tells"):
+    with pytest.raises(ValueError, match="`held_out` is for data of which no file has the splits"):
         DataSettings(held_out=("3",)).load(tmp_path)
 
 

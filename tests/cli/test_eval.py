@@ -91,7 +91,7 @@ def test_flip_of_eval_is_that_of_the_rendered_pictures(run, data, capsys):
     assert [x["flip"] for x in metrics["per_image"]] == pytest.approx(expected, rel=1e-4)
     assert metrics["flip"] == pytest.approx(np.mean(expected), rel=1e-4)
     assert "pixels per degree" in metrics["protocol"]["flip"]
-    assert metrics["missing"]["lpips"] == "LPIPS was not asked for"
+    assert metrics["missing"]["lpips"] == "LPIPS was not requested"
 
 
 def test_eval_with_lpips(run, monkeypatch, capsys):
@@ -148,7 +148,7 @@ def test_table_of_a_run(run, capsys):
     assert main(["table", str(run)]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("| scene | PSNR ↑ | ") and f"| ball  |  {psnr:.2f} |" in out
-    assert "run: no LPIPS (LPIPS was not asked for)" in err
+    assert "run: no LPIPS (LPIPS was not requested)" in err
 
 
 def test_table_into_a_file(run, tmp_path, capsys):

@@ -236,14 +236,14 @@ class Bead(sg.shapes.AbstractSmoothShape):
         return self.ball.uv_at(point)
 
 
-def test_shapes_without_bounds_are_asked_everywhere_and_named_once():
+def test_rays_are_tested_against_shapes_without_bounds_which_are_named_once():
     balls = [sg.Sphere([x, y, 0.0], 0.2) for x in range(-3, 3) for y in range(-3, 3)]
     camera = sg.PerspectiveCamera.look_at([0, 0, 9], [0, 0, 0], [0, 1, 0], 0.7, 16, 16)
 
     def scene_of(shapes):
         return sg.Scene(sg.Group(**{f"s{i}": sg.Surface(x, [0.5] * 3) for i, x in shapes}))
 
-    with pytest.warns(UserWarning, match="Bead does not say how far it reaches"):
+    with pytest.warns(UserWarning, match="Bead has no bounds, so every ray is tested against it"):
         image = sg.render(scene_of(enumerate(map(Bead, balls))), camera)
     np.testing.assert_allclose(
         image.rgb, sg.render(scene_of(enumerate(balls)), camera).rgb, atol=1e-6

@@ -160,7 +160,7 @@ def test_measures_that_cannot_be_had_are_named_with_the_reason(monkeypatch):
 
 def test_lpips_may_be_left_out():
     found = find_measures(lpips=False)
-    assert found.lpips is None and found.missing["lpips"] == "LPIPS was not asked for"
+    assert found.lpips is None and found.missing["lpips"] == "LPIPS was not requested"
 
 
 def test_weights_that_are_named_have_to_be_there(tmp_path):

@@ -441,7 +441,8 @@ INSTANCES = [x for contract in TABLE.values() for x in contract.instances] + REC
 
 
 # Training has tests of its own: its values hold keys and the optimiser's moments.
-CLASSES = [cls for cls in find_modules("scenegraph") if ".fit" not in cls.__module__]
+TRAINING = "scenegraph.fitting.", "scenegraph.optimizers."
+CLASSES = [cls for cls in find_modules("scenegraph") if not cls.__module__.startswith(TRAINING)]
 
 
 def final_classes(parent: type) -> set[type]:
