@@ -40,7 +40,8 @@ def large_steps(
 
     - `edges`: the mesh's edges, from `sg.losses.mesh_edges`.
     - `learning_rate`: the largest step of any vertex before it is smoothed, about, in units of
-      length.
+      length. Smoothing makes steps many times shorter: begin with a tenth to a half of the size of
+      the object, and let it fall to a tenth of that. Larger ones fold the mesh where it is hidden.
     - `smoothness`: the weight of the Laplacian; larger is smoother. Keyword only argument.
     - `b1`, `b2`: decay rates of the running means, as in Adam. Keyword only arguments.
 
