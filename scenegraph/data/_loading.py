@@ -19,8 +19,9 @@ class LoadOptions(TypedDict, total=False):
       published mip-NeRF code does; false by default.
     - `memory_map`: if true, the pixels stay in a file, and are read as they are needed; by default
       if they would take more than a quarter of the memory that is free.
-    - `skip_missing`: if true, pictures whose files are missing or damaged are left out, and counted
-      in `Views.notes`; false by default, which makes them an error that names them all.
+    - `skip_missing`: if true, pictures whose files are missing or damaged, and frames of
+      `transforms.json` without a usable pose, are left out, and counted in `Views.notes`; false by
+      default, which makes them an error that names them all.
     - `masks`: if false, masks that come with the pictures are not read; true by default.
     """
 

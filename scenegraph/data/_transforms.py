@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..io import are_usable, as_matrix, FileError
+from ..io import are_usable, as_matrix, as_pose, FileError
 from ..models import read_points
 from ..pixels import Views
 from ._lenses import read_lens
@@ -64,11 +64,11 @@ def load_transforms(
     **Source:** `nerfstudio_dataparser.py` of nerfstudio; `nerf_loader.cu` of instant-ngp.
     """
     path, loading = transforms_path(folder), Loading(**options)
-    listing = read_frames_listing(path)
+    listing, odd_poses = _leave_out_poses(path, read_frames_listing(path), loading.skip_missing)
     views, odd_masks = _read_views(path, listing, loading.masks)
     chosen = _split_views(path, listing, views, split, hold_every, held_out)
     points, odd_points = _read_points(path, listing.get("ply_file_path"))
-    notes = (*odd_masks, *odd_points)
+    notes = (*odd_poses, *odd_masks, *odd_points)
     return load_listed(views, chosen, loading, Shrinking(loading.downscale), points, notes)
 
 
@@ -88,6 +88,40 @@ def _split_keys(listing: dict[str, Any]) -> list[str]:
     return [key for key in listing if key.endswith(_NAMES)]
 
 
+def _leave_out_poses(
+    path: pathlib.Path, listing: dict[str, Any], skip: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Returns a listing with `None` in place of frames whose poses cannot be; says which, too."""
+    frames, odd = list(listing["frames"]), {}
+    for index, frame in enumerate(frames):
+        if isinstance(frame, dict):
+            try:
+                as_pose(frame.get("transform_matrix"), f"frame {index}: `transform_matrix`")
+            except FileError as error:
+                odd[index] = str(error).removesuffix(".")
+    if not odd:
+        return listing, ()
+    listed = "; ".join(odd.values())
+    if not skip or len(odd) == len(frames):
+        raise FileError(
+            f"{path}: {len(odd)} of {len(frames)} frames have no usable pose: {listed}. Correct "
+            "them, or leave them out with --skip-missing (`skip_missing=True`)."
+        )
+    names = [frames[index].get("file_path") for index in odd]
+    splits = {key: _without(listing[key], names) for key in _split_keys(listing)}
+    frames = [None if index in odd else frame for index, frame in enumerate(frames)]
+    note = f"{len(odd)} of {len(frames)} frames are left out, for want of a usable pose: {listed}"
+    return listing | splits | {"frames": frames}, (note,)
+
+
+def _without(names: Any, others: list[Any]) -> Any:
+    """Returns a list without some names, however they are written; anything else as it is."""
+    plain = {normalised(name) for name in others if isinstance(name, str)}
+    if not isinstance(names, list):
+        return names
+    return [x for x in names if not isinstance(x, str) or normalised(x) not in plain]
+
+
 def _read_views(
     path: pathlib.Path, listing: dict[str, Any], masks: bool
 ) -> tuple[list[ListedView], tuple[str, ...]]:
@@ -96,7 +130,8 @@ def _read_views(
     _check_applied_transform(path, listing.get("applied_transform"))
     root = _pictures_root(path, listing)
     read = lambda index, frame: _read_view(path, root, listing, index, frame)
-    views = [read(index, frame) for index, frame in enumerate(listing["frames"])]
+    frames = enumerate(listing["frames"])
+    views = [read(index, frame) for index, frame in frames if frame is not None]
     views = sorted(views, key=lambda view: view.name)
     if not masks:
         return [view._replace(mask=None) for view in views], ()

@@ -14,6 +14,7 @@ from scenegraph.data import load_colmap, RayBatches
 from scenegraph.io import FileError, write_picture
 from scenegraph.pixels import pixels_through
 from support.blender_folder import write_ball
+from support.helpers import assert_close
 from support.transforms_folder import frames, LENS, NAMES, noise, POSES, write_transforms
 
 
@@ -77,6 +78,40 @@ def test_a_split_of_which_nothing_is_left(spoilt):
         (spoilt / "images" / f"{name}.png").unlink()
     with pytest.raises(FileError, match="5 of 10 .* No picture is left"):
         load(spoilt, "test", skip_missing=True)
+
+
+@pytest.mark.parametrize("split_lists", [False, True])
+def test_frames_whose_poses_cannot_be(tmp_path, split_lists):
+    about = listing()
+    for index, change in ((2, {"transform_matrix": (2 * np.eye(4)).tolist()}), (5, {})):
+        del about["frames"][index]["transform_matrix"]
+        about["frames"][index].update(change)
+    if split_lists:
+        names = [f"./{frame['file_path']}" for frame in about["frames"]]
+        about |= {"train_filenames": names[1:], "val_filenames": names[:1]}
+    folder = write_transforms(tmp_path, about)
+    with pytest.raises(FileError) as caught:
+        load(folder)
+    text = str(caught.value)
+    assert "2 of 10 frames have no usable pose: frame 2: " in text and "not a rotation; " in text
+    assert "frame 5: `transform_matrix`" in text and "--skip-missing" in text
+    found = load(folder, skip_missing=True)
+    assert "2 of 10 frames are left out" in found.notes[0] and "frame 5" in found.notes[0]
+    names = [frame["file_path"] for frame in about["frames"]]
+    kept = [name for i, name in enumerate(sorted(names)) if name not in (names[2], names[5])]
+    # Every eighth of those that are left is held out, unless lists say which.
+    assert list(found.names) == ([x for x in kept if x != names[0]] if split_lists else kept[1:])
+    for index, name in enumerate(found.names):
+        own = np.array(about["frames"][names.index(name)]["transform_matrix"])
+        assert_close(found.camera(index).pose.linear(), own[:3, :3], 0, 1e-6)
+
+
+def test_no_frame_with_a_pose_is_left(tmp_path):
+    about = listing()
+    for frame in about["frames"]:
+        frame["transform_matrix"] = np.zeros((4, 4)).tolist()
+    with pytest.raises(FileError, match="10 of 10 frames have no usable pose"):
+        load(write_transforms(tmp_path, about), skip_missing=True)
 
 
 def test_skipping_in_other_formats(tmp_path):
