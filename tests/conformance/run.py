@@ -20,11 +20,14 @@ import ours  # noqa: E402
 import reference  # noqa: E402
 import theirs  # noqa: E402
 import tyro  # noqa: E402
+from reference import relative  # noqa: E402
 from scenes import file_name, FILES, SCENES, weights, write_scenes  # noqa: E402
 
 
 # The root mean square by which pictures of one scene by two renderers may differ.
 _SAME = 0.02
+# Cones of a pixel.
+_CONES = 16
 
 
 def main(
@@ -47,57 +50,61 @@ def main(
 def _compare(name: str, anew: bool) -> dict[str, Any]:
     spec, file = SCENES[name], FILES / f"{file_name(name)}.npz"
     if anew or not file.exists():
-        derivative, shift = reference.derivative(spec)
-        np.savez_compressed(file, derivative=derivative, shift=shift)
+        derivative, shift, step = reference.derivative(spec)
+        np.savez_compressed(file, derivative=derivative, shift=shift, step=step)
     with np.load(file) as arrays:
         expected, shift = arrays["derivative"], arrays["shift"]
     if not np.any(expected):
         raise ValueError(f"the leaf of {name!r} changes nothing that is seen; choose another.")
-    weight = weights(*expected.shape[:2])
-    found, fine = (ours.derivative(spec, samples) for samples in (1, 16))
-    figures = {
-        "error": relative(found, expected, weight),
-        "pixel_error": float(np.abs(found - expected).sum() / np.abs(expected).sum()),
-        "error_16": relative(fine, expected, weight),
-        # By how much the step matters before it is extrapolated.
-        "step": relative(expected + shift, expected, weight),
-    }
+    figures = compare_ours(expected, shift, *(ours.derivative(spec, n) for n in (_CONES, 1)))
     if importlib.util.find_spec("mitsuba"):
-        figures |= _compare_theirs(spec, expected, weight)
+        pictures, shown = theirs.derivatives(spec)
+        figures |= compare_theirs(expected, pictures, shown, reference.picture(spec))
     return figures
 
 
-def _compare_theirs(spec: Any, expected: np.ndarray, weight: np.ndarray) -> dict[str, Any]:
-    """Compares Mitsuba's derivative, which is noisy; `None` where it has none."""
-    pictures, shown = theirs.derivatives(spec)
-    difference = float(np.sqrt(np.mean((shown - reference.picture(spec)) ** 2)))
+def compare_ours(
+    expected: np.ndarray, shift: np.ndarray, fine: np.ndarray, single: np.ndarray
+) -> dict[str, float]:
+    """Compares derivatives with many cones a pixel and with one."""
+    pixels = lambda found: float(np.abs(found - expected).sum() / np.abs(expected).sum())
+    return {
+        "error": relative(fine, expected),
+        "pixel_error": pixels(fine),
+        "one_cone": relative(single, expected),
+        "one_cone_pixel_error": pixels(single),
+        # By how much the last refinement has changed the reference.
+        "reference": relative(expected + shift, expected),
+    }
+
+
+def compare_theirs(
+    expected: np.ndarray, pictures: np.ndarray, shown: np.ndarray, same: np.ndarray
+) -> dict[str, Any]:
+    """Compares Mitsuba's derivatives, which are noisy; `None` where it has none."""
+    difference = float(np.sqrt(np.mean((shown - same) ** 2)))
     if difference > _SAME:
         raise ValueError(f"Mitsuba shows another scene: a difference of {difference:.3f}.")
     # Some pixels are NaN; the other pictures say what they are.
-    strange = np.isnan(pictures)
+    strange, weight = np.isnan(pictures), weights(*expected.shape[:2])
     pictures = np.where(strange, np.nanmean(pictures, axis=0), pictures)
     if not np.any(pictures):
         return {"mitsuba": None, "mitsuba_noise": None}
     noise = np.std([np.sum(weight * x) for x in pictures]) / np.sum(np.abs(weight * expected))
     return {
-        "mitsuba": relative(pictures.mean(0), expected, weight),
+        "mitsuba": relative(pictures.mean(0), expected),
         "mitsuba_noise": float(noise / np.sqrt(len(pictures) - 1)),
         "mitsuba_nan": int(np.sum(np.any(strange, axis=-1))),
     }
 
 
-def relative(found: np.ndarray, expected: np.ndarray, weight: np.ndarray) -> float:
-    """The error of the weighted sum, in parts of what the sum would be without cancellation."""
-    return float(abs(np.sum(weight * (found - expected))) / np.sum(np.abs(weight * expected)))
-
-
 def table(rows: dict[str, Any]) -> str:
     """Writes figures as a table, the largest errors first."""
-    titles = "scene and leaf", "error", "16 cones a pixel", "pixel by pixel", "Mitsuba 3"
+    titles = "scene and leaf", "error", "pixel by pixel", "one cone a pixel", "Mitsuba 3"
     lines = ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
     for name, row in sorted(rows.items(), key=lambda item: -item[1]["error"]):
         theirs = _percent(row["mitsuba"]) if row.get("mitsuba") is not None else "none"
-        numbers = _percent(row["error"]), _percent(row["error_16"]), f"{row['pixel_error']:.1%}"
+        numbers = _percent(row["error"]), f"{row['pixel_error']:.1%}", _percent(row["one_cone"])
         lines.append(f"| {name} | " + " | ".join([*numbers, theirs]) + " |")
     return "\n".join(lines).replace("%", " %")
 

@@ -2,7 +2,7 @@
 
 A scene has a pinhole camera, things (a shape and a colour each), perhaps a lamp, and a background.
 `leaf` is the chain of keys to the number by which the picture is differentiated; `step` is how far
-finite differences move it, which is about a pixel.
+finite differences move it at first, which is about a pixel, both ways or only `ahead`.
 """
 
 import copy
@@ -71,7 +71,7 @@ def _mesh_box() -> dict[str, Any]:
     return mesh(vertices @ turn.T + [0.0, 0.0, 0.2], faces)
 
 
-def scene(things, leaf, step, camera=CAMERA, lamp=None) -> dict[str, Any]:
+def scene(things, leaf, step, camera=CAMERA, lamp=None, ahead=False) -> dict[str, Any]:
     return {
         "camera": camera,
         "things": things,
@@ -79,6 +79,7 @@ def scene(things, leaf, step, camera=CAMERA, lamp=None) -> dict[str, Any]:
         "background": GREY if lamp is None else [0.0] * 3,
         "leaf": leaf,
         "step": step,
+        "ahead": ahead,
     }
 
 
@@ -120,8 +121,9 @@ SCENES = {
     "two slabs 0.5 pixels apart, one side": scene(
         [card(-0.275, 0.6), card(0.375, 0.6, RED)], ["things", 0, "upper", 0], 0.02, LEVEL
     ),
+    # Only outwards: inwards the side leaves the pixel, which has another weight.
     "slab whose sides are those of pixels": scene(
-        [card(0.0, 0.6, height=0.8)], ["things", 0, "upper", 0], 0.04, LEVEL
+        [card(0.0, 0.6, height=0.8)], ["things", 0, "upper", 0], 0.04, LEVEL, ahead=True
     ),
     # Cameras
     "camera, sideways": scene([BALL, floor()], ["camera", "eye", 0], S),
