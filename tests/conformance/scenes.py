@@ -2,7 +2,7 @@
 
 A scene has a pinhole camera, things (a shape and a colour each), perhaps a lamp, and a background.
 `leaf` is the chain of keys to the number by which the picture is differentiated; `step` is how far
-finite differences move it at first, which is about a pixel, both ways or only `ahead`.
+finite differences move it, about a pixel (the coarsest take half), both ways or only `ahead`.
 """
 
 import copy

@@ -160,8 +160,8 @@ def test_cameras_of_upright_pictures_turn_them(tmp_path):
     ("orientation", "lens", "said"),
     [
         (6, {}, "as they are stored"),
-        (3, {}, "no size tells"),
-        (6, dict(w=None, h=None), "no size tells"),
+        (3, {}, "no size shows"),
+        (6, dict(w=None, h=None), "no size shows"),
         (1, {}, None),
     ],
 )
