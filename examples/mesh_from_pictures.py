@@ -121,7 +121,7 @@ def fit(
         pictures,
         trainable="model.shape.vertices",
         optimizer=optax.chain(
-            sg.fitting.large_steps(edges, rate, smoothness=smoothness),
+            sg.optimizers.large_steps(edges, rate, smoothness=smoothness),
             optax.scale_by_schedule(optax.cosine_decay_schedule(1.0, steps, 0.1)),
         ),
         loss=mismatch,

@@ -54,8 +54,9 @@ def shares_budget(loss: Any, model: PyTree) -> bool:
     """Returns true if the samples of a batch share a budget."""
     if not isinstance(loss, RenderLoss) or not isinstance(model, Scene):
         return False
-    decided = dataclasses.replace(loss, integrator=_integrator(loss, model))
-    return decided.integrator.budget is not None and not decided.is_packed
+    integrator = _integrator(loss, model)
+    packed = dataclasses.replace(loss, integrator=integrator).is_packed
+    return integrator.budget is not None and not packed
 
 
 def with_first_budget(loss: Any, state: FitState, batches: Any) -> Any:

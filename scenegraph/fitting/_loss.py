@@ -1,6 +1,6 @@
 import dataclasses
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -150,7 +150,7 @@ def _sum_packed(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     longest = loss.integrator.with_budget(math.inf).budget
     integrator = loss.integrator.with_budget(max(_SAMPLES_OF_RAY, longest / size))
     rays = _rays_of(batch, flattened[1])
-    costs = count_requested(integrator, flattened[0], jax.lax.stop_gradient(rays), keys)
+    costs: Any = count_requested(integrator, flattened[0], jax.lax.stop_gradient(rays), keys)
     loss = dataclasses.replace(loss, integrator=integrator)
     run = lambda shared, rows, taken: _contribution(shared, (*rows[:2], _both(rows[2], taken)))
     return sum_over_runs(
@@ -194,7 +194,8 @@ def _render_batch(
 
 
 def _rays_of(batch: Batch, pictures: _Pictures | None) -> Ray:
-    return batch.rays if pictures is None else pixel_cones(batch.rays, pictures.cameras)
+    rays: Any = batch.rays  # pixels, if there are pictures
+    return rays if pictures is None else pixel_cones(rays, pictures.cameras)
 
 
 def _map_colors(maps: Float[Array, "rays 3 4"], rgb: Float[Array, "rays 3"]) -> Array:
