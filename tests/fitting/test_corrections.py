@@ -134,7 +134,7 @@ def test_poses_are_found_again(pictures):
     """The scene is known and stays: then nothing is left open, and the oracle is the truth."""
     given = perturbed(POSES, 1.0, 0.01)
     scene, views = with_corrections(cloud(), views_of(given, pictures))
-    aligned = align_cameras(scene, views_of(given, pictures), steps=200, rays=96)
+    aligned = align_cameras(scene, views_of(given, pictures), steps=300, rays=256)
     found = poses_of(aligned.cameras)
     assert errors(given, POSES)[0] > 0.9
     angle, away = errors(found, POSES)

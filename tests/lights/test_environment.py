@@ -168,7 +168,7 @@ def test_shadows_darken_what_is_mirrored():
     """Where the lower half is covered, what is mirrored of it is dark."""
     light = eqx.filter_jit(lambda light: light.prepare())(panorama(EVEN, 8))
     rays = eqx.filter_jit(light.sample)(jnp.zeros(3), jnp.zeros((2, 3))).rays
-    visible = np.where(rays.view[:, 2] > 0, 1.0, 0.0)
+    visible = jnp.where(rays.view[:, 2] > 0, 1.0, 0.0)
     normal = jnp.array([1.0, 0.0, 0.0])
     look = jax.jit(lambda view: light_of(light, normal, view, visible).glossy)
     glossy = lambda view: look(jnp.asarray(view))

@@ -244,6 +244,7 @@ class Bead(sg.shapes.AbstractSmoothShape):
         return self.ball.uv_at(point)
 
 
+@pytest.mark.slow
 def test_rays_are_tested_against_shapes_without_bounds_which_are_named_once():
     balls = [sg.Sphere([x, y, 0.0], 0.2) for x in range(-3, 3) for y in range(-3, 3)]
     camera = sg.PerspectiveCamera.look_at([0, 0, 9], [0, 0, 0], [0, 1, 0], 0.7, 16, 16)
@@ -277,7 +278,8 @@ def test_scenes_under_vmap_are_drawn_like_one_at_a_time():
         np.testing.assert_allclose(image, draw(scene), atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 80])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 80])
 def test_constant_scenes_in_traced_functions(count):
     """A picture of constants, such as a target, may be drawn inside `jit`, and again outside."""
     places = np.random.default_rng(0).uniform(-2, 2, (count, 3))

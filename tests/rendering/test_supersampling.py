@@ -99,7 +99,7 @@ def test_cones_are_those_of_a_camera_with_more_pixels(kind):
     assert 0 < np.sum(seen) and np.sum(~seen) >= (kind != "panorama")
     assert_close(np.asarray(image.depth)[seen], depth[seen], 2e-5)
     assert_close(np.asarray(image.depth)[~seen], np.full(np.sum(~seen), 100.0))
-    normal = safe_normalise(np.sum(weights[..., None] * parts["normal"], axis=2))
+    normal = safe_normalise(jnp.asarray(np.sum(weights[..., None] * parts["normal"], axis=2)))
     assert_close(np.asarray(image.normal)[total > 0.01], normal[total > 0.01], 1e-3)
 
 

@@ -107,6 +107,7 @@ def test_saved_described_and_frozen_like_any_other_node(tmp_path):
     assert not np.any(jax.tree.leaves(gradient.root.children["row"].transforms)[0])
 
 
+@pytest.mark.slow
 def test_transforms_of_one_vmap_equal_a_sequence():
     offsets = jnp.stack([place.translation for place in PLACES])
     matrices = jnp.stack([place.linear() for place in PLACES])

@@ -64,7 +64,8 @@ def test_coverage_is_that_of_hard_visibility_in_larger_pictures(name):
     assert np.sqrt(np.mean(error**2)) < 0.004
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MESHES)
 def test_gradients_along_smooth_fields_are_those_of_hard_visibility(name):
     vertices, rng = MESHES[name][0], np.random.default_rng(3)
     y, x = np.mgrid[:32, :32] / 32
@@ -126,6 +127,7 @@ def test_square_is_drawn_like_a_rectangle():
     assert np.sqrt(np.mean((pictures[0] - pictures[1]) ** 2)) < 0.01
 
 
+@pytest.mark.slow
 def test_vertices_colour_and_normals_are_interpolated():
     colors = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     mesh = sg.TriangleMesh(SQUARE, HALVES, colors=colors, normals=[[0.0, 0, 2]] * 4)

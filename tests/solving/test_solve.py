@@ -345,6 +345,7 @@ def exposed_scene(stops: dict[str, tuple[float, float]]) -> sg.Scene:
     return sg.tie(scene, "lens*.filters.1.strength")
 
 
+@pytest.mark.slow
 def test_exposure_and_vignetting_are_found_with_a_pose():
     """The pictures are those of `render`, whose filters see whole pictures."""
     truth, guess = exposed_scene(EXPOSED), exposed_scene(dict.fromkeys(EXPOSED, (0.0, 0.2)))

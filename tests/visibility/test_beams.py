@@ -88,17 +88,22 @@ def test_boxes_about_what_is_seen_are_met(name):
     half = jnp.asarray(10 ** draw.uniform(-3, -0.5, (400, 3)))
     rays = bundles_of(name)
     used = jnp.ones(rays.near.shape, bool)
-    planes = jax.vmap(_beams.beam_of)(rays, used).planes
-    boxes = Boxes(center, half)
-    met = jax.vmap(lambda p: jax.vmap(lambda box: _beams.may_meet(p, box))(boxes))(planes)
+
+    @jax.jit
+    def meet(rays):
+        planes, boxes = jax.vmap(_beams.beam_of)(rays, used).planes, Boxes(center, half)
+        return jax.vmap(lambda p: jax.vmap(lambda box: _beams.may_meet(p, box))(boxes))(planes)
+
+    met, rays = jax.tree.map(np.asarray, (meet(rays), rays))
+    center, half = np.asarray(center), np.asarray(half)
     # The line of a ray meets a box where the intervals over its axes meet.
     start, way = rays.origin[:, :, None], rays.direction[:, :, None]
-    ends = jnp.stack([(center - half - start) / way, (center + half - start) / way])
-    enters = jnp.maximum(jnp.max(jnp.min(ends, axis=0), axis=-1), rays.near[..., None])
-    leaves = jnp.minimum(jnp.min(jnp.max(ends, axis=0), axis=-1), rays.far[..., None])
-    hit = np.asarray(jnp.any(enters < leaves, axis=1))
+    ends = np.stack([(center - half - start) / way, (center + half - start) / way])
+    enters = np.maximum(np.max(np.min(ends, axis=0), axis=-1), rays.near[..., None])
+    leaves = np.minimum(np.min(np.max(ends, axis=0), axis=-1), rays.far[..., None])
+    hit = np.any(enters < leaves, axis=1)
     assert hit.sum() > 5
-    assert np.all(np.asarray(met)[hit])
+    assert np.all(met[hit])
     assert met.mean() < 0.5
 
 
@@ -106,20 +111,21 @@ def test_bundles_that_spread_and_faces_without_places_touch():
     rays = jax.tree.map(lambda x: x[:1], bundles_of("perspective"))
     turned = rays.direction.at[0, 0].multiply(-1)
     wide = Ray(rays.origin, turned, rays.view, rays.d_origin, rays.d_direction, rays.near, rays.far)
-    used = jnp.ones((1, 64), bool)
+    used, beam_of = jnp.ones((1, 64), bool), jax.jit(jax.vmap(_beams.beam_of))
+    touched_by = jax.jit(_beams.touched_by)
     away = jnp.array([[50.0, 0.0, 0.0], [51.0, 0.0, 0.0], [50.0, 1.0, 0.0]])
     corners = jnp.stack([away, jnp.full((3, 3), jnp.nan)])
     for bundle, expected in ((wide, [True, True]), (rays, [False, True])):
-        beams = jax.vmap(_beams.beam_of)(bundle, used)
+        beams = beam_of(bundle, used)
         listed = _beams.faces_within(beams.planes, corners.reshape(1, 2, 9).swapaxes(1, 2))
         np.testing.assert_array_equal(listed[0], expected)
         one = jax.tree.map(lambda x: x[0], beams)
         for face, touched in zip(corners, expected, strict=True):
-            np.testing.assert_array_equal(_beams.touched_by(one, face), touched)
+            np.testing.assert_array_equal(touched_by(one, face), touched)
 
 
 def test_no_rays_meet_nothing():
     rays = bundles_of("perspective")
-    beams = jax.vmap(_beams.beam_of)(rays, jnp.zeros(rays.near.shape, bool))
+    beams = jax.jit(jax.vmap(_beams.beam_of))(rays, jnp.zeros(rays.near.shape, bool))
     face = jnp.asarray(np.random.default_rng(0).normal(size=(1, 9, 1)))
     assert not np.any(_beams.faces_within(beams.planes, jnp.repeat(face, 16, axis=0)))
