@@ -18,20 +18,31 @@ def x64():
         yield
 
 
-# Tracing makes many objects that stay. To search them for garbage as often as Python does unasked
-# takes a twentieth of the time.
-gc.set_threshold(50_000, 50, 50)
+# Tracing makes many objects that stay, and to search all of them for garbage takes seconds.
+gc.set_threshold(50_000, 50, 1_000)
 
-# Of the process's memory, in bytes; from there on, compiled programs are forgotten.
+
+def pytest_collection_finish():
+    """Leaves modules and tests out of all later searches for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+# Whenever the process's memory has grown by so many bytes, compiled programs are forgotten.
 MUCH = 2 * 2**30
+limit = MUCH
 
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_compiled_programs():
     """Thousands of compiled programs would fill the memory; the cache on disk keeps them."""
+    global limit
     yield
-    if resident_memory() > MUCH:
+    if resident_memory() > limit:
         jax.clear_caches()
+        gc.collect()
+        # Little of the memory goes back to the system: it is used again.
+        limit = max(MUCH, resident_memory() + MUCH / 2)
 
 
 def resident_memory() -> float:

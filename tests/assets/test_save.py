@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,9 +78,10 @@ def test_normals_and_coordinates_are_the_shapes_own(name):
     if name in ("sphere", "capsule"):
         axis = [0, 0.6, 0.8] if name == "capsule" else [0, 0, 1]
         kept &= np.abs(part.normals @ np.array(axis)) < 0.999
-    vertices = jnp.asarray(part.vertices[kept])
-    assert_close(jax.vmap(shape.normal_at)(vertices), part.normals[kept], absolute=1e-5)
-    assert_close(jax.vmap(shape.uv_at)(vertices), part.uv[kept], absolute=2e-3)
+    both = jax.jit(jax.vmap(lambda vertex: (shape.normal_at(vertex), shape.uv_at(vertex))))
+    normals, uv = both(jnp.asarray(part.vertices[kept]))
+    assert_close(normals, part.normals[kept], absolute=1e-5)
+    assert_close(uv, part.uv[kept], absolute=2e-3)
 
 
 @pytest.mark.parametrize("name", ["cylinder", "box"])
@@ -96,7 +98,9 @@ def test_coordinates_are_those_of_hits(name):
         found = shape.parts(ray)
         return jax.tree.map(lambda x: x[jnp.argmax(found.coverage)], found)
 
-    found = jax.vmap(hit)(jnp.asarray(middle, jnp.float32), jnp.asarray(normal, jnp.float32))
+    found = jax.jit(jax.vmap(hit))(
+        jnp.asarray(middle, jnp.float32), jnp.asarray(normal, jnp.float32)
+    )
     assert_close(found.normal, normal, absolute=2e-2)
     uv = part.uv[part.faces].mean(axis=1)
     assert_close(found.uv, uv, absolute=5e-3)
@@ -174,6 +178,7 @@ def test_shaders(tmp_path, shader, metallic, roughness):
     assert float(found.opacity) == 0.5
 
 
+@eqx.filter_jit
 def shown(shader, uv):
     """What a shader shows at coordinates, for a narrow cone."""
     hit = sg.rays.Hit(1.0, jnp.zeros(3), jnp.ones(3), uv, 1e-6 * jnp.ones((2, 2)), 1.0)
@@ -216,8 +221,14 @@ def test_patterns_in_space_become_colors_of_vertices(tmp_path):
     shape = round_trip(tmp_path, scene)["it"].shape
     for number in (5, 500, 1500):
         point = shape.vertices[number]
-        hit = sg.rays.Hit(1.0, point, point, jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
-        assert_close(shape.colors[number], pattern(hit, point, no_light()), absolute=1e-5)
+        assert_close(shape.colors[number], shown_in_space(pattern, point), absolute=1e-5)
+
+
+@eqx.filter_jit
+def shown_in_space(shader, point):
+    """What a shader shows at a point, without a footprint."""
+    hit = sg.rays.Hit(1.0, point, point, jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
+    return shader(hit, point, no_light())
 
 
 def test_copies_share_a_mesh(tmp_path):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,7 +59,12 @@ def round_trip(tmp_path, shader, shape=QUAD, **options):
 
 def look(shader, uv):
     """What a shader shows at coordinates, for a narrow cone."""
-    hit = sg.rays.Hit(1.0, jnp.zeros(3), jnp.ones(3), jnp.asarray(uv), jnp.zeros((2, 2)), 1.0)
+    return np.asarray(seen_at(shader, np.zeros(3, np.float32), np.asarray(uv, np.float32)))
+
+
+@eqx.filter_jit
+def seen_at(shader, point, uv):
+    hit = sg.rays.Hit(1.0, point, jnp.ones(3), uv, jnp.zeros((2, 2)), 1.0)
     return shader(hit, jnp.ones(3), no_light())
 
 
@@ -214,8 +220,7 @@ def test_patterns_in_space_are_means_and_said(tmp_path):
 
 
 def look_in_space(shader, point):
-    hit = sg.rays.Hit(1.0, jnp.asarray(point), jnp.ones(3), jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
-    return float(shader(hit, jnp.ones(3), no_light())[0])
+    return float(seen_at(shader, np.asarray(point), np.zeros(2, np.float32))[0])
 
 
 # --- Other programs

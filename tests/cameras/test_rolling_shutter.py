@@ -29,11 +29,12 @@ def rolling(name: str = "perspective", twist=TWIST) -> sg.RollingShutter:
     return sg.RollingShutter(LENSES[name], twist)
 
 
-def pose_at(height: float, twist=TWIST) -> np.ndarray:
-    """The pose of a row, by the exponential of a 4x4 matrix."""
+def pose_at(height: float | np.ndarray, twist=TWIST) -> np.ndarray:
+    """The pose of a row, or of many, by the exponential of a 4x4 matrix."""
     (a, b, c), shift = twist[3:], twist[:3, None]
     matrix = np.block([[np.array([[0, -c, b], [c, 0, -a], [-b, a, 0]]), shift], [np.zeros((1, 4))]])
-    return np.asarray(POSE.base.value) @ expm((height / HEIGHT - 0.5) * matrix)
+    shares = np.asarray(height)[..., None, None] / HEIGHT - 0.5
+    return np.asarray(POSE.base.value) @ expm(shares * matrix)
 
 
 def still(height: float, name: str = "perspective") -> sg.cameras.AbstractCamera:
@@ -64,8 +65,8 @@ def test_at_rest_nothing_changes(name):
 def test_footprints_hold_the_motion():
     """By finite differences of the line, down the picture, where eye and view both move."""
     camera, pixel, step = rolling(), np.array([2.5, 7.5]), np.array([0.0, 1e-5])
-    ray = camera.ray(jnp.asarray(pixel))
-    ahead, behind = (camera.line(jnp.asarray(pixel + s)) for s in (step, -step))
+    ray, line = ray_of(camera, jnp.asarray(pixel)), eqx.filter_jit(camera.line)
+    ahead, behind = (line(jnp.asarray(pixel + s)) for s in (step, -step))
     origin, direction = ((a - b) / 2e-5 for a, b in zip(ahead, behind, strict=True))
     assert_close(ray.d_origin[1], origin, 1e-6)
     assert_close(ray.d_direction[1], direction, 1e-6)
@@ -80,8 +81,8 @@ def test_project_finds_the_row(name):
 
 def test_project_agrees_with_a_search_through_all_rows():
     point, heights = np.array([0.3, 0.2, -0.4]), np.linspace(0, HEIGHT, 2001)
-    ahead = [np.linalg.inv(pose_at(y)) @ np.append(point, 1.0) for y in heights]
-    rows = np.array([HEIGHT / 2 + 12.0 * y / z for _, y, z, _ in ahead])
+    _, y, z, _ = (np.linalg.inv(pose_at(heights)) @ np.append(point, 1.0)).T
+    rows = HEIGHT / 2 + 12.0 * y / z
     expected = heights[np.argmin(np.abs(rows - heights))]
     assert pixel_of(rolling(), jnp.asarray(point))[1] == pytest.approx(expected, abs=0.006)
 

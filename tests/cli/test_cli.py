@@ -146,7 +146,7 @@ def test_time_limit_ends_the_fit(data, tmp_path):
     assert 1 <= log_of(tmp_path / "run")[-1][0] < 20_000
 
 
-@pytest.mark.parametrize("target, last", [("1", 2), ("99", 6)])
+@pytest.mark.parametrize("target, last", [("1", 2), pytest.param("99", 6, marks=pytest.mark.slow)])
 def test_fit_ends_when_it_is_good_enough(data, tmp_path, target, last):
     """The held-out pictures are looked at every other step."""
     flags = f"--steps 6 --eval-every 2 --target-psnr {target}".split()
@@ -212,6 +212,7 @@ def test_resumed_fit_goes_on_from_its_checkpoint(copy, fitted):
     assert fit["steps"] == 5 and fit["method"]["width"] == 8
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_is_the_same_as_never_stopped(
     fitted, data, tmp_path, monkeypatch, capsys
 ):
@@ -359,7 +360,7 @@ with open_run(pathlib.Path(sys.argv[1])).locked():
 """
 
 
-@pytest.mark.parametrize("flags", [[], ["--resume"]])
+@pytest.mark.parametrize("flags", [[], pytest.param(["--resume"], marks=pytest.mark.slow)])
 def test_folder_of_a_fit_that_is_running(data, tmp_path, capsys, flags):
     """The lock ends with its process, however that ends."""
     run = tmp_path / "run"

@@ -29,6 +29,7 @@ def test_a_file_without_camera_and_lights(model):
     assert not (lit[0].any() or lit[-1].any() or lit[:, 0].any() or lit[:, -1].any())
 
 
+@pytest.mark.slow
 def test_an_orbit(model, tmp_path):
     out = tmp_path / "frames"
     arguments = ["--path", "orbit", "--frames", "2", "--width", "48", "--out", str(out)]

@@ -9,6 +9,7 @@ import os
 import types
 import typing
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +29,8 @@ OPTIMIZER = optax.sgd(0.1)
 STATE = start_state(SCENE, OPTIMIZER, key=jax.random.key(0))
 INFO = sg.fitting.StepInfo(*jnp.ones(3), jnp.ones(2, bool), jnp.array(0))
 FACES = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-MESH = sg.flat.flatten(sg.Scene(sg.Group(mesh=sg.Surface(FACES, [1.0] * 3)))).triangles
+SURFACE = sg.Scene(sg.Group(mesh=sg.Surface(FACES, [1.0] * 3)))
+MESH = eqx.filter_jit(lambda scene: sg.flat.flatten(scene).triangles)(SURFACE)
 VALUES = [
     *INSTANCES,
     STATE,

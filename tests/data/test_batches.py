@@ -123,12 +123,17 @@ def test_pictures_without_opacity_have_nothing_behind_them():
 @pytest.mark.parametrize("backdrop", [Solid(), Random()])
 def test_batch_is_a_pure_function(choice, backdrop):
     batches = RayBatches(many_views(backdrop), 32, choice)
-    first = batches.batch(3, 7)
-    assert same(first, batches.batch(3, 7))
-    compiled = jax.jit(lambda b, seed, step: b.batch(seed, step).rgb)(batches, 3, 7)
-    assert_close(compiled, first.rgb, 1e-6)
-    assert not same(first.rgb, batches.batch(3, 8).rgb)
-    assert not same(first.rgb, batches.batch(4, 7).rgb)
+    first, again, later, other = (
+        batch_of(batches, *map(jnp.asarray, at)) for at in ((3, 7), (3, 7), (3, 8), (4, 7))
+    )
+    assert same(first, again)
+    assert not same(first.rgb, later.rgb)
+    assert not same(first.rgb, other.rgb)
+
+
+def test_compiled_and_eager_batches_are_the_same():
+    batches = RayBatches(many_views(Random()), 32, Patches(2))
+    assert_close(batch_of(batches, 3, 7).rgb, batches.batch(3, 7).rgb, 1e-6)
 
 
 def test_rays_colours_and_weights_belong_together():

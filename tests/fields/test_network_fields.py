@@ -1,5 +1,6 @@
 """The networks of NeRF and mip-NeRF (their published numbers: `render/test_golden_forward.py`)."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,10 @@ def small(**options):
     return MipNerfMLP(**options, key=jax.random.key(0))
 
 
+ask = eqx.filter_jit(lambda field, *arguments, **key: field(*arguments, **key))
+density_of = eqx.filter_jit(lambda field, sample: field.density(sample))
+
+
 def count(tree):
     return sum(leaf.size for leaf in jax.tree.leaves(tree))
 
@@ -37,30 +42,30 @@ def test_weights_are_glorot_uniform_and_biases_zero():
     assert not np.any(layer.bias)
 
 
-@pytest.mark.parametrize(
-    "field", [small(), small(use_view=False), small(skip=1), small(view_depth=2)]
-)
-def test_the_answer_in_one_and_in_two_steps(field):
-    whole = field(SAMPLE, VIEW)
-    parts = field.medium(SAMPLE, field.condition(VIEW))
+@pytest.mark.parametrize("options", [{}, {"use_view": False}, {"skip": 1}, {"view_depth": 2}])
+def test_the_answer_in_one_and_in_two_steps(options):
+    field = small(**options)
+    both = lambda view: (field(SAMPLE, view), field.medium(SAMPLE, field.condition(view)))
+    whole, parts = jax.jit(both)(VIEW)
     assert_close(whole.density, parts.density, 1e-6)
     assert_close(whole.rgb, parts.rgb, 1e-6)
-    assert_close(field.density(SAMPLE), whole.density, 1e-6)
+    assert_close(density_of(field, SAMPLE), whole.density, 1e-6)
 
 
 def test_colour_depends_on_the_view_only_if_asked():
     for use_view in (True, False):
         field = small(use_view=use_view)
-        a, b = field(SAMPLE, VIEW), field(SAMPLE, -VIEW)
+        a, b = ask(field, SAMPLE, VIEW), ask(field, SAMPLE, -VIEW)
         assert float(a.density) == float(b.density)
         assert np.array_equal(a.rgb, b.rgb) != use_view
 
 
 def test_noise_needs_a_key():
     field = small(density_noise=1.0)
-    noisy = [float(field(SAMPLE, VIEW, key=jax.random.key(i)).density) for i in range(2)]
-    assert len({*noisy, float(field(SAMPLE, VIEW).density)}) == 3
-    assert_close(field(SAMPLE, VIEW).density, field.density(SAMPLE), 1e-6)
+    noisy = [float(ask(field, SAMPLE, VIEW, key=jax.random.key(i)).density) for i in range(2)]
+    plain = ask(field, SAMPLE, VIEW).density
+    assert len({*noisy, float(plain)}) == 3
+    assert_close(plain, density_of(field, SAMPLE), 1e-6)
 
 
 def test_colours_reach_beyond_zero_and_one_by_the_padding():
@@ -73,9 +78,9 @@ def test_colours_reach_beyond_zero_and_one_by_the_padding():
 def test_nerf_ignores_the_spread():
     field = NerfMLP(16, 3, view_width=8, key=jax.random.key(0))
     point = Gaussian(SAMPLE.mean, SAMPLE.direction, 0, 0)
-    assert_close(field(SAMPLE, VIEW).rgb, field(point, VIEW).rgb, 0)
+    assert_close(ask(field, SAMPLE, VIEW).rgb, ask(field, point, VIEW).rgb, 0)
     encoded = small(encoding=IntegratedPositional(0, 4))
-    assert not np.array_equal(encoded(SAMPLE, VIEW).rgb, encoded(point, VIEW).rgb)
+    assert not np.array_equal(ask(encoded, SAMPLE, VIEW).rgb, ask(encoded, point, VIEW).rgb)
 
 
 def test_every_weight_has_a_gradient():
@@ -83,6 +88,7 @@ def test_every_weight_has_a_gradient():
         medium = field(SAMPLE, VIEW)
         return medium.density + jnp.sum(medium.rgb)
 
-    gradients = jax.grad(total)(small())
-    assert count(gradients) == count(small())
+    field = small()
+    gradients = jax.jit(jax.grad(total))(field)
+    assert count(gradients) == count(field)
     assert all(np.any(leaf) and np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradients))

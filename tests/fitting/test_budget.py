@@ -372,7 +372,9 @@ def test_saved_scene_shows_the_same_picture(tmp_path):
     assert not np.array_equal(pictures[0], pictures[2])
 
 
-@pytest.mark.parametrize("deadline", [None, Deadline(at=math.inf)])
+@pytest.mark.parametrize(
+    "deadline", [None, pytest.param(Deadline(at=math.inf), marks=pytest.mark.slow)]
+)
 def test_rays_left_out_for_want_of_layers_get_more(deadline):
     """Three panes, one behind the other, seen through two layers: the next steps have four."""
     panes = {

@@ -142,6 +142,7 @@ def test_poses_are_found_again(pictures):
     assert views.frames == aligned.frames == 6
 
 
+@pytest.mark.slow
 def test_gains_are_found_up_to_a_common_factor(pictures):
     gains = np.array([0.7, 0.85, 0.95, 1.05, 1.15, 1.3])
     seen = [0.7 * gain * x for gain, x in zip(gains, pictures, strict=True)]

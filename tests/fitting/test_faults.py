@@ -1,6 +1,7 @@
 """Numbers that are not finite: in one leaf, one ray, one picture."""
 
 import dataclasses
+import functools
 import json
 
 import equinox as eqx
@@ -70,7 +71,9 @@ class SpoiltLeaf(eqx.Module):
         return value + 0.0 * jnp.sqrt(nothing), terms
 
 
-NUMBERED = Numbered(RayBatches(cloud_views(), 32))
+@functools.cache
+def numbered() -> Numbered:
+    return Numbered(RayBatches(cloud_views(), 32))
 
 
 # --- One leaf
@@ -82,14 +85,14 @@ def test_a_leaf_whose_gradient_is_no_number_at_one_step(tmp_path):
     log = JsonLines(tmp_path / "log", every=1)
     seen = []
     see = Every(1, lambda progress: seen.append(progress.info.finite.tolist()))
-    result = fit_cloud(6, NUMBERED, SpoiltLeaf(2, 2), callbacks=[log, see])
+    result = fit_cloud(6, numbered(), SpoiltLeaf(2, 2), callbacks=[log, see])
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line["skipped"] for line in lines] == [0, 0, 1, 1, 1, 1]
     assert all(np.isfinite(line["loss"]) for line in lines) and all_finite(result.state)
     paths = [path for path in leaves(START)]
     bad = [[path for path, ok in zip(paths, step, strict=True) if not ok] for step in seen]
     assert bad == [[], [], ["blob.field.radius"], [], [], []]
-    two, three = (fit_cloud(n, NUMBERED, SpoiltLeaf(2, 2)).scene for n in (2, 3))
+    two, three = (fit_cloud(n, numbered(), SpoiltLeaf(2, 2)).scene for n in (2, 3))
     for path, leaf in leaves(two).items():
         np.testing.assert_array_equal(leaves(three)[path], leaf, err_msg=path)
     assert not np.array_equal(*(leaves(x)["blob.field.radius"] for x in (result.scene, two)))
@@ -98,13 +101,13 @@ def test_a_leaf_whose_gradient_is_no_number_at_one_step(tmp_path):
 def test_a_leaf_whose_gradient_is_never_a_number_is_named(tmp_path):
     told = "10 in a row have failed, and the gradient of blob.field.radius is not finite"
     with pytest.raises(FitError, match=told) as caught:
-        fit_cloud(50, NUMBERED, SpoiltLeaf(2, 99))
+        fit_cloud(50, numbered(), SpoiltLeaf(2, 99))
     last = caught.value.state
     assert int(last.step) in (12, 13)  # one more is under way by then
     assert all_finite(last) and int(last.failures) >= 10
     with Checkpoints(tmp_path) as checkpoints:
         checkpoints.save(last)
-    good = leaves(fit_cloud(2, NUMBERED, SpoiltLeaf(2, 99)).scene)
+    good = leaves(fit_cloud(2, numbered(), SpoiltLeaf(2, 99)).scene)
     for path, leaf in leaves(checkpoints.restore(last).model).items():
         np.testing.assert_array_equal(leaf, good[path], err_msg=path)
 

@@ -168,6 +168,7 @@ ALWAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "integrator, jitter",
     [
@@ -175,7 +176,7 @@ ALWAYS = {
             HIERARCHICAL,
             {"samplers/_spacing.py", "samplers/_importance.py", "fields/_radiance_mlp.py"},
         ),
-        pytest.param(MARCH, {"integrators/_occupancy_march.py"}, marks=pytest.mark.slow),
+        (MARCH, {"integrators/_occupancy_march.py"}),
     ],
     ids=["hierarchical", "march"],
 )

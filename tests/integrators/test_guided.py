@@ -39,6 +39,12 @@ def everywhere(field, radius=2.0, occupancy=None, far_background=False):
     )
 
 
+def edges_of(guided, scene, rays, keys=None) -> np.ndarray:
+    """Edges of the samples of every ray."""
+    place = eqx.filter_jit(lambda *arguments: guided._edges(flatten(scene), *arguments))
+    return np.asarray(place(rays, keys))
+
+
 def seen(node, rays, integrator, background=(0.0, 0.0, 0.0)):
     scene = sg.Scene(sg.Group(field=node), background=background)
     return render_rays(scene, rays, integrator)[-1]
@@ -87,36 +93,42 @@ def test_samples_lie_where_the_occupancy_is_thick():
     thickness = np.zeros((8, 8, 8), np.float32)
     thickness[:, 5, :] = 5.0
     volume = sg.Volume(ConstantFog(1.0, (1, 1, 1)), sg.Box(), occupancy=Occupancy(thickness))
-    scene = flatten(sg.Scene(sg.Group(fog=volume)))
-    edges = Guided(40, 64)._edges(scene, ray([0, -3, 0.1], [0, 1, 0]), None)[0]
+    scene = sg.Scene(sg.Group(fog=volume))
+    edges = edges_of(Guided(40, 64), scene, ray([0, -3, 0.1], [0, 1, 0]))[0]
     # The cell is y from 0.375 to 0.75, which the ray meets at t from 3.375 to 3.75.
     inside = np.mean((edges > 3.3) & (edges < 3.8))
     assert 0.6 < inside < 0.9 and np.all(np.diff(edges) >= 0)
-    assert_close(edges[jnp.array([0, -1])], [1.5, 4.5], 1e-5)
+    assert_close(edges[[0, -1]], [1.5, 4.5], 1e-5)
 
 
 def test_jittered_edges_stay_in_order_and_differ_from_ray_to_ray():
-    scene = flatten(sg.Scene(sg.Group(fog=everywhere(ConstantFog(1.0, (1, 1, 1))))))
-    rays = jax.tree.map(lambda x: jnp.repeat(x, 5, axis=0), ray([0.1, -1, 0], [0, 1, 0]))
-    edges = Guided(12, 32)._edges(scene, rays, jax.random.split(jax.random.key(0), 5))
+    scene = sg.Scene(sg.Group(fog=everywhere(ConstantFog(1.0, (1, 1, 1)))))
+    rays = jax.tree.map(lambda x: np.repeat(x, 5, axis=0), ray([0.1, -1, 0], [0, 1, 0]))
+    edges = edges_of(Guided(12, 32), scene, rays, jax.random.split(jax.random.key(0), 5))
     assert np.all(np.diff(edges, axis=1) >= 0)
-    assert np.unique(np.asarray(edges[:, 3])).size == 5
+    assert np.unique(edges[:, 3]).size == 5
 
 
 def test_steps_are_even_in_contracted_length():
     volume = everywhere(ConstantFog(1.0, (1, 1, 1)))
     line = jax.tree.map(lambda x: x[0], ray([-1.5, 0, 0], [2.0, 0, 0]))
-    march = even_steps(line, Span(line.near, line.far), volume.pace(line), 50, 0.0, None)
-    edges = np.asarray([March.edge(march, jnp.asarray(n)) for n in range(50)])
-    places = jax.vmap(lambda t: Contraction().point(line.at(t)))(edges)[:, 0]
-    assert_close(np.diff(places), np.full(49, march.step), 1e-3)
+
+    @jax.jit
+    def walk(line):
+        march = even_steps(line, Span(line.near, line.far), volume.pace(line), 50, 0.0, None)
+        edges = jax.vmap(lambda n: March.edge(march, n))(jnp.arange(50))
+        return jax.vmap(lambda t: Contraction().point(line.at(t)))(edges)[:, 0], march.step
+
+    places, step = walk(line)
+    assert_close(np.diff(places), np.full(49, step), 1e-3)
 
 
 def test_the_occupancy_of_all_of_space_is_of_contracted_places():
     """Cells of a blob's density, at their middles but for the random place in each."""
     blob = GaussianBlob([0.5, 0.0, 0.0], 0.4, 3.0, (1, 1, 1))
     known = Occupancy.everywhere(4, decay=0.0, part=1)
-    scene = refresh_occupancy(everywhere(blob, occupancy=known), key=jax.random.key(0))
+    refresh = eqx.filter_jit(lambda node: refresh_occupancy(node, key=jax.random.key(0)))
+    scene = refresh(everywhere(blob, occupancy=known))
     thickness = np.asarray(scene.occupancy.value.thickness)
     middles = np.stack(np.meshgrid(*[np.arange(4) - 1.5] * 3, indexing="ij"), axis=-1)
     distance = np.linalg.norm(middles - [0.5, 0, 0], axis=-1)
@@ -127,7 +139,8 @@ def test_the_occupancy_of_all_of_space_is_of_contracted_places():
 def test_fixed_samples_are_the_ones_that_are_drawn():
     scene = sg.Scene(sg.Group(fog=everywhere(ConstantFog(0.4, (0.2, 0.4, 0.6)))))
     rays = ray([0.1, -1, 0], [0, 1, 0])
-    fixed = Guided(12, 32).with_fixed_samples(flatten(scene), rays)
+    fix = eqx.filter_jit(lambda scene: Guided(12, 32).with_fixed_samples(flatten(scene), rays))
+    fixed = fix(scene)
     assert_close(
         render_rays(scene, rays, fixed)[-1].rgb, render_rays(scene, rays, Guided(12, 32))[-1].rgb
     )

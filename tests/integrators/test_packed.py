@@ -1,5 +1,6 @@
 """Occupied steps in one list of fixed length, against a naive loop over rays."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ def naive(occupied, length):
 def test_whole_rays_are_packed_in_order(steps, length):
     rng = np.random.default_rng(steps)
     occupied = rng.uniform(size=(9, steps)) < rng.uniform(size=(9, 1))
-    packed = pack_steps(jnp.asarray(occupied), length)
+    packed = jax.jit(pack_steps, static_argnums=1)(jnp.asarray(occupied), length)
     entries, missing = naive(occupied, length)
-    valid = np.asarray(packed.valid)
+    packed = jax.tree.map(np.asarray, packed)
+    valid = packed.valid
     found = list(zip(packed.ray[valid].tolist(), packed.step[valid].tolist(), strict=True))
     assert found == entries and packed.valid.shape == (length,)
     np.testing.assert_array_equal(packed.missing, missing)

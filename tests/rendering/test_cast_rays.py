@@ -123,6 +123,7 @@ def test_distances_are_differentiable_under_jit_and_vmap():
             np.testing.assert_allclose(jnp.sum(slope * field), numeric, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_no_line_passes_between_faces():
     vertices, faces = icosphere(2)
     scene = sg.Scene(sg.Group(m=sg.Surface(sg.TriangleMesh(vertices, faces), [1.0, 1, 1])))

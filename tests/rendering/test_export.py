@@ -29,7 +29,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n == "many" else ()) for n in SCENES]
+    "name", ["media", *(pytest.param(n, marks=pytest.mark.slow) for n in ("few", "many"))]
 )
 @pytest.mark.filterwarnings("ignore:there is no light")
 def test_pictures_and_gradients_lower_for_gpus_and_tpus(name):

@@ -19,7 +19,7 @@ def compile_quickly(monkeypatch):
     monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
 
 
-def random_scene(seed: int) -> sg.Scene:
+def random_scene(seed: int, sunny: bool = True) -> sg.Scene:
     """Shapes of all kinds under nested scaled transforms, shaders and lights of all kinds."""
     draw = np.random.default_rng(seed)
     at = lambda: draw.uniform([-1.2, -1.2, 0.1], [1.2, 1.2, 1.2])
@@ -34,13 +34,14 @@ def random_scene(seed: int) -> sg.Scene:
     }
     squash = sg.Affine(np.diag(draw.uniform(0.5, 1.5, 3)), draw.uniform(-0.3, 0.3, 3))
     box = sg.Surface(sg.Box(-0.2 * np.ones(3), [0.2, 0.1, 0.3]), sg.Lambert(sg.Checker(0.2)))
+    lamp = sg.PointLight(draw.uniform([-2, -2, 3], [2, 2, 4]), [20.0] * 3)
+    sun = sg.DirectionalLight(draw.uniform([-1, -1, -2], [1, 1, -1]), [0.5] * 3)
     return sg.Scene(
         sg.Group(
             **balls,
+            **({"lamp": lamp, "sun": sun} if sunny else {"lamp": lamp}),
             floor=sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(0.5))),
             inner=sg.Transformed(sg.Group(**rods, box=sg.Transformed(box, squash)), turn),
-            lamp=sg.PointLight(draw.uniform([-2, -2, 3], [2, 2, 4]), [20.0] * 3),
-            sun=sg.DirectionalLight(draw.uniform([-1, -1, -2], [1, 1, -1]), [0.5] * 3),
             ambient=sg.AmbientLight([0.1] * 3),
         )
     )
@@ -77,10 +78,17 @@ def assert_equal_pictures(a, b):
         np.testing.assert_allclose(a[name], b[name], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["perspective", pytest.param("panorama", marks=pytest.mark.slow)])
-def test_pictures_equal_those_of_asking_everything(name):
+@pytest.mark.parametrize(
+    ("name", "sunny"),
+    [
+        ("perspective", False),
+        pytest.param("perspective", True, marks=pytest.mark.slow),
+        pytest.param("panorama", True, marks=pytest.mark.slow),
+    ],
+)
+def test_pictures_equal_those_of_asking_everything(name, sunny):
     for seed in range(5):
-        scene = random_scene(seed)
+        scene = random_scene(seed, sunny)
         listed, asked = (picture(scene, CAMERAS[name], lists) for lists in (True, False))
         assert_equal_pictures(listed, asked)
 
@@ -165,13 +173,13 @@ def stack_of_panes(count: int) -> sg.Scene:
 
 def test_forced_overflow_is_counted_and_mended():
     camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
-    scene = stack_of_panes(14)
+    scene = stack_of_panes(5)
     traced = eqx.filter_jit(lambda s: sg.render(s, camera, sg.Surfaces(3, lists=True)))(scene)
-    np.testing.assert_array_equal(traced.overflow, 14 - 3)
+    np.testing.assert_array_equal(traced.overflow, 5 - 3)
     mended = sg.render(scene, camera, sg.Surfaces(3, lists=True))
     assert not np.any(mended.overflow)
     through, color = 1.0, 0.0
-    for i in range(14):
+    for i in range(5):
         color += through * 0.2 * 0.1 * (i % 7)
         through *= 0.8
     np.testing.assert_allclose(mended.rgb, color + through, atol=1e-6)
@@ -236,6 +244,7 @@ class Bead(sg.shapes.AbstractSmoothShape):
         return self.ball.uv_at(point)
 
 
+@pytest.mark.slow
 def test_rays_are_tested_against_shapes_without_bounds_which_are_named_once():
     balls = [sg.Sphere([x, y, 0.0], 0.2) for x in range(-3, 3) for y in range(-3, 3)]
     camera = sg.PerspectiveCamera.look_at([0, 0, 9], [0, 0, 0], [0, 1, 0], 0.7, 16, 16)
@@ -269,6 +278,7 @@ def test_scenes_under_vmap_are_drawn_like_one_at_a_time():
         np.testing.assert_allclose(image, draw(scene), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 80])
 def test_constant_scenes_in_traced_functions(count):
     """A picture of constants, such as a target, may be drawn inside `jit`, and again outside."""

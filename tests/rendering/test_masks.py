@@ -35,7 +35,7 @@ def render(*cards: sg.Surface, height: float = 3.0, **nodes) -> jax.Array:
     return sg.render(sg.Scene(sg.Group(**named, **nodes), background=SKY), camera).rgb
 
 
-@pytest.mark.parametrize("kind", ["mesh", "rectangle"])
+@pytest.mark.parametrize("kind", [pytest.param("mesh", marks=pytest.mark.slow), "rectangle"])
 def test_a_pixel_shows_its_texel(kind):
     """Over the background: `a red + (1 - a) sky`, and its derivative by `a`."""
 

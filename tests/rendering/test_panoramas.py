@@ -28,6 +28,7 @@ def ball_under_sky(**more):
     return sg.Scene(sg.Group(ball=ball, sky=sky, **more))
 
 
+@pytest.mark.slow
 def test_with_and_without_lists():
     floor = sg.Surface(sg.Plane([0.0, 0.0, -1.0]), sg.Phong())
     scene = ball_under_sky(floor=floor, lamp=sg.PointLight([2.0, -2.0, 3.0], [9.0] * 3))

@@ -58,8 +58,8 @@ CAMERAS = {
 
 def blocks(x, n):
     """The parts of every pixel, along the third axis."""
-    x = jnp.reshape(x, (HEIGHT, n, WIDTH, n, *x.shape[2:]))
-    return jnp.moveaxis(x, 2, 1).reshape(HEIGHT, WIDTH, n * n, *x.shape[4:])
+    x = x.reshape(HEIGHT, n, WIDTH, n, *x.shape[2:])
+    return x.swapaxes(1, 2).reshape(HEIGHT, WIDTH, n * n, *x.shape[4:])
 
 
 def picture(make, scene, n):
@@ -69,7 +69,7 @@ def picture(make, scene, n):
 def fine(make, scene, n):
     """A picture with `n` times the resolution, by blocks."""
     image = sg.render(scene, make(n), outputs=EVERY)
-    return {name: blocks(getattr(image, name), n) for name in EVERY}
+    return {name: blocks(np.asarray(getattr(image, name)), n) for name in EVERY}
 
 
 # --- Which cones
@@ -84,25 +84,29 @@ def test_one_sample_is_the_pixel_itself():
             assert eqx.tree_equal(one, plain)
 
 
-@pytest.mark.parametrize("kind", CAMERAS)
+@pytest.mark.parametrize(
+    "kind",
+    ["perspective", *(pytest.param(x, marks=pytest.mark.slow) for x in list(CAMERAS)[1:])],
+)
 def test_cones_are_those_of_a_camera_with_more_pixels(kind):
     image, parts = picture(CAMERAS[kind], board(), 3), fine(CAMERAS[kind], board(), 3)
     weights = parts["alpha"]
-    assert_close(image.rgb, jnp.mean(parts["rgb"], axis=2), 2e-5)
-    assert_close(image.alpha, jnp.mean(weights, axis=2), 2e-5)
+    assert_close(image.rgb, np.mean(parts["rgb"], axis=2), 2e-5)
+    assert_close(image.alpha, np.mean(weights, axis=2), 2e-5)
     total = np.sum(weights, axis=2)
     depth = np.sum(weights * parts["depth"], axis=2) / np.where(total > 0, total, 1)
     seen = total > 0
     assert 0 < np.sum(seen) and np.sum(~seen) >= (kind != "panorama")
     assert_close(np.asarray(image.depth)[seen], depth[seen], 2e-5)
     assert_close(np.asarray(image.depth)[~seen], np.full(np.sum(~seen), 100.0))
-    normal = safe_normalise(jnp.sum(weights[..., None] * parts["normal"], axis=2))
+    normal = safe_normalise(jnp.asarray(np.sum(weights[..., None] * parts["normal"], axis=2)))
     assert_close(np.asarray(image.normal)[total > 0.01], normal[total > 0.01], 1e-3)
 
 
 def test_the_median_is_that_of_all_parts():
     """Naively: each part counts as often as it is opaque."""
-    image, parts = picture(camera, board(), 2), fine(camera, board(), 2)
+    image, parts = picture(camera, board(), 3), fine(camera, board(), 3)
+    image, parts = jax.tree.map(np.asarray, (image, parts))
     counts = np.round(1000 * np.asarray(parts["alpha"])).astype(int)
     for row, column in np.argwhere(counts.sum(axis=2) > 100):
         depths, count = parts["median_depth"][row, column], counts[row, column]
@@ -113,7 +117,7 @@ def test_the_median_is_that_of_all_parts():
 
 def test_media_are_split_too():
     image, parts = picture(camera, cloud(), 2), fine(camera, cloud(), 2)
-    assert_close(image.rgb, jnp.mean(parts["rgb"], axis=2), 1e-5)
+    assert_close(image.rgb, np.mean(parts["rgb"], axis=2), 1e-5)
 
 
 @pytest.mark.parametrize("scene", [pytest.param(board, marks=pytest.mark.slow), cloud])
@@ -150,18 +154,22 @@ def test_every_part_has_a_key_of_its_own():
     """Folded by the pixel's index, then by the part's: nothing else matters."""
     key, scene, n = jax.random.key(5), cloud(), 2
     image = sg.render(scene, camera(), key=key, samples_per_pixel=n * n)
-    pixels, parts = jnp.divmod(jnp.arange(HEIGHT * WIDTH * n * n), n * n)
-    fold = jax.vmap(jax.random.fold_in, (None, 0))
-    keys = jax.vmap(jax.random.fold_in)(fold(key, pixels), parts)
+    pixels, parts = np.divmod(np.arange(HEIGHT * WIDTH * n * n), n * n)
     x, y = pixels % WIDTH + (parts % n + 0.5) / n, pixels // WIDTH + (parts // n + 0.5) / n
-    rays = jax.vmap(camera().ray)(jnp.stack([x, y], axis=-1))
-    rays = jax.vmap(widen, (0, None))(rays, 1 / n)
-    (radiance,) = eqx.filter_jit(integrate)(flatten(scene), rays, scene.integrator, keys)
-    expected = radiance.rgb.reshape(HEIGHT, WIDTH, n * n, 3).mean(axis=2)
+
+    @eqx.filter_jit
+    def by_hand(scene, eye, places):
+        fold = jax.vmap(jax.random.fold_in, (None, 0))
+        keys = jax.vmap(jax.random.fold_in)(fold(key, pixels), parts)
+        rays = jax.vmap(widen, (0, None))(jax.vmap(eye.ray)(places), 1 / n)
+        return integrate(flatten(scene), rays, scene.integrator, keys)
+
+    (radiance,) = by_hand(scene, camera(), jnp.asarray(np.stack([x, y], axis=-1), jnp.float32))
+    expected = np.asarray(radiance.rgb).reshape(HEIGHT, WIDTH, n * n, 3).mean(axis=2)
     assert_close(image.rgb, expected, 1e-5)
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 50, 140])
+@pytest.mark.parametrize("chunk", [1, 50])
 def test_chunks_change_nothing(chunk):
     settings = {"key": jax.random.key(1), "samples_per_pixel": 4, "outputs": EVERY}
     whole = sg.render(cloud(), camera(), **settings)

@@ -55,6 +55,7 @@ def test_pictures_and_gradients_are_those_of_nodes_by_hand():
     close(found.child.shape.radius, sum(x.child.shape.radius for x in nodes))
 
 
+@pytest.mark.slow
 def test_copies_of_copies_of_a_group():
     pair = sg.Group(one=ball([0.2] * 3), two=sg.Transformed(ball([0.7] * 3), PLACES[2]))
     inner = [sg.Similarity(translation=[0.0, y, 0.0], scale=0.4) for y in (0.0, 1.0)]
@@ -106,6 +107,7 @@ def test_saved_described_and_frozen_like_any_other_node(tmp_path):
     assert not np.any(jax.tree.leaves(gradient.root.children["row"].transforms)[0])
 
 
+@pytest.mark.slow
 def test_transforms_of_one_vmap_equal_a_sequence():
     offsets = jnp.stack([place.translation for place in PLACES])
     matrices = jnp.stack([place.linear() for place in PLACES])

@@ -24,7 +24,7 @@ def seen(light, directions):
     scene = sg.Scene(sg.Group(light=light), background=light)
     ray = lambda d: sg.rays.Ray(0 * d, d, d, jnp.zeros((2, 3)), jnp.zeros((2, 3)), 0.0, 1.0)
     look = lambda d: scene.background(jax.tree.map(jnp.asarray, ray(d)))
-    return jax.vmap(look)(jnp.asarray(directions, jnp.float32))
+    return jax.jit(jax.vmap(look))(jnp.asarray(directions, jnp.float32))
 
 
 def test_a_ray_sees_the_texel_that_it_points_at():

@@ -268,6 +268,7 @@ def fit_clouds(start, steps, state=None, callbacks=()):
     )
 
 
+@pytest.mark.slow
 def test_a_resumed_fit_ends_where_an_undisturbed_one_does(tmp_path):
     start = cloud_scene()
     with Checkpoints(tmp_path, 2) as checkpoints:

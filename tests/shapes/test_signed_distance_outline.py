@@ -85,6 +85,7 @@ def test_a_grid_cut_by_its_bounds_is_seen_from_outside():
     assert 0.5 < float(jnp.sum(half) / jnp.sum(whole)) < 1
 
 
+@pytest.mark.slow
 def test_gradients_reach_what_a_function_closes_over():
     """A function in Python that uses a traced number has the gradient of a Module's leaf."""
     small = sg.PerspectiveCamera.look_at([0, -4, 2.2], [0, 0, 0], [0, 0, 1], 0.6, 16, 16)

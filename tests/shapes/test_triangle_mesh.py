@@ -45,7 +45,10 @@ def truth(name, vertices, size, samples):
     return flat_picture(vertices[faces], white, cameras(name, size)[1], samples)
 
 
-@pytest.mark.parametrize("name", MESHES)
+QUICK = ["slab", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ball", "ring"))]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_coverage_is_that_of_hard_visibility(name):
     image = draw(name, 32)(jnp.asarray(MESHES[name][0]))
     error = np.asarray(image.rgb) - truth(name, MESHES[name][0], 32, 32)
@@ -61,9 +64,8 @@ def test_coverage_is_that_of_hard_visibility_in_larger_pictures(name):
     assert np.sqrt(np.mean(error**2)) < 0.004
 
 
-@pytest.mark.parametrize(
-    "name", ["ring", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ball", "slab"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MESHES)
 def test_gradients_along_smooth_fields_are_those_of_hard_visibility(name):
     vertices, rng = MESHES[name][0], np.random.default_rng(3)
     y, x = np.mgrid[:32, :32] / 32
@@ -83,6 +85,7 @@ def test_gradients_along_smooth_fields_are_those_of_hard_visibility(name):
     assert np.median(np.abs(errors)) < 0.03 * np.sqrt(np.mean(np.square(sizes)))
 
 
+@pytest.mark.slow
 def test_closed_mesh_does_not_leak():
     camera = cameras("ball", 64)[0]
     vertices, faces = icosphere(2)
@@ -104,6 +107,7 @@ def test_order_of_faces_does_not_matter():
     np.testing.assert_allclose(pictures[2], pictures[0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_square_is_drawn_like_a_rectangle():
     camera = sg.PerspectiveCamera.look_at([0.5, -1.5, 2.5], [0.5, 0.5, 0], [0, 0, 1], 0.6, 24, 24)
     place = sg.Similarity([0.1, 0.0, 0.2], [0.9, 0.1, -0.2, 0.3], 0.7)
@@ -123,6 +127,7 @@ def test_square_is_drawn_like_a_rectangle():
     assert np.sqrt(np.mean((pictures[0] - pictures[1]) ** 2)) < 0.01
 
 
+@pytest.mark.slow
 def test_vertices_colour_and_normals_are_interpolated():
     colors = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     mesh = sg.TriangleMesh(SQUARE, HALVES, colors=colors, normals=[[0.0, 0, 2]] * 4)
@@ -138,6 +143,7 @@ def test_vertices_colour_and_normals_are_interpolated():
     np.testing.assert_allclose(image.normal[..., 2], 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_pixels_on_a_seam_are_of_one_side():
     """Two squares side by side, from far-off parts of a texture: no pixel mixes their uv."""
     corners = np.array([[x, y, 0.0] for x in (-1, 0.03, 0.03, 1) for y in (-1, 1)])

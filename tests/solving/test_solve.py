@@ -155,6 +155,7 @@ def test_radius_and_center_of_a_ball():
     assert "ball.shape.radius" in result.describe()
 
 
+@pytest.mark.slow
 def test_outliers_hardly_matter_with_cauchy():
     picture = sg.render(ball(), camera())
     image = np.array(picture.rgb)
@@ -201,6 +202,7 @@ def test_a_plane_moved_within_itself_is_named():
     assert np.isfinite(errors["ball.shape.radius"])
 
 
+@pytest.mark.slow
 def test_length_of_a_quaternion_is_no_unknown():
     box = sg.Surface(sg.Box([-0.5, -0.3, -0.2], [0.5, 0.3, 0.2]), sg.Constant([1, 0, 0]))
     turned = sg.Transformed(box, sg.Similarity(rotation=[1.9, 0.2, 0.3, 0.1]))
@@ -216,6 +218,7 @@ def test_length_of_a_quaternion_is_no_unknown():
     assert_close(found / jnp.linalg.norm(found), rotation(scene) / np.sqrt(3.75), 0, 2e-3)
 
 
+@pytest.mark.slow
 def test_blocks_and_shared_derivatives_change_nothing():
     """Derivatives of three cameras' own leaves are computed together: so is each alone."""
     from scenegraph.solving._system import compressed
@@ -342,6 +345,7 @@ def exposed_scene(stops: dict[str, tuple[float, float]]) -> sg.Scene:
     return sg.tie(scene, "lens*.filters.1.strength")
 
 
+@pytest.mark.slow
 def test_exposure_and_vignetting_are_found_with_a_pose():
     """The pictures are those of `render`, whose filters see whole pictures."""
     truth, guess = exposed_scene(EXPOSED), exposed_scene(dict.fromkeys(EXPOSED, (0.0, 0.2)))

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -50,9 +51,15 @@ class Contract:
 
 def numbers(*shape, seed=0) -> jax.Array:
     """Between 0 and 1."""
-    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape).astype(np.float32))
 
 
+@eqx.filter_jit
+def prepared(node):
+    return node.prepare()
+
+
+@jax.jit
 def stack(trees):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
@@ -72,15 +79,15 @@ LENSES = [
     sg.PanoramaCamera(POSE, 3, 2, near=1.0, far=6.0),
 ]
 PIXELS = jnp.array([[0.5, 0.5], [1.7, 0.2], [2.5, 1.5]])
-RAYS = jax.vmap(PERSPECTIVE.ray)(PIXELS)
+RAYS = jax.jit(jax.vmap(PERSPECTIVE.ray))(PIXELS)
 NEAR, FAR = jnp.array([3.5, 3.6, 3.7]), jnp.array([4.5, 4.4, 4.3])
-GAUSSIANS = jax.vmap(rays.ConeBeam())(RAYS, NEAR, FAR)
+GAUSSIANS = jax.jit(jax.vmap(rays.ConeBeam()))(RAYS, NEAR, FAR)
 SECTIONS = rays.Section(GAUSSIANS, NEAR, FAR)
 HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2), jnp.ones(3))
 RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
 TARGETS, COUNTS = numbers(3, 2, 3, seed=1), numbers(3, 2, seed=2)
 PICTURES = numbers(3, 2, 4, 3)
-BUNDLE = visibility.bound_rays(RAYS, jnp.ones(3, bool))
+BUNDLE = eqx.filter_jit(visibility.bound_rays)(RAYS, jnp.ones(3, bool))
 
 
 # --- Instances
@@ -164,7 +171,7 @@ SHAPES = [
     shapes.TriangleMesh(*TETRAHEDRON, colors=numbers(4, 3), uv=numbers(4, 2)),
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
-FACE = jax.tree.map(lambda x: x[0], SHAPES[-2].triangles())
+FACE = eqx.filter_jit(lambda mesh: jax.tree.map(lambda x: x[0], mesh.triangles()))(SHAPES[-2])
 GREY = shaders.Checker(0.3, [0.2] * 3, [0.8] * 3)
 BUMPS = shaders.NormalMap([0.6, 0.5, 0.9], 0.7)
 SHADERS = [
@@ -175,7 +182,7 @@ SHADERS = [
     shaders.Stripes(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3], 0.4),
     shaders.Gradient([0.1, 0.2, 0.3], [0.6, 0.9, 0.4], coordinates=shaders.InSpace()),
     shaders.ImageTexture(PICTURES[0], [0.7, 0.9], [0.1, 0.0], repeat=True),
-    shaders.ImageTexture(PICTURES[0], repeat=(True, False), mirror=True, probes=1).prepare(),
+    prepared(shaders.ImageTexture(PICTURES[0], repeat=(True, False), mirror=True, probes=1)),
     shaders.Noise(0.3, octaves=2, seed=5),
     shaders.Normals(),
     shaders.UV(),
@@ -189,7 +196,7 @@ LIGHTS = [
     sg.DirectionalLight([0.1, 0.2, -1.0], [1.0, 0.9, 0.8]),
     sg.PointLight([1.0, -2.0, 3.0], [10.0, 9.0, 8.0]),
     sg.EnvironmentLight(numbers(4, 8, 3), 5),
-    sg.EnvironmentLight(numbers(4, 8, 3), 5).prepare(),
+    prepared(sg.EnvironmentLight(numbers(4, 8, 3), 5)),
     sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
 ]
 LIT = rays.Irradiance(
@@ -376,7 +383,7 @@ RECORDS = [
     images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),
     jax.tree.map(lambda x: x[0], LIT),
     jax.tree.map(lambda x: x[0], LAYERS),
-    LIGHTS[2].sample(jnp.zeros(3), jnp.zeros((2, 3))),
+    eqx.filter_jit(LIGHTS[2].sample)(jnp.zeros(3), jnp.zeros((2, 3))),
     shapes.Crossing(jnp.ones(()), jnp.ones(2)),
     SHAPES[-1].distance,
     BUMPS,

@@ -1,5 +1,7 @@
 """Single rays never miss a triangle of which their footprint sees anything."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,10 +25,11 @@ CAMERAS = {
 
 def tiles(camera) -> Ray:
     """The rays of 8 x 8 neighbouring pixels, for some tiles about the middle of the picture."""
-    middle = jnp.array([camera.width, camera.height]) // 2
-    corner = jnp.stack(jnp.meshgrid(*[jnp.arange(-2, 2)] * 2), axis=-1).reshape(-1, 1, 2) * 8
-    inside = jnp.stack(jnp.meshgrid(*[jnp.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
-    return jax.vmap(jax.vmap(camera.ray))(middle + corner + inside)
+    middle = np.array([camera.width, camera.height]) // 2
+    corner = np.stack(np.meshgrid(*[np.arange(-2, 2)] * 2), axis=-1).reshape(-1, 1, 2) * 8
+    inside = np.stack(np.meshgrid(*[np.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
+    pixels = jnp.asarray(middle + corner + inside, jnp.float32)
+    return jax.jit(jax.vmap(jax.vmap(camera.ray)))(pixels)
 
 
 def to_lamp() -> Ray:
@@ -36,10 +39,15 @@ def to_lamp() -> Ray:
     sides = draw.uniform(-0.03, 0.03, (16, 64, 2, 3)) * draw.choice([1.0, 20.0], (16, 64, 1, 1))
     lamp = jnp.array([1.0, 1.0, 5.0])
     one = lambda point, sides: jax.tree.map(lambda x: x[0], rays_to(lamp, point, sides))
-    return jax.vmap(jax.vmap(one))(jnp.asarray(points), jnp.asarray(sides))
+    return jax.jit(jax.vmap(jax.vmap(one)))(jnp.asarray(points), jnp.asarray(sides))
 
 
-BUNDLES = {name: tiles(camera) for name, camera in CAMERAS.items()} | {"shadows": to_lamp()}
+BUNDLES = [*CAMERAS, "shadows"]
+
+
+@functools.cache
+def bundles_of(name: str) -> Ray:
+    return to_lamp() if name == "shadows" else tiles(CAMERAS[name])
 
 
 @pytest.mark.parametrize("name", BUNDLES)
@@ -48,7 +56,7 @@ def test_what_a_footprint_sees_is_met(name):
     corners = draw.uniform(-2, 2, (32 * 8, 1, 3)) + (
         draw.normal(size=(32 * 8, 3, 3)) * 10 ** draw.uniform(-2, -0.3, (32 * 8, 1, 1))
     )
-    corners, rays = jnp.asarray(corners), BUNDLES[name]
+    corners, rays = jnp.asarray(corners), bundles_of(name)
     used = jnp.ones(rays.near.shape, bool).at[:, 5].set(False)
     by_component = corners.reshape(-1, 9).T
 
@@ -78,40 +86,46 @@ def test_boxes_about_what_is_seen_are_met(name):
     draw = np.random.default_rng(1)
     center = jnp.asarray(draw.uniform(-2, 2, (400, 3)))
     half = jnp.asarray(10 ** draw.uniform(-3, -0.5, (400, 3)))
-    rays = BUNDLES[name]
+    rays = bundles_of(name)
     used = jnp.ones(rays.near.shape, bool)
-    planes = jax.vmap(_beams.beam_of)(rays, used).planes
-    boxes = Boxes(center, half)
-    met = jax.vmap(lambda p: jax.vmap(lambda box: _beams.may_meet(p, box))(boxes))(planes)
+
+    @jax.jit
+    def meet(rays):
+        planes, boxes = jax.vmap(_beams.beam_of)(rays, used).planes, Boxes(center, half)
+        return jax.vmap(lambda p: jax.vmap(lambda box: _beams.may_meet(p, box))(boxes))(planes)
+
+    met, rays = jax.tree.map(np.asarray, (meet(rays), rays))
+    center, half = np.asarray(center), np.asarray(half)
     # The line of a ray meets a box where the intervals over its axes meet.
     start, way = rays.origin[:, :, None], rays.direction[:, :, None]
-    ends = jnp.stack([(center - half - start) / way, (center + half - start) / way])
-    enters = jnp.maximum(jnp.max(jnp.min(ends, axis=0), axis=-1), rays.near[..., None])
-    leaves = jnp.minimum(jnp.min(jnp.max(ends, axis=0), axis=-1), rays.far[..., None])
-    hit = np.asarray(jnp.any(enters < leaves, axis=1))
+    ends = np.stack([(center - half - start) / way, (center + half - start) / way])
+    enters = np.maximum(np.max(np.min(ends, axis=0), axis=-1), rays.near[..., None])
+    leaves = np.minimum(np.min(np.max(ends, axis=0), axis=-1), rays.far[..., None])
+    hit = np.any(enters < leaves, axis=1)
     assert hit.sum() > 5
-    assert np.all(np.asarray(met)[hit])
+    assert np.all(met[hit])
     assert met.mean() < 0.5
 
 
 def test_bundles_that_spread_and_faces_without_places_touch():
-    rays = jax.tree.map(lambda x: x[:1], BUNDLES["perspective"])
+    rays = jax.tree.map(lambda x: x[:1], bundles_of("perspective"))
     turned = rays.direction.at[0, 0].multiply(-1)
     wide = Ray(rays.origin, turned, rays.view, rays.d_origin, rays.d_direction, rays.near, rays.far)
-    used = jnp.ones((1, 64), bool)
+    used, beam_of = jnp.ones((1, 64), bool), jax.jit(jax.vmap(_beams.beam_of))
+    touched_by = jax.jit(_beams.touched_by)
     away = jnp.array([[50.0, 0.0, 0.0], [51.0, 0.0, 0.0], [50.0, 1.0, 0.0]])
     corners = jnp.stack([away, jnp.full((3, 3), jnp.nan)])
     for bundle, expected in ((wide, [True, True]), (rays, [False, True])):
-        beams = jax.vmap(_beams.beam_of)(bundle, used)
+        beams = beam_of(bundle, used)
         listed = _beams.faces_within(beams.planes, corners.reshape(1, 2, 9).swapaxes(1, 2))
         np.testing.assert_array_equal(listed[0], expected)
         one = jax.tree.map(lambda x: x[0], beams)
         for face, touched in zip(corners, expected, strict=True):
-            np.testing.assert_array_equal(_beams.touched_by(one, face), touched)
+            np.testing.assert_array_equal(touched_by(one, face), touched)
 
 
 def test_no_rays_meet_nothing():
-    rays = BUNDLES["perspective"]
-    beams = jax.vmap(_beams.beam_of)(rays, jnp.zeros(rays.near.shape, bool))
+    rays = bundles_of("perspective")
+    beams = jax.jit(jax.vmap(_beams.beam_of))(rays, jnp.zeros(rays.near.shape, bool))
     face = jnp.asarray(np.random.default_rng(0).normal(size=(1, 9, 1)))
     assert not np.any(_beams.faces_within(beams.planes, jnp.repeat(face, 16, axis=0)))

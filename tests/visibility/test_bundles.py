@@ -1,5 +1,6 @@
 """Cones about rays never miss what a ray of theirs touches."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,9 +27,10 @@ CAMERAS = {
 
 def tile(camera) -> Ray:
     """The rays of 8 x 8 neighbouring pixels, for every tile of the picture."""
-    corner = jnp.stack(jnp.meshgrid(*[jnp.arange(SIZE // 8)] * 2), axis=-1).reshape(-1, 1, 2) * 8
-    inside = jnp.stack(jnp.meshgrid(*[jnp.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
-    return jax.vmap(jax.vmap(camera.ray))((corner + inside).astype(float))
+    corner = np.stack(np.meshgrid(*[np.arange(SIZE // 8)] * 2), axis=-1).reshape(-1, 1, 2) * 8
+    inside = np.stack(np.meshgrid(*[np.arange(8)] * 2), axis=-1).reshape(1, -1, 2) + 0.5
+    pixels = jnp.asarray(corner + inside, jnp.float32)
+    return jax.jit(jax.vmap(jax.vmap(camera.ray)))(pixels)
 
 
 @pytest.mark.parametrize("name", CAMERAS)
@@ -42,7 +44,8 @@ def test_what_a_shadow_ray_touches_is_a_candidate():
     sides = draw.uniform(-0.02, 0.02, (16, 64, 2, 3))
     lamp = jnp.array([1.0, 1.0, 5.0])
     to_lamp = lambda point, sides: jax.tree.map(lambda x: x[0], rays_to(lamp, point, sides))
-    assert_conservative(jax.vmap(jax.vmap(to_lamp))(jnp.asarray(points), jnp.asarray(sides)))
+    to_lamps = jax.jit(jax.vmap(jax.vmap(to_lamp)))
+    assert_conservative(to_lamps(jnp.asarray(points), jnp.asarray(sides)))
 
 
 def test_long_footprints_are_held():
@@ -52,7 +55,8 @@ def test_long_footprints_are_held():
     sides = draw.uniform(-0.5, 0.5, (400, 1, 2, 3)) * [1.0, 1.0, 0.02]
     lamp = jnp.array([3.0, 1.0, 1.0])
     to_lamp = lambda point, sides: jax.tree.map(lambda x: x[0], rays_to(lamp, point, sides))
-    assert_conservative(jax.vmap(jax.vmap(to_lamp))(jnp.asarray(points), jnp.asarray(sides)), 2e-3)
+    to_lamps = jax.jit(jax.vmap(jax.vmap(to_lamp)))
+    assert_conservative(to_lamps(jnp.asarray(points), jnp.asarray(sides)), 2e-3)
 
 
 def assert_conservative(rays: Ray, least: float = 1e-3):
@@ -84,12 +88,13 @@ def assert_conservative(rays: Ray, least: float = 1e-3):
 
 def test_balls_that_are_not_finite_are_candidates():
     rays = jax.tree.map(lambda x: x[5], tile(CAMERAS["perspective"]))
-    bundle = sg.visibility.bound_rays(rays, jnp.ones(64, bool))
+    bundle = jax.jit(sg.visibility.bound_rays)(rays, jnp.ones(64, bool))
+    may_touch = jax.jit(sg.visibility.may_touch)
     for center, radius in [([np.nan, 0, 0], 1.0), ([0, 9, 0], np.nan), ([0, -90, 0], np.inf)]:
         ball = sg.transforms.Ball(jnp.asarray(center, float), jnp.asarray(radius))
-        assert sg.visibility.may_touch(bundle, ball)
+        assert may_touch(bundle, ball)
     behind = sg.transforms.Ball(jnp.array([0.0, -90.0, 0.0]), jnp.array(1.0))
-    assert not sg.visibility.may_touch(bundle, behind)
+    assert not may_touch(bundle, behind)
 
 
 @pytest.mark.parametrize("count", [70, 513, 1000])
@@ -101,16 +106,22 @@ def test_lists_hold_the_candidates_in_order(count):
     radii = draw.uniform(0.01, 0.3, count)
     radii[[5, 40, 69]] = np.inf, np.nan, 0.0
     centers = jnp.asarray(draw.uniform(-1, 1, (count, 3)))
-    order = sg.visibility.order_by_place(centers, jnp.ones(count, bool))
-    balls = sg.transforms.Ball(centers[order], jnp.asarray(radii))
-    bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
-    lists = sg.visibility.list_candidates(bundles, balls, used)
-    touch = jax.vmap(jax.vmap(sg.visibility.may_touch, (None, 0)), (0, None))(bundles, balls)
-    expected = [np.flatnonzero(row) for row in np.asarray(touch & used[:, None])]
+
+    @jax.jit
+    def both(centers, rays, used):
+        order = sg.visibility.order_by_place(centers, jnp.ones(count, bool))
+        balls = sg.transforms.Ball(centers[order], jnp.asarray(radii))
+        bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
+        touch = jax.vmap(jax.vmap(sg.visibility.may_touch, (None, 0)), (0, None))(bundles, balls)
+        return sg.visibility.list_candidates(bundles, balls, used), touch
+
+    lists, touch = both(centers, rays, used)
+    used, nth = np.asarray(used), eqx.filter_jit(lambda lists, n: lists.nth(n))
+    expected = [np.flatnonzero(row) for row in np.asarray(touch) & used[:, None]]
     assert lists.lengths.tolist() == [len(row) for row in expected]
     assert max(lists.lengths) > 3 and lists.lengths[3] == 0
     for n in range(int(max(lists.lengths))):
-        found = lists.nth(jnp.asarray(n))
+        found = nth(lists, jnp.asarray(n))
         for row, number in zip(expected, found.tolist(), strict=True):
             assert len(row) <= n or number == row[n]
 
@@ -119,7 +130,7 @@ def test_points_in_order_are_near_to_each_other():
     draw = np.random.default_rng(3)
     points = jnp.asarray(draw.uniform(-1, 1, (512, 3)))
     used = jnp.arange(512) % 7 > 0
-    order = np.asarray(sg.visibility.order_by_place(points, used))
+    order = np.asarray(jax.jit(sg.visibility.order_by_place)(points, used))
     assert sorted(order) == list(range(512))
     assert np.all(np.diff(np.asarray(used)[order].astype(int)) <= 0)
     steps = lambda order: np.linalg.norm(np.diff(np.asarray(points)[order], axis=0), axis=1).mean()
