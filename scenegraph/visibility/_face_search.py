@@ -21,7 +21,7 @@ from ._order import invert_order
 VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once.
-_ROWS, _FEW_ROWS = 2048, 256
+_ROWS, _FEW_ROWS = 1024, 256
 # Clusters of a bundle whose faces are tested in one go; no more than a word has bits.
 _SLOTS = 32
 # Faces of every bundle that its rays are tested against at once: a divisor of the bits of a word.

@@ -13,7 +13,7 @@ from ..rays import Ray
 from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
 from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays
-from ._search import BUNDLE, FAINT, insert, no_items, Ranking, SHADOW_BUNDLE
+from ._search import BUNDLE, FAINT, insert, no_items, Ranking
 
 
 # How many fragments of a ray are kept apart, and how many are returned: at least so many, and so
@@ -292,7 +292,7 @@ def sum_shadows(
     settle = lambda memory, _: memory[0]
     nothing = lambda count, _: finish(start(count), None)
     visit = FaceVisit(start, lambda _: None, meet, add, settle, nothing, finish)
-    found = search_faces(tree, rays, used, visit, SHADOW_BUNDLE, everything=everything)
+    found = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
     if order is not None:
         back = invert_order(order)
         found = jax.tree.map(lambda x: x[back], found)
