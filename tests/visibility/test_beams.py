@@ -98,7 +98,8 @@ def test_boxes_about_what_is_seen_are_met(name):
     center, half = np.asarray(center), np.asarray(half)
     # The line of a ray meets a box where the intervals over its axes meet.
     start, way = rays.origin[:, :, None], rays.direction[:, :, None]
-    ends = np.stack([(center - half - start) / way, (center + half - start) / way])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack([(center - half - start) / way, (center + half - start) / way])
     enters = np.maximum(np.max(np.min(ends, axis=0), axis=-1), rays.near[..., None])
     leaves = np.minimum(np.min(np.max(ends, axis=0), axis=-1), rays.far[..., None])
     hit = np.any(enters < leaves, axis=1)
