@@ -11,6 +11,7 @@ further cameras in it.
 from ._alignment import align_cameras as align_cameras
 from ._callbacks import (
     AbstractCallback as AbstractCallback,
+    Deadline as Deadline,
     Every as Every,
     JsonLines as JsonLines,
     Progress as Progress,
@@ -29,7 +30,6 @@ from ._step import step as step
 
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of
-from ._callbacks import Deadline
 from ._console import progress_line, SignsOfLife
 from ._fit import in_stated_space
 from ._keys import shared_keys

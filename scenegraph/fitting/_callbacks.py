@@ -130,17 +130,39 @@ class Every(AbstractCallback):
 
 @dataclasses.dataclass(frozen=True)
 class Deadline:
-    """The time at which a fit ends, and an estimate of the steps until then."""
+    """The time at which a fit ends, and an estimate of the steps until then.
 
-    at: float | Callable[[], float]  # as of `time.monotonic()`; a function where it may move
+    **Arguments:**
+
+    - `at`: the end, as a time of `time.monotonic()`; or a function that returns it, where it may
+      still move.
+    """
+
+    at: float | Callable[[], float]
 
     def horizon(self, step: int, steps: int, rate: float) -> float:
-        """Estimates how many steps the fit will have taken in the end; `rate` is steps a second."""
+        """Estimates how many steps the fit will have taken in the end.
+
+        **Arguments:**
+
+        - `step`: the number of steps taken so far.
+        - `steps`: the number of steps that the fit should take.
+        - `rate`: steps a second; 0 if not known yet.
+
+        **Returns:**
+
+        A number of steps, at most `steps`.
+        """
         # min(steps, step + rate * time left)
         left = self.seconds_left()
         return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))
 
     def seconds_left(self) -> float:
-        """Computes how long it is until the end."""
+        """Computes how long it is until the end.
+
+        **Returns:**
+
+        Seconds, at least zero.
+        """
         at = self.at() if callable(self.at) else self.at
         return max(0.0, at - time.monotonic())
