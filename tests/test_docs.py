@@ -17,6 +17,7 @@ WITH_CODE = [file for file in FILES if BLOCK.search(file.read_text())]
 LONG = [
     "README.md",
     "calibration.md",
+    "captures.md",
     "choosing.md",
     "devices.md",
     "extending.md",

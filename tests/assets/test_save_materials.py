@@ -144,6 +144,7 @@ def test_opacities_come_back(tmp_path, mode):
     assert_close(found["both"].shader.base_color.texels, COLORS, 1e-6)
 
 
+@pytest.mark.slow
 def test_opacities_that_lie_elsewhere_are_baked(tmp_path):
     """Colour and opacity share a picture, of which each keeps what it shows."""
     wide = sg.ImageTexture(NUMBERS[..., :1], [2.0, 2.0], [0.0, 0.0], repeat=True)

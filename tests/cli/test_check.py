@@ -70,6 +70,7 @@ def test_fisher_names_what_pictures_do_not_determine(checked, capsys):
     assert len(unseen) == 5 and sum("floor.shape.point" in line for line in unseen) == 2
 
 
+@pytest.mark.slow
 def test_check_of_a_wrong_gradient_exits_with_one(checked, capsys):
     assert main(["check", f"{checked}:wrong", "--where", "fog.field"]) == 1
     out, err = capsys.readouterr()

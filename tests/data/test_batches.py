@@ -131,6 +131,7 @@ def test_batch_is_a_pure_function(choice, backdrop):
     assert not same(first.rgb, other.rgb)
 
 
+@pytest.mark.slow
 def test_compiled_and_eager_batches_are_the_same():
     batches = RayBatches(many_views(Random()), 32, Patches(2))
     assert_close(batch_of(batches, 3, 7).rgb, batches.batch(3, 7).rgb, 1e-6)

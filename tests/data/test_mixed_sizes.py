@@ -144,6 +144,7 @@ def test_kinds_are_not_mixed():
 # --- Cameras in a scene
 
 
+@pytest.mark.slow
 def test_cameras_of_a_scene_are_stacked_while_they_are_traced():
     """Two cameras of different sizes, in a scene under `jit` and `grad`: each one's own rays."""
     cameras = {"a": camera_of(POSES[0], 12, 8), "b": camera_of(POSES[1], 6, 10)}

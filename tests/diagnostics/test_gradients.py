@@ -53,6 +53,7 @@ def verdicts(checks):
     return {check.path: check.verdict for check in checks}
 
 
+@pytest.mark.slow
 def test_every_kind_of_verdict():
     where = [f"odd.field.{name}" for name in ("right", "wrong", "lost", "broken", "unused")]
     checks = check_gradients(odd_scene(), CAMERA, LEVELS, where=where)

@@ -139,7 +139,7 @@ def test_weights_of_rays_without_room_do_not_count_either():
 # --- A sum over rays, which takes as many lists as it needs
 
 
-@pytest.mark.parametrize("longest", [2**7, 2**9])
+@pytest.mark.parametrize("longest", [pytest.param(2**7, marks=pytest.mark.slow), 2**9])
 def test_no_ray_of_a_sum_over_rays_is_left_out(monkeypatch, longest):
     """Value, terms and gradient are those of the batch at once, with space for all samples."""
     monkeypatch.setattr(_loss, "_LIST", longest)

@@ -130,6 +130,7 @@ def test_similarity_of_moved_poses_is_found(scale):
 # --- What a fit finds
 
 
+@pytest.mark.slow
 def test_poses_are_found_again(pictures):
     """The scene is known and stays: then nothing is left open, and the oracle is the truth."""
     given = perturbed(POSES, 1.0, 0.01)

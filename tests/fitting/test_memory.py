@@ -211,7 +211,8 @@ def test_fit_asks_before_its_first_step(monkeypatch):
     assert not steps
 
 
-@pytest.mark.parametrize("command", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [True, False])
 def test_ulimit_below_the_need_is_refused_before_the_first_step(tmp_path, command):
     """In a process of its own, because what is refused here would end it."""
     script = f"""

@@ -64,6 +64,7 @@ INTEGRATORS = {
 }
 
 
+@pytest.mark.slow
 def test_pictures_are_those_of_asking_everything(monkeypatch):
     scene = sg.Scene(SCENES["blobs"](), integrator=INTEGRATORS["hierarchical"])
 

@@ -91,6 +91,7 @@ def ring_scene(vertices) -> sg.Scene:
     return sg.Scene(sg.Group(ring=sg.Transformed(sg.Surface(mesh, [1.0, 1, 1]), place)))
 
 
+@pytest.mark.slow
 def test_distances_are_differentiable_under_jit_and_vmap():
     """By the vertices of a moved mesh, the origins and the directions, in float64."""
     draw = np.random.default_rng(1)

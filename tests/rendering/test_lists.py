@@ -196,6 +196,7 @@ def veiled_floor() -> tuple[sg.Scene, sg.PerspectiveCamera]:
     return sg.Scene(sg.Group(**veils, floor=floor, lamp=lamp)), camera
 
 
+@pytest.mark.slow
 def test_all_occluders_count_in_a_picture():
     scene, camera = veiled_floor()
     image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=2))

@@ -49,7 +49,8 @@ def test_a_pixel_shows_its_texel(kind):
     assert_close(change(jnp.asarray(weights))[0], expected, 1e-4)
 
 
-@pytest.mark.parametrize("kind", [pytest.param("mesh", marks=pytest.mark.slow), "rectangle"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mesh", "rectangle"])
 def test_light_falls_through_holes(kind):
     """Straight down through two cards: the floor is lit where both have a hole."""
     floor = sg.Surface(sg.Rectangle([0.0, 0, 0], [9.0, 9.0]), sg.Lambert([0.5] * 3))

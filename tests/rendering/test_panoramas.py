@@ -42,6 +42,7 @@ def test_a_metal_ball_is_one_colour():
     assert np.all(np.abs(rgb[6:10, 6:10] - 0.96) < 0.02)
 
 
+@pytest.mark.slow
 def test_a_floor_darkens_what_a_ball_mirrors():
     dark = sg.Surface(sg.Plane([0.0, 0.0, -1.0]), [0.0, 0.0, 0.0])
     above, below = (np.asarray(picture(ball_under_sky(floor=dark), False))[i, 8] for i in (4, 9))

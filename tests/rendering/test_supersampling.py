@@ -75,6 +75,7 @@ def fine(make, scene, n):
 # --- Which cones
 
 
+@pytest.mark.slow
 def test_one_sample_is_the_pixel_itself():
     """Bit for bit, with media and without."""
     for scene in (board(), cloud()):

@@ -69,6 +69,7 @@ def test_copies_of_copies_of_a_group():
     np.testing.assert_allclose(picture(nested), picture(scene_of(**nodes)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_copies_of_a_light_and_of_a_volume():
     lamp = sg.Instances(sg.PointLight([0.0, -2.0, 5.0], [9.0] * 3), PLACES)
     lamps = {f"l{i}": sg.Transformed(lamp.child, place) for i, place in enumerate(PLACES)}
@@ -80,6 +81,7 @@ def test_copies_of_a_light_and_of_a_volume():
     np.testing.assert_allclose(cloud(row=sg.Instances(blob, PLACES)), cloud(**blobs), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_copies_of_a_texture_with_places_of_their_own():
     texels = np.random.default_rng(0).uniform(size=(4, 4, 3)).astype(np.float32)
     corners = np.array([[-0.5, -0.5], [-0.3, -0.6], [-1.0, 0.0]], np.float32)

@@ -49,6 +49,7 @@ def rms(x):
     return float(jnp.sqrt(jnp.mean(x**2)))
 
 
+@pytest.mark.slow
 def test_outline_of_a_torus_is_that_of_many_cones():
     """Root mean square 0.0043: the hole is small, and its far rim lies behind the near one."""
     ours, half = (

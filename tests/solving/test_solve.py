@@ -170,6 +170,7 @@ def test_outliers_hardly_matter_with_cauchy():
     assert off[Cauchy] < 2e-3 < 5e-3 < off[sg.solving.LeastSquares]
 
 
+@pytest.mark.slow
 def test_distance_and_size_of_a_ball_in_one_picture_are_named():
     """Its outline is a cone, on which any ball of the right size may lie."""
     certain = sg.diagnostics.fisher(ball(), [camera()], trainable=["ball.shape"])
@@ -273,6 +274,7 @@ def test_leaves_that_cannot_be_found(trainable, message):
         sg.solve(scene, pictures_of_ball(), trainable=trainable)
 
 
+@pytest.mark.slow
 def test_leaves_that_nothing_sees_are_listed_by_fisher():
     unseen = sg.Surface(sg.Sphere([0, -9, 0], 0.1), sg.Constant([0, 1, 0]))
     certain = sg.diagnostics.fisher(ball(far=unseen), [camera(8)], trainable=["*.shape.radius"])
