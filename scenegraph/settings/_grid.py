@@ -26,8 +26,13 @@ _BUDGET = 12
 _DECAY, _PART = 0.6, 1
 # The resolution of the first level, and the least and the largest number of levels after it.
 _COARSEST, _DOUBLINGS = 16, (3, 6)
-# The levels where there are no pictures to choose them by.
-_USUAL = (16, 32, 64, 128)
+# The levels where there are no pictures to choose them by; the steps where no box is marched, and
+# the most where one is.
+_USUAL, _STEPS, _MOST_STEPS = (16, 32, 64, 128), 128, 256
+# The least and the most cells along an axis of the occupancy.
+_OCCUPANCY = (64, 128)
+# The width of hidden layers of fields in boxes, and of those whose many samples are guided.
+_WIDTH, _GUIDED_WIDTH = 64, 32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +45,14 @@ class Grid(AbstractMethod):
       on, until a cell is about as wide as a pixel in the middle of the box.
     - `features`: the number of features at each point of a level.
     - `capacity`: the largest number of points of a level with features of their own; a power of 2.
-    - `occupancy`: the number of cells along an axis of the occupancy grid; 0 for none.
-    - `candidates`: the number of even steps along a ray, of which the occupied ones are sampled.
+    - `occupancy`: the number of cells along an axis of the occupancy grid, 0 for none; by default
+      half as many as the finest level has, between 64 and 128; 64 if `guided`.
+    - `candidates`: the number of even steps along a ray, of which the occupied ones are sampled;
+      by default so many that a step is as long as the finest level's cells are wide, because levels
+      fade whose cells are smaller than a sample, but 256 at most; 128 if `guided`.
     - `precision`: the number format of the networks' matrix products.
-    - `width`: the number of neurons in each network's hidden layer.
+    - `width`: the number of neurons in each network's hidden layer; by default 64, and 32 if
+      `guided`.
     - `view_degree`: the number of bands of spherical harmonics of the direction.
     - `guided`: if true, every ray has `ray_samples` samples, close together where the occupancy is
       dense; otherwise all occupied steps are sampled. By default true for pictures that show
@@ -56,10 +65,10 @@ class Grid(AbstractMethod):
     resolutions: tuple[int, ...] | None = None
     features: int = 4
     capacity: int = 2**17
-    occupancy: int = 64
-    candidates: int = 128
+    occupancy: int | None = None
+    candidates: int | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
-    width: int = 32
+    width: int | None = None
     view_degree: int = 4
     guided: bool | None = None
     ray_samples: int = 32
@@ -70,17 +79,40 @@ class Grid(AbstractMethod):
 
     def adapt(self, views: Views, box: Space) -> "Grid":
         guided = shows_everything(views) if self.guided is None else self.guided
-        if self.resolutions is not None or box is None:
-            return dataclasses.replace(self, guided=guided)
-        # The power of two that is the nearest to the number of pixels along the box, in ratio.
-        doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
-        least, most = _DOUBLINGS
-        finest = min(max(doublings, least), most)
+        chosen = dataclasses.replace(self, guided=guided)
+        if box is None:
+            return chosen
+        if self.resolutions is None:
+            chosen = dataclasses.replace(chosen, resolutions=_choose_resolutions(views, box))
         return dataclasses.replace(
-            self,
-            guided=guided,
-            resolutions=tuple(_COARSEST * 2**level for level in range(finest + 1)),
+            chosen,
+            candidates=chosen._choose_steps(box),
+            occupancy=chosen._choose_occupancy(),
+            width=chosen._choose_width(),
         )
+
+    def _choose_width(self) -> int:
+        if self.width is not None:
+            return self.width
+        return _GUIDED_WIDTH if self.guided else _WIDTH
+
+    def _choose_occupancy(self) -> int:
+        if self.occupancy is not None:
+            return self.occupancy
+        least, most = _OCCUPANCY
+        # That of guided samples is sampled whole each time.
+        finest = 0 if self.guided else max(self.resolutions or _USUAL)
+        return min(max(finest // 2, least), most)
+
+    def _choose_steps(self, box: Corners | Ball) -> int:
+        if self.candidates is not None:
+            return self.candidates
+        if self.guided or isinstance(box, Ball) or not self.resolutions:
+            return _STEPS
+        # diagonal / steps = longest side / cells
+        sides = box[1] - box[0]
+        steps = math.ceil(max(self.resolutions) * float(np.linalg.norm(sides) / np.max(sides)))
+        return min(max(steps, 2), _MOST_STEPS)
 
     def make_field(self, *, key: RandomKey) -> GridField:
         grid_key, weights_key = jax.random.split(key)
@@ -88,7 +120,7 @@ class Grid(AbstractMethod):
         grid = encodings.Grid(resolutions, self.features, self.capacity, key=grid_key)
         return GridField(
             grid,
-            self.width,
+            self._choose_width(),
             view_degree=self.view_degree,
             precision=self.precision,
             key=weights_key,
@@ -104,11 +136,12 @@ class Grid(AbstractMethod):
         return in_ball(field, box, known) if isinstance(box, Ball) else in_box(field, box, known)
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
+        candidates = _STEPS if self.candidates is None else self.candidates
         if self.guided or isinstance(box, Ball):
-            return Guided(self.ray_samples, self.candidates, scale_gradients=True)
+            return Guided(self.ray_samples, candidates, scale_gradients=True)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
-        steps = max(1, self.candidates)  # The integrator refuses less.
-        return OccupancyMarch(self.candidates, min(_BUDGET, steps), diagonal / steps)
+        steps = max(1, candidates)  # The integrator refuses less.
+        return OccupancyMarch(candidates, min(_BUDGET, steps), diagonal / steps)
 
     def _possible(self, empty: np.ndarray) -> Occupancy:
         """Makes an occupancy that skips nothing but cells known to stay empty."""
@@ -119,11 +152,21 @@ class Grid(AbstractMethod):
         return known.without(jnp.asarray(empty))
 
     def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
-        if box is None or self.occupancy < 1:
+        cells = self._choose_occupancy()
+        if box is None or cells < 1:
             return None
         if isinstance(box, Ball):
-            return find_unseen_cells(views, box, self.occupancy)
-        return find_empty_cells(views, *box, self.occupancy, spare)
+            return find_unseen_cells(views, box, cells)
+        return find_empty_cells(views, *box, cells, spare)
+
+
+def _choose_resolutions(views: Views, box: Corners | Ball) -> tuple[int, ...]:
+    """Returns levels, each twice as fine, until a cell is about as wide as a pixel."""
+    # The power of two that is the nearest to the number of pixels along the box, in ratio.
+    doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
+    least, most = _DOUBLINGS
+    finest = min(max(doublings, least), most)
+    return tuple(_COARSEST * 2**level for level in range(finest + 1))
 
 
 def _pixels_along(views: Views, box: Corners | Ball) -> float:

@@ -26,10 +26,10 @@ FLAT = pathlib.Path(__file__).with_name("flat_config.json")  # written by the ve
 
 
 def test_names_are_found_in_the_right_part():
-    changed = preset("fast", width=64, batch_size=128, near=1.0, keep=7, seed=3)
-    assert changed.method == Grid(width=64) and changed.seed == 3
+    changed = preset("fast", width=48, batch_size=128, near=1.0, keep=7, seed=3)
+    assert changed.method == Grid(width=48) and changed.seed == 3
     assert (changed.data.near, changed.training.batch_size, changed.output.keep) == (1.0, 128, 7)
-    assert changed.replace(width=32, batch_size=None, near=None, keep=3, seed=0) == preset("fast")
+    assert changed.replace(width=None, batch_size=None, near=None, keep=3, seed=0) == preset("fast")
 
 
 def test_short_fits_take_more_and_smaller_steps():
@@ -82,7 +82,7 @@ def test_flat_settings_of_the_version_before(tmp_path, field):
     (tmp_path / "config.json").write_text(json.dumps(record))
     config, others = open_run(tmp_path).load_config()
     assert others == {"data": "data", "preset": "fast"}
-    grid = Grid((16, 32, 64, 128), occupancy=32, width=16)
+    grid = Grid((16, 32, 64, 128), occupancy=32, candidates=128, width=16)
     assert config.method == (grid if field == "grid" else MipNerf(width=16))
     assert config.data == DataSettings(downscale=2, bounds="found", near=1.5)
     rates = {"learning_rate": 2e-2, "final_learning_rate": 1e-3, "rate_decay": "exponential"}
@@ -95,6 +95,6 @@ def test_settings_of_a_wrong_type_are_refused(tmp_path):
     run = open_run(tmp_path)
     run.save_config(preset("fast"))
     text = (tmp_path / "config.json").read_text()
-    (tmp_path / "config.json").write_text(text.replace('"width": 32', '"width": "wide"'))
+    (tmp_path / "config.json").write_text(text.replace('"width": null', '"width": "wide"'))
     with pytest.raises(FileError, match="does not hold the settings of a fit"):
         run.load_config()

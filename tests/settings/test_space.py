@@ -95,3 +95,23 @@ def test_cells_as_wide_as_a_pixel_at_the_ball(opaque):
     camera = views.camera(0)
     pixels = 4 * float(np.asarray(camera.focal).reshape(-1)[0])
     assert finest == 16 * 2 ** np.clip(round(np.log2(pixels / 16)), 3, 6)
+
+
+def test_steps_as_long_as_the_finest_cells_are_wide(opaque):
+    """Along the diagonal of the box; an occupancy has half as many cells as the finest level."""
+    views, box = sg.load_blender(opaque), (np.zeros(3), np.array([1.0, 2.0, 2.0]))
+    method = Grid((16, 140), guided=False).adapt(views, box)
+    march = method.make_integrator(box)
+    assert march.candidates == method.candidates == 210  # the diagonal is 3
+    assert march.step == pytest.approx(2.0 / 140)
+    assert method.occupancy == method.find_empty(views, box).shape[0] == 70
+    assert method.width == 64
+    assert Grid((16, 512), guided=False).adapt(views, box).candidates == 256
+
+
+def test_steps_of_ones_own_stand(opaque):
+    views, box = sg.load_blender(opaque), (np.zeros(3), np.ones(3))
+    method = Grid((16, 512), candidates=50, occupancy=20, guided=False).adapt(views, box)
+    assert (method.candidates, method.occupancy) == (50, 20)
+    guided = Grid((16, 512), guided=True).adapt(views, box)
+    assert (guided.candidates, guided.occupancy, guided.width) == (128, 64, 32)
