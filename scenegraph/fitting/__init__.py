@@ -4,8 +4,8 @@ Read `_keys`, `_state` and `_step` (with `_sizes`) first: a step is a pure funct
 Then `_fit`, the loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches),
 `_budget` (samples, occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`,
 `_console` and `_signals`. `_migrate` and `_resample` take a state over to another scene.
-`_corrections` makes cameras and colours of pictures leaves of the scene, and `_alignment` finds
-further cameras in it.
+`_corrections` makes cameras and colours of pictures leaves of the scene, `_polish` solves for poses
+by `_pose_equations`, and `_alignment` finds further cameras in it.
 """
 
 from ._alignment import align_cameras as align_cameras
@@ -24,6 +24,7 @@ from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
 from ._loss import RenderLoss as RenderLoss
 from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
+from ._polish import PosePolish as PosePolish
 from ._signals import StopOnSignal as StopOnSignal
 from ._state import FitState as FitState, start_state as start_state, StepInfo as StepInfo
 from ._step import step as step
@@ -35,5 +36,6 @@ from ._fit import in_stated_space
 from ._keys import shared_keys
 from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory
+from ._polish import BEGIN
 from ._step import Loss
 from ._trainable import choose_trainable

@@ -40,6 +40,7 @@ from ._flat import Flat, flatten
 from ._history import History, Records
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
+from ._polish import Polisher, PosePolish
 from ._state import FitState, start_state, StepInfo
 from ._step import Loss, step
 from ._trainable import choose_trainable
@@ -92,6 +93,7 @@ def fit(
     state: FitState | None = None,
     deadline: Deadline | None = None,
     annealing: Annealing | None = None,
+    polish: PosePolish | None = None,
     devices: Sequence[Device] | Layout | None = None,
 ) -> FitResult:
     """Fits any leaves of a scene to pictures, or of any Module to anything.
@@ -112,6 +114,7 @@ def fit(
     - `state`: a state to go on from, instead of starting at `scene`.
     - `deadline`: the time at which the fit ends early; schedules then end there too.
     - `annealing`: a schedule that begins with wide cones; for `Views`.
+    - `polish`: the solving for poses that a `Capture` corrects; `None` for gradient descent alone.
     - `devices`: the devices that share the rays of a batch; by default all of this process, or of
       all processes where several fit together (see `docs/devices.md`); or a `Layout`. The result
       does not depend on them, but for rounding.
@@ -140,6 +143,7 @@ def fit(
         check_scene(scene)
     check_alike(layout, state, batches)
     batches, begin = layout.copy(batches), layout.place(state)
+    polisher = None if polish is None else Polisher(polish, scene, batches, layout)
     agree = Agreement(layout)
     with contextlib.closing(Feed(batches, layout, state.keys.seed())) as feed:
         objective = with_first_budget(objective, begin, feed.first(begin))
@@ -147,7 +151,7 @@ def fit(
         advance = _Advance(feed, objective, optimizer, chosen)
         if int(begin.step) < steps:
             advance = fit_into_memory(advance, flatten(begin), least=agree.least)
-        result = _run(begin, advance, agree, steps, callbacks, deadline)
+        result = _run(begin, advance, polisher, agree, steps, callbacks, deadline)
     if isinstance(result.state.extra, LossTerms) and not shares_budget(objective, scene):
         report_overflow(result.state.extra.left_out)
     return result
@@ -278,6 +282,7 @@ def _step(parts: Flat, state: Flat, batch: Flat, horizon: Array) -> tuple[Flat, 
 def _run(
     begin: FitState,
     advance: _Advance,
+    polisher: Polisher | None,
     agree: Agreement,
     steps: int,
     callbacks: Sequence[AbstractCallback],
@@ -288,6 +293,8 @@ def _run(
     one_device = advance.layout.mesh is None
     refresh = OccupancyRefresh(one_device=one_device) if needs_refresh(begin.model) else None
     horizon, start = float(steps), number
+    if polisher is not None:
+        polisher.skip(number, horizon)
     stop = number >= steps
     while not stop:
         # Those of the step before: the host would have to wait for this one's.
@@ -304,6 +311,9 @@ def _run(
             horizon = deadline.horizon(number, steps, clock.rate)
             horizon = agree.horizon(horizon, number, clock.rate)
         stop = number >= round(horizon)
+        if polisher is not None and isinstance(advance.parts[1], RenderLoss):
+            last = stop and deadline is None
+            state = polisher(state, number, horizon, advance.parts[1], last=last)
         _check(info if stop else done, state, advance.parts[-1], most=number - start)
         if stop or number % max(1, steps // 1000) == 0:
             records.add(number, info.loss, extra)

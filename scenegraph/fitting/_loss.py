@@ -1,6 +1,8 @@
 import dataclasses
 import math
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -102,14 +104,14 @@ class RenderLoss(AbstractModule):
         # By the index in the whole batch, so that blocks and devices change nothing.
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
-            shared = integrator, _flatten(scene, batch)
+            shared = integrator, flatten_pictures(scene, batch)
             levels = map_over_devices(_render_batch, shared, (batch, keys), self.mesh)
             value, terms = self.loss(levels, batch, scene)
         else:
             decided = dataclasses.replace(self, integrator=integrator)
             # The scene is flattened once for all blocks.
-            shared = decided, _flatten(scene, batch), jnp.sum(batch.lossmult), count
-            value, terms = _sum(shared, (batch, keys), self.mesh)
+            shared = decided, flatten_pictures(scene, batch), jnp.sum(batch.lossmult), count
+            value, terms = sum_rays(shared, (batch, keys), self.mesh, _contribution)
         if self.weight_decay > 0:
             value = value + self.weight_decay * mean_square_weight(scene)
         if isinstance(batch.rays, ScenePixels):
@@ -118,29 +120,36 @@ class RenderLoss(AbstractModule):
         return value, jax.lax.stop_gradient(terms)
 
 
-def _sum(shared: PyTree, rows: PyTree, mesh: Mesh | None) -> tuple[Scalar, LossTerms]:
-    """Adds up the contributions of rays, on all devices."""
+# Called with what all rays share, and with some rays and which of them count; returns sums.
+_Part: TypeAlias = Callable[[Any, Any], tuple[Scalar, PyTree]]
+
+
+def sum_rays(shared: PyTree, rows: PyTree, mesh: Mesh | None, part: _Part) -> tuple[Scalar, PyTree]:
+    """Adds up what the parts of a batch's rays contribute to sums over them, on all devices.
+
+    `shared` begins with the `RenderLoss`, whose integrator is known, and the flattened scene.
+    """
     if mesh is None:
-        return _sum_here(shared, (*rows, None))
+        return _sum_here(shared, (*rows, None), part)
     rows, real = pad_rows(rows, mesh)
-    return sum_over_devices(_sum_here, shared, (*rows, real), mesh)
+    return sum_over_devices(partial(_sum_here, part=part), shared, (*rows, real), mesh)
 
 
-def _sum_here(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
+def _sum_here(shared: PyTree, rows: PyTree, part: _Part) -> tuple[Scalar, PyTree]:
     """Adds up the contributions of one device's rays, a few at a time."""
     loss, count = shared[0], rows[0].lossmult.shape[0]
     if loss.is_packed:
-        return _sum_packed(shared, rows)
+        return _sum_packed(shared, rows, part)
     samples = _GUIDED_SAMPLES if skips_empty_space(loss.integrator) else _SAMPLES
     samples = _SURFACE_SAMPLES if is_of_surfaces(loss.integrator) else samples
     most = choose_chunk(loss.chunk, count, loss.integrator, samples_on_cpu=samples)
     most = max(1, most // loss.divisor)
     # Blocks of like size: in a small last one, few rays would share a budget.
     size = -(-count // -(-count // most))
-    return sum_over_blocks(_contribution, shared, rows, size)
+    return sum_over_blocks(part, shared, rows, size)
 
 
-def _sum_packed(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
+def _sum_packed(shared: PyTree, rows: PyTree, part: _Part) -> tuple[Scalar, PyTree]:
     """Adds up the contributions of rays in runs that fill a list of samples each."""
     (loss, flattened, *_), (batch, keys, _) = shared, rows
     count = batch.lossmult.shape[0]
@@ -152,7 +161,7 @@ def _sum_packed(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     rays = _rays_of(batch, flattened[1])
     costs: Any = count_requested(integrator, flattened[0], jax.lax.stop_gradient(rays), keys)
     loss = dataclasses.replace(loss, integrator=integrator)
-    run = lambda shared, rows, taken: _contribution(shared, (*rows[:2], _both(rows[2], taken)))
+    run = lambda shared, rows, taken: part(shared, (*rows[:2], _both(rows[2], taken)))
     return sum_over_runs(
         run, (loss, *shared[1:]), rows, costs, most=integrator.budget * size, size=size
     )
@@ -172,7 +181,8 @@ class _Pictures(NamedTuple):
 _Flattened = tuple[FlatScene, _Pictures | None]
 
 
-def _flatten(scene: Scene, batch: Batch) -> _Flattened:
+def flatten_pictures(scene: Scene, batch: Batch) -> _Flattened:
+    """Flattens a scene, with the cameras and maps of colours of a batch's pictures, if it has them."""
     pixels = batch.rays
     if not isinstance(pixels, ScenePixels):
         return flatten(scene), None
@@ -186,6 +196,17 @@ def _render_batch(
 ) -> tuple[Radiance, ...]:
     (integrator, (scene, pictures)), (batch, keys) = shared, rows
     rays = _rays_of(batch, pictures)
+    return render_pictures((integrator, scene, pictures), rays, batch, keys)
+
+
+def render_pictures(
+    shared: tuple[AbstractIntegrator, FlatScene, _Pictures | None],
+    rays: Ray,
+    batch: Batch,
+    keys: Array | None,
+) -> tuple[Radiance, ...]:
+    """Renders rays of a batch, in the colours of its pictures."""
+    integrator, scene, pictures = shared
     levels = integrate_anyhow(scene, rays, integrator, keys, batch.background)
     if pictures is None or pictures.colors is None:
         return levels

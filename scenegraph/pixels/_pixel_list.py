@@ -34,6 +34,31 @@ def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelL
     return PixelList(jnp.asarray((indices if indices.size else np.arange(start)).astype(np.int32)))
 
 
+def edge_pixels(views: Views, choice: AbstractPixelChoice, share: float) -> PixelList:
+    """Lists that share of each picture's pixels where it changes most, among those of a list."""
+    listed = np.arange(int(views.pixels.shape[0]))
+    if isinstance(choice, PixelList):
+        listed = np.sort(np.asarray(choice.indices))
+    if views.weights is not None:
+        listed = listed[np.asarray(views.weights)[listed] > 0]
+    found = []
+    for frame in range(views.frames):
+        part = views.part(frame)
+        own = listed[np.searchsorted(listed, part.start) : np.searchsorted(listed, part.stop)]
+        slopes = _slopes(views, frame)[own - part.start]
+        found.append(own[slopes >= np.quantile(slopes, 1 - share)] if own.size else own)
+    indices = np.concatenate(found)
+    return PixelList(jnp.asarray((indices if indices.size else listed).astype(np.int32)))
+
+
+def _slopes(views: Views, frame: int) -> np.ndarray:
+    """Computes the length of the gradient of a picture's brightness, pixel by pixel."""
+    brightness = np.asarray(views.image(frame).rgb, np.float32).mean(axis=-1)
+    # Differences need two pixels either way; a line of pixels has a gradient along it alone.
+    along = [np.gradient(brightness, axis=i) for i in (0, 1) if brightness.shape[i] > 1]
+    return np.sqrt(sum((x**2 for x in along), np.zeros_like(brightness))).ravel()
+
+
 @eqx.filter_jit
 def _hits_box(
     camera: AbstractCamera, width: int, height: int, lower: Vector, upper: Vector

@@ -274,6 +274,7 @@ class _Job:
                 key=self.parts.key,
                 callbacks=[first, *self._callbacks(stack), stop],
                 state=self.state,
+                polish=self.parts.polish,
                 deadline=Deadline(self.plan.steps_end) if self.plan.limited else None,
             )
         return result.state

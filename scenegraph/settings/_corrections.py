@@ -1,15 +1,23 @@
 """Corrections of cameras and colours: their settings, and what a run makes of them."""
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
+import jax.numpy as jnp
 import optax
 
-from ..data import Annealing, Views
-from ..fitting import align_cameras, move_cameras, with_corrections
-from ..optimizers import by_path, LogLinear, scale_by_schedule, scale_by_uniform_adam
-from ..pixels import known_cameras
+from .._typing import Scalar
+from ..data import Annealing, RayBatches, Views
+from ..fitting import align_cameras, BEGIN, move_cameras, PosePolish, with_corrections
+from ..optimizers import (
+    AbstractSchedule,
+    by_path,
+    LogLinear,
+    scale_by_schedule,
+    scale_by_uniform_adam,
+)
+from ..pixels import edge_pixels, known_cameras
 from ..scene import Capture, find_capture, Scene
 
 
@@ -27,6 +35,9 @@ _END, _SOFT = 0.05, 50
 _MEMORY = 0.95
 # The width of the first rays, in pixels, and the steps after which they are a pixel wide.
 _COARSE, _FINE = 6.0, 400
+# The share of each picture's pixels, those with the largest slopes, that polish poses; and the most
+# pixels of all pictures that are searched for them.
+_EDGES, _LISTED = 0.15, 2**28
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +49,8 @@ class CorrectionSettings:
     - `refine_cameras`: the part of the cameras that is corrected: none; their poses; or all, with
       the lens that they share.
     - `camera_rate`: the learning rate of these corrections at the start, in pixels.
+    - `polish_cameras`: if true, poses are solved for every so many steps from the middle of the fit
+      on, each against the scene as it is; otherwise they only follow the gradient.
     - `exposure`: the correction of every training picture's exposure and white balance: on, off, or
       auto, which is on for pictures without opacity (photographs).
     - `exposure_rate`: the learning rate of these corrections at the start.
@@ -45,6 +58,7 @@ class CorrectionSettings:
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
     camera_rate: float = 0.4
+    polish_cameras: bool = True
     exposure: Literal["auto", "on", "off"] = "off"
     exposure_rate: float = 2e-3
 
@@ -52,6 +66,11 @@ class CorrectionSettings:
     def refines(self) -> bool:
         """True if anything of the cameras is corrected."""
         return self.refine_cameras != "none"
+
+    @property
+    def polishes(self) -> bool:
+        """True if poses are solved for."""
+        return self.refines and self.polish_cameras
 
     @property
     def spare(self) -> float:
@@ -89,6 +108,8 @@ class CorrectionSettings:
         what = {"none": [], "poses": ["the pose of every camera"]}.get(
             self.refine_cameras, ["the pose of every camera", "the lens"]
         )
+        if self.polishes:
+            what[0] += " (from the middle of the fit on by Gauss and Newton's method)"
         what = [*what, *["exposure and white balance of every picture"] * (self.exposure == "on")]
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
@@ -104,6 +125,23 @@ class CorrectionSettings:
         The schedule; `None` if no camera is corrected.
         """
         return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
+
+    def make_polish(self, batches: RayBatches) -> PosePolish | None:
+        """Makes the polish of poses, with the pixels at edges, which say most of where they are.
+
+        **Arguments:**
+
+        - `batches`: the batches of the fit.
+
+        **Returns:**
+
+        The polish; `None` if poses are not solved for.
+        """
+        if not self.polishes:
+            return None
+        few = batches.views.pixels.shape[0] <= _LISTED
+        choice = edge_pixels(batches.views, batches.choice, _EDGES) if few else batches.choice
+        return PosePolish(CAPTURE, choice=choice)
 
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene.
@@ -149,9 +187,21 @@ class CorrectionSettings:
             (self.exposure == "on", "colors", self.exposure_rate),
         ):
             if chosen:
-                schedule = scale_by_schedule(LogLinear(rate, _END * rate, _SOFT, 0.01))
+                falling: AbstractSchedule = LogLinear(rate, _END * rate, _SOFT, 0.01)
+                polished = name == "poses" and self.polishes
+                schedule = scale_by_schedule(_Until(falling, BEGIN) if polished else falling)
                 rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
         return by_path(rules | {"**": others}) if rules else others
+
+
+class _Until(AbstractSchedule):
+    """A learning rate that is zero from some part of the fit on."""
+
+    rate: AbstractSchedule
+    part: float = eqx.field(static=True)
+
+    def __call__(self, step: Any, horizon: Any) -> Scalar:
+        return jnp.where(step <= self.part * horizon, self.rate(step, horizon), 0.0)
 
 
 def find_corrections(scene: Scene) -> Capture | None:

@@ -9,7 +9,7 @@ import optax
 
 from .._typing import RandomKey
 from ..data import Ball, probe_views, RayBatches, Views
-from ..fitting import RenderLoss, split_by_purpose
+from ..fitting import PosePolish, RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
 from ._data_settings import scale_box
@@ -36,6 +36,7 @@ class FitParts:
     - `key`: the random key.
     - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
     - `views`: the pictures, with the cameras that they were given.
+    - `polish`: the solving for poses on the way; `None` for none.
     """
 
     scene: Scene
@@ -45,6 +46,7 @@ class FitParts:
     key: RandomKey
     box: Space
     views: Views
+    polish: PosePolish | None = None
 
 
 def prepare(config: FitConfig, views: Views) -> FitParts:
@@ -71,6 +73,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     scene = make_scene(config, box, empty, key=split_by_purpose(key).weights)
     batches = config.training.make_batches(views, box)
     corrections = config.corrections.choose(views)
+    polish = corrections.make_polish(batches)
     scene, pictures = corrections.apply(scene, views)
     return FitParts(
         scene,
@@ -80,6 +83,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
         key,
         box,
         views,
+        polish,
     )
 
 

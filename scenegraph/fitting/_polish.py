@@ -1,0 +1,157 @@
+"""Poses of pictures, solved for against the scene while it is fitted."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Float
+from ..data import AbstractPixelChoice, Batch, RayBatches
+from ..numerics import AbstractModule
+from ..parallel import Layout
+from ..pixels import AllImages
+from ..scene import Capture, Scene
+from ._feed import reads_file
+from ._flat import Flat, flatten
+from ._loss import RenderLoss
+from ._pose_equations import pose_equations, PoseEquations
+
+
+# Polishes begin at this part of a fit; from a later one on they have twice the rays.
+BEGIN, _CLOSE = 0.5, 0.9
+# There are so many in all of a fit, if the steps between two of them have at least so many times
+# their rays.
+_NUMBER, _SPACING = 18, 1.2
+# Marquardt's damping, the least of it as a share of the mean diagonal, and the longest step, in
+# pixels.
+_DAMPING, _LEAST, _LONGEST = 1e-2, 1e-4, 4.0
+# The scene follows the poses, so that they go farther than to where it is; not near the end.
+_RELAXATION = 1.4
+
+
+class PosePolish(AbstractModule):
+    """Steps of Gauss and Newton by which the poses of a `Capture` are solved for during a fit.
+
+    Gradient descent sees a few rays of a picture at a time, and is slow where a turn of the camera
+    is nearly made up for by a shift. Every so many steps, from the middle of the fit on, each
+    picture's six numbers are therefore solved for with many of its rays, while the scene stays.
+
+    **Arguments:**
+
+    - `name`: the name of the `Capture` in the root of the scene; static.
+    - `rays`: the number of rays of a picture, on average; static.
+    - `choice`: the rule by which pixels are drawn; those at edges say the most (`edge_pixels`).
+
+    Example:
+
+    ```python
+    camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 8, 8)
+    blob = sg.Volume(sg.fields.GaussianBlob([0.0, 0.0, 0.0], 0.5, 4.0))
+    scene = sg.Scene(sg.Group(cloud=blob))
+    scene, views = sg.fitting.with_corrections(scene, sg.views(camera, sg.render(scene, camera)))
+    rule, key = optax.adam(1e-2), jax.random.key(0)
+    polish = sg.fitting.PosePolish(rays=16)
+    fitted = sg.fit(scene, views, optimizer=rule, steps=2, key=key, polish=polish)
+    ```
+    """
+
+    name: str = eqx.field(static=True, default="capture")
+    rays: int = eqx.field(static=True, default=1024)
+    choice: AbstractPixelChoice = AllImages()
+
+    def __check_init__(self):
+        if self.rays < 1:
+            raise ValueError(f"a `PosePolish` needs at least one ray a picture; got {self.rays}.")
+
+
+class Polisher:
+    """Polishes the poses of a fit whenever that is due."""
+
+    def __init__(self, polish: PosePolish, scene: Any, batches: Any, layout: Layout):
+        _check(polish, scene, batches)
+        self._polish, self._layout = polish, layout
+        self._batches = dataclasses.replace(batches, choice=layout.copy(polish.choice))
+        # Of one polish with all its rays.
+        self._count = max(1, round(polish.rays * batches.views.frames / batches.size))
+        self._done = -1
+
+    def skip(self, number: int, horizon: float) -> None:
+        """Takes note that a fit begins after so many steps."""
+        self._done = self._numbered(number, horizon)
+
+    def __call__(
+        self, state: Flat, number: int, horizon: float, loss: RenderLoss, *, last: bool
+    ) -> Flat:
+        """Returns the state after `number` steps, polished if that is due; `last` makes it so."""
+        now = self._numbered(number, horizon)
+        if now < 0 or not (last or now > self._done):
+            return state
+        self._done = now
+        close = number >= _CLOSE * horizon
+        before = state.tree
+        equations = self._equations(before, loss, number, self._count * (2 if close else 1))
+        change = (1.0 if close else _RELAXATION) * solve_poses(equations)
+        poses = before.model.root.children[self._polish.name].poses + jnp.asarray(change)
+        where = lambda scene: scene.root.children[self._polish.name].poses
+        model = eqx.tree_at(where, before.model, poses)
+        return flatten(self._layout.place(dataclasses.replace(before, model=model)))
+
+    def _numbered(self, number: int, horizon: float) -> int:
+        """Returns the number of the polish that was due last, from 0; -1 before the first."""
+        period = max(1, round(max(horizon / _NUMBER, _SPACING * self._count)))
+        return int((number - round(BEGIN * horizon)) // period) if number else -1
+
+    def _equations(self, state: Any, loss: RenderLoss, number: int, count: int) -> PoseEquations:
+        """Sums up the equations of so many batches, a pure function of seed and step."""
+        seeds = jax.random.bits(jax.random.fold_in(state.keys.batches, number), (count,), "uint32")
+        loss = dataclasses.replace(loss, jitter=False)
+        total = None
+        for seed in np.asarray(seeds):
+            batch = self._layout.copy(self._batch(seed, number))
+            one = pose_equations(loss, state.model, batch)
+            total = one if total is None else jax.tree.map(jnp.add, total, one)
+        assert total is not None
+        return total
+
+    def _batch(self, seed: np.uint32, number: int) -> Batch:
+        if reads_file(self._batches):
+            return self._batches.batch(int(seed), number)
+        return _make_batch(self._batches, jnp.asarray(seed), jnp.asarray(number))
+
+
+@eqx.filter_jit
+def _make_batch(batches: RayBatches, seed: Array, step: Array) -> Batch:
+    return batches.batch(seed, step)
+
+
+def solve_poses(equations: PoseEquations) -> Float[np.ndarray, "frames 6"]:
+    """Returns the damped steps of poses; none for pictures whose equations are not finite."""
+    curvature = np.asarray(equations.curvature, np.float64)
+    gradient = np.asarray(equations.gradient, np.float64)
+    finite = np.isfinite(curvature).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
+    curvature = np.where(finite[:, None, None], curvature, 0.0)
+    # (A + lambda diag(A) + mu I) d = -g, with mu in parts of the mean diagonal
+    diagonal = np.einsum("fii->fi", curvature)
+    least = _LEAST * diagonal.mean(axis=1, keepdims=True)
+    damping = _DAMPING * diagonal + np.maximum(least, 1e-12)
+    matrix = curvature + damping[:, :, None] * np.eye(6)
+    steps = -np.linalg.solve(matrix, np.where(finite[:, None], gradient, 0.0)[..., None])[..., 0]
+    lengths = np.linalg.norm(steps, axis=1, keepdims=True)
+    shares = np.minimum(1.0, _LONGEST / np.maximum(lengths, 1e-12))
+    return (shares * steps).astype(np.float32)
+
+
+def _check(polish: PosePolish, scene: Any, batches: Any) -> None:
+    """Refuses what has no poses to polish."""
+    if not isinstance(batches, RayBatches) or not isinstance(scene, Scene):
+        raise TypeError("`polish` needs a scene and its pictures: `Views`, or `RayBatches`.")
+    root: Any = scene.root
+    capture = getattr(root, "children", {}).get(polish.name)
+    if not isinstance(capture, Capture) or capture.poses is None:
+        raise ValueError(
+            f"`polish` needs a Capture {polish.name!r} with poses in the root of the scene; "
+            "`with_corrections` makes one."
+        )
