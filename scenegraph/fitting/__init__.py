@@ -4,8 +4,8 @@ Read `_keys`, `_state` and `_step` (with `_sizes`) first: a step is a pure funct
 Then `_fit`, the loop, and its parts: `_trainable` (leaves), `_loss` (rays), `_feed` (batches),
 `_budget` (samples, occupancy), `_memory`, `_flat` (quick calls), `_history`, `_callbacks`,
 `_console` and `_signals`. `_migrate` and `_resample` take a state over to another scene.
-`_corrections` makes cameras and colours of pictures leaves of the scene, `_polish` solves for poses
-by `_pose_equations`, and `_alignment` finds further cameras in it.
+`_corrections` makes cameras and colours of pictures leaves of the scene, `_polish` solves for
+poses, and `_alignment` finds further cameras in it.
 """
 
 from ._alignment import align_cameras as align_cameras

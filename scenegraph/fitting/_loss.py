@@ -96,9 +96,8 @@ class RenderLoss(AbstractModule):
         return alone and self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
 
     def __call__(
-        self, scene: Scene, terms: LossTerms | None, batch: Batch, key: RandomKey
+        self, scene: Scene, terms: Any, batch: Batch, key: RandomKey
     ) -> tuple[Scalar, LossTerms]:
-        del terms
         integrator = choose_integrator(scene, self.integrator)
         count = batch.lossmult.shape[0]
         # By the index in the whole batch, so that blocks and devices change nothing.
@@ -182,7 +181,7 @@ _Flattened = tuple[FlatScene, _Pictures | None]
 
 
 def flatten_pictures(scene: Scene, batch: Batch) -> _Flattened:
-    """Flattens a scene, with the cameras and maps of colours of a batch's pictures, if it has them."""
+    """Flattens a scene, with the cameras and maps of colours of the pictures of a batch."""
     pixels = batch.rays
     if not isinstance(pixels, ScenePixels):
         return flatten(scene), None
@@ -210,7 +209,8 @@ def render_pictures(
     levels = integrate_anyhow(scene, rays, integrator, keys, batch.background)
     if pictures is None or pictures.colors is None:
         return levels
-    maps = pictures.colors[batch.rays.frame]
+    pixels: Any = batch.rays
+    maps = pictures.colors[pixels.frame]
     return tuple(dataclasses.replace(x, rgb=_map_colors(maps, x.rgb)) for x in levels)
 
 

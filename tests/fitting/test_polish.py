@@ -1,0 +1,153 @@
+"""Poses that are solved for: against a naive loop with finite differences, and in whole fits."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import scenegraph as sg
+from scenegraph.data import RayBatches
+from scenegraph.fields import GaussianBlob
+from scenegraph.fitting import find_motion, PosePolish, poses_of, RenderLoss, with_corrections
+from scenegraph.fitting._polish import pose_equations, PoseEquations, solve_poses
+from scenegraph.pixels import edge_pixels, PixelList
+from scenegraph.scene import Capture
+from support.blender_folder import look_at
+from support.helpers import assert_close
+
+
+KEY = jax.random.key(0)
+SIZE = 16
+EYES = [[3.0, 0.5, 1.5], [-2.0, 2.5, 1.0], [0.5, -3.0, 0.8]]
+
+
+def cloud() -> sg.Scene:
+    rng = np.random.default_rng(3)
+    blobs = {
+        f"blob{i}": sg.Volume(GaussianBlob(rng.uniform(-0.7, 0.7, 3), 0.3, 6.0, color))
+        for i, color in enumerate(np.eye(4)[:, :3] * 0.8 + 0.1)
+    }
+    return sg.Scene(sg.Group(**blobs), background=[1.0] * 3, integrator=sg.Hierarchical((12,)))
+
+
+def cameras_at(poses: np.ndarray) -> list[sg.PerspectiveCamera]:
+    poses = poses.astype(np.float32)
+    return [sg.PerspectiveCamera(p, 28.0, SIZE, SIZE, near=1.5, far=5.0) for p in poses]
+
+
+def moved(poses: np.ndarray, size: float) -> np.ndarray:
+    shifted = poses.copy()
+    shifted[:, :3, 3] += np.random.default_rng(1).normal(size=(len(poses), 3)) * size
+    return shifted
+
+
+@pytest.fixture(scope="module")
+def capture() -> tuple[sg.Scene, sg.Views]:
+    """The cloud and its pictures, whose cameras are thought to be elsewhere."""
+    true = np.stack([look_at(eye) for eye in EYES])
+    pictures = [sg.render(cloud(), camera).rgb for camera in cameras_at(true)]
+    views = sg.views(cameras_at(moved(true, 0.02)), pictures, space=sg.images.SRGB())
+    return with_corrections(cloud(), views)
+
+
+def with_poses(scene: sg.Scene, poses) -> sg.Scene:
+    return eqx.tree_at(lambda s: s.root.children["capture"].poses, scene, jnp.asarray(poses))
+
+
+def test_equations_are_those_of_finite_differences(capture):
+    scene, views = capture
+    batch = RayBatches(views, 24).batch(0, 0)
+    pixels: Any = batch.rays
+    loss = RenderLoss(jitter=False)
+
+    def brightness(poses: np.ndarray) -> np.ndarray:
+        node: Capture = with_poses(scene, jnp.asarray(poses, jnp.float32))["capture"]
+        cameras = eqx.tree_at(lambda v: v.cameras, views, node.corrected())
+        rays = cameras.rays_at(pixels.frame, (pixels.place - 0.5).astype(int))
+        return np.asarray(sg.render_rays(scene, rays)[-1].rgb.mean(axis=1), np.float64)
+
+    zero, step = np.zeros((3, 6)), 0.02
+    jacobian = np.zeros((24, 3, 6))
+    for place in np.ndindex(3, 6):
+        seed = np.zeros((3, 6))
+        seed[place] = step
+        jacobian[(slice(None), *place)] = (brightness(seed) - brightness(-seed)) / (2 * step)
+    residual = brightness(zero) - np.asarray(batch.rgb).mean(axis=1)
+    found = pose_equations(loss, scene, batch)
+    curvature = np.einsum("rfi,rfj->fij", jacobian, jacobian)
+    assert_close(found.curvature, curvature, 0.02, 0.01 * np.abs(curvature).max())
+    gradient = np.einsum("rfi,r->fi", jacobian, residual)
+    assert_close(found.gradient, gradient, 0.02, 0.01 * np.abs(gradient).max())
+
+
+def test_steps_solve_the_damped_equations():
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(20, 6))
+    truth = rng.normal(size=6) * 0.3
+    curvature = np.stack([root.T @ root, np.zeros((6, 6)), np.full((6, 6), np.nan)])
+    gradient = np.stack([-root.T @ root @ truth, np.zeros(6), np.zeros(6)])
+    steps = solve_poses(PoseEquations(jnp.asarray(curvature), jnp.asarray(gradient)))
+    # Damping of 1 % changes little of well conditioned equations.
+    assert_close(steps[0], truth, 0.1, 0.02)
+    # Pictures that say nothing, or nothing finite, keep their poses.
+    assert np.all(steps[1:] == 0)
+    far = solve_poses(PoseEquations(jnp.asarray(curvature), jnp.asarray(100 * gradient)))
+    assert np.linalg.norm(far[0]) == pytest.approx(4.0, rel=1e-5)
+
+
+def fit_poses(capture, polish, *, steps: int, state=None, callbacks=()):
+    scene, views = capture
+    return sg.fit(
+        scene,
+        RayBatches(views, 64),
+        trainable=["capture.poses"],
+        optimizer=optax.sgd(0.0),
+        loss=RenderLoss(jitter=False),
+        steps=steps,
+        key=KEY,
+        polish=polish,
+        state=state,
+        callbacks=callbacks,
+    )
+
+
+def test_polish_finds_the_poses_that_the_pictures_have(capture):
+    """No gradient moves them: what is found, the polishes have found."""
+    truth = np.stack([look_at(eye) for eye in EYES])
+
+    def error(scene: sg.Scene) -> float:
+        found = poses_of(scene["capture"].corrected())
+        assert find_motion(found, truth).scale == pytest.approx(1, abs=0.05)
+        return float(np.linalg.norm(found[:, :3, 3] - truth[:, :3, 3], axis=1).mean())
+
+    result = fit_poses(capture, PosePolish(rays=192), steps=24)
+    assert error(result.scene) < 0.15 * error(capture[0])
+
+
+def test_edges_are_the_pixels_where_pictures_change_most():
+    picture = np.zeros((6, 8, 3), np.float32)
+    picture[:, 4:] = 1.0
+    camera = sg.PerspectiveCamera.look_at([0.0, -3.0, 0.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 8, 6)
+    views = sg.views([camera] * 2, [picture, picture], space=sg.images.SRGB())
+    everything = RayBatches(views).choice
+    listed = np.asarray(edge_pixels(views, everything, 0.25).indices)
+    assert set(listed % 8) == {3, 4} and len(listed) == 24
+    # Of a list, and of pixels that count.
+    first = PixelList(jnp.arange(48))
+    assert np.asarray(edge_pixels(views, first, 0.25).indices).max() < 48
+    weighted = dataclasses.replace(views, weights=jnp.arange(96) % 8 != 3)
+    assert set(np.asarray(edge_pixels(weighted, everything, 0.1).indices) % 8) == {4}
+
+
+def test_polish_refuses_what_has_no_poses(capture):
+    scene, views = capture
+    options = {"optimizer": optax.sgd(0.0), "steps": 1, "key": KEY}
+    with pytest.raises(ValueError, match="needs a Capture 'other' with poses"):
+        sg.fit(scene, views, polish=PosePolish("other"), **options)
+    with pytest.raises(ValueError, match="at least one ray a picture; got 0"):
+        PosePolish(rays=0)
