@@ -12,7 +12,7 @@ import numpy as np
 from .._typing import Array, Float, PyTree, Scalar
 from ..cameras import AbstractCamera
 from ..data import AbstractPixelChoice, Batch, RayBatches
-from ..integrators import choose_integrator
+from ..integrators import choose_integrator, Guided
 from ..numerics import AbstractModule
 from ..parallel import Layout
 from ..pixels import AllImages, ScenePixels
@@ -151,7 +151,10 @@ def pose_equations(loss: RenderLoss, scene: Scene, batch: Batch) -> PoseEquation
     A residual is the error of a ray's brightness: one reverse derivative of each ray is its row of
     J, and colours say little more of where an edge is.
     """
-    whole = dataclasses.replace(loss, integrator=choose_integrator(scene, loss.integrator))
+    integrator = choose_integrator(scene, loss.integrator)
+    if isinstance(integrator, Guided):  # Its scaled gradients are no derivatives of the picture.
+        integrator = dataclasses.replace(integrator, scale_gradients=False)
+    whole = dataclasses.replace(loss, integrator=integrator)
     shared = whole, flatten_pictures(scene, batch), _camera_tangents(scene, batch)
     return sum_rays(shared, (batch, None), loss.mesh, _part)[1]
 

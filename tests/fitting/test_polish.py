@@ -19,6 +19,7 @@ from scenegraph.pixels import edge_pixels, PixelList
 from scenegraph.scene import Capture
 from support.blender_folder import look_at
 from support.helpers import assert_close
+from support.toy_fits import StopAt
 
 
 KEY = jax.random.key(0)
@@ -142,6 +143,18 @@ def test_edges_are_the_pixels_where_pictures_change_most():
     assert np.asarray(edge_pixels(views, first, 0.25).indices).max() < 48
     weighted = dataclasses.replace(views, weights=jnp.arange(96) % 8 != 3)
     assert set(np.asarray(edge_pixels(weighted, everything, 0.1).indices) % 8) == {4}
+
+
+def test_polishes_are_due_from_the_middle_on_and_resume_is_exact(capture):
+    polish = PosePolish(rays=64)
+    half = fit_poses(capture, polish, steps=12, callbacks=[StopAt(7)])
+    again = fit_poses(capture, polish, steps=12, state=half.state)
+    whole = fit_poses(capture, polish, steps=12)
+    early = fit_poses(capture, polish, steps=12, callbacks=[StopAt(5)])
+    assert int(half.state.step) == 7 and int(early.state.step) == 5
+    assert np.all(np.asarray(early.scene["capture"].poses) == 0)
+    assert np.any(np.asarray(half.scene["capture"].poses) != 0)
+    assert eqx.tree_equal(again.scene, whole.scene)
 
 
 def test_polish_refuses_what_has_no_poses(capture):
