@@ -49,8 +49,9 @@ class CorrectionSettings:
     - `refine_cameras`: the part of the cameras that is corrected: none; their poses; or all, with
       the lens that they share.
     - `camera_rate`: the learning rate of these corrections at the start, in pixels.
-    - `polish_cameras`: if true, poses are solved for every so many steps from the middle of the fit
-      on, each against the scene as it is; otherwise they only follow the gradient.
+    - `polish_cameras`: the solving for poses, every so many steps from the middle of the fit on,
+      each against the scene as it is: on, off (they only follow the gradient), or auto, which is on
+      for pictures with opacity.
     - `exposure`: the correction of every training picture's exposure and white balance: on, off, or
       auto, which is on for pictures without opacity (photographs).
     - `exposure_rate`: the learning rate of these corrections at the start.
@@ -58,7 +59,7 @@ class CorrectionSettings:
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
     camera_rate: float = 0.4
-    polish_cameras: bool = True
+    polish_cameras: Literal["auto", "on", "off"] = "auto"
     exposure: Literal["auto", "on", "off"] = "off"
     exposure_rate: float = 2e-3
 
@@ -70,7 +71,7 @@ class CorrectionSettings:
     @property
     def polishes(self) -> bool:
         """True if poses are solved for."""
-        return self.refines and self.polish_cameras
+        return self.refines and self.polish_cameras == "on"
 
     @property
     def spare(self) -> float:
@@ -91,12 +92,13 @@ class CorrectionSettings:
 
         **Returns:**
 
-        The settings, with `exposure` on or off.
+        The settings, with `exposure` and `polish_cameras` on or off.
         """
-        if self.exposure != "auto":
-            return self
         photographs = views.pixels.shape[1] < 4
-        return dataclasses.replace(self, exposure="on" if photographs else "off")
+        exposure, polish = self.exposure, self.polish_cameras
+        exposure = ("on" if photographs else "off") if exposure == "auto" else exposure
+        polish = ("off" if photographs else "on") if polish == "auto" else polish
+        return dataclasses.replace(self, exposure=exposure, polish_cameras=polish)
 
     def describe(self) -> str | None:
         """Says what is corrected.

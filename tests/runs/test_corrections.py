@@ -55,6 +55,9 @@ def test_exposure_is_chosen_by_opacity(data):
     photographs = dataclasses.replace(rendered, pixels=rendered.pixels[:, :3])
     auto = CorrectionSettings(exposure="auto")
     assert auto.choose(rendered).exposure == "off" and auto.choose(photographs).exposure == "on"
+    poses = CorrectionSettings(refine_cameras="poses")
+    assert poses.choose(rendered).polishes and not poses.choose(photographs).polishes
+    assert dataclasses.replace(poses, polish_cameras="on").choose(photographs).polishes
     assert CorrectionSettings(exposure="on").choose(rendered).exposure == "on"
     assert auto.choose(photographs).describe() == (
         "fitted with the scene: exposure and white balance of every picture"
