@@ -5,6 +5,8 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
+from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule
@@ -48,6 +50,13 @@ class InstanceStack(AbstractModule):
         # A reshape, because the gradient of an index would copy a large table.
         drop = lambda x: x.reshape(x.shape[1:]) if self.count == 1 else x[0]
         return self.join(jax.tree.map(drop, self.members))
+
+    def known_number(self) -> int | None:
+        """Returns the number of the only instance, if it is known while rays are traced."""
+        numbers = self.members.number
+        if self.count > 1 or isinstance(numbers, Tracer):
+            return None
+        return int(np.asarray(numbers)[0])
 
     def map(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Applies a function to every instance."""

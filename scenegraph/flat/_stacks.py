@@ -128,9 +128,18 @@ def _stack(members: list[_Member]) -> LeafStack:
         frozen = [member.frozen[place] for member in members]
         varying.append(_joined(column, frozen) if there else None)
         shared.append(None if there else column[0])
-    numbers = jnp.asarray([member.number for member in members], jnp.int32)
+    numbers = _known(np.asarray([member.number for member in members], np.int32))
     build = functools.partial(jax.tree.unflatten, structure)
     return LeafStack(build(varying), build(shared), numbers)
+
+
+def _known(numbers: np.ndarray) -> Array:
+    """Returns an array that is no tracer in a traced function either.
+
+    `map_rows` folds such constants: the surface on which a ray begins is then known.
+    """
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(numbers)
 
 
 def _joined(arrays: list[Array], frozen: list[bool]) -> Array:

@@ -22,10 +22,11 @@ def irradiance_at(
     view: Vector | None = None,
     *,
     shadows: bool = True,
+    known: int | None = None,
 ) -> Irradiance:
     """Returns the light that arrives at a hit on the surface of a number, shadows included.
 
-    Panoramas are mirrored if the view is given.
+    Panoramas are mirrored if the view is given. See `visibility` for `known`.
     """
     if not scene.lights:
         return no_light(hit.point.dtype)
@@ -37,7 +38,7 @@ def irradiance_at(
     visible = None
     if shadows and irradiance.shape[0]:
         # All shadow rays at once: the occluders are then compiled once, not once a light.
-        visible = jax.vmap(lambda ray: visibility(scene, ray, number))(rays)
+        visible = jax.vmap(lambda ray: visibility(scene, ray, number, known))(rays)
         irradiance = visible[:, None] * irradiance
     lit = Irradiance(rays.view, irradiance, sum(x.ambient for x in samples))
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
@@ -96,14 +97,20 @@ def _merge(samples: LightSample) -> LightSample:
     return LightSample(rays, irradiance, jnp.sum(samples.ambient, axis=0))
 
 
-def visibility(scene: FlatScene, ray: Ray, number: Int[Array, ""]) -> Scalar:
+def visibility(
+    scene: FlatScene, ray: Ray, number: Int[Array, ""], known: int | None = None
+) -> Scalar:
     """Returns the fraction of a shadow ray's cone that reaches the light.
 
     The ray begins on the surface of a number. Edges of several shapes that meet in one pixel count
-    as uncorrelated: `prod(1 - occlusion)`.
+    as uncorrelated: `prod(1 - occlusion)`. If the number is `known` while rays are traced, nothing
+    is computed of the shadow of a convex surface on itself, which it does not have.
     """
     total = jnp.ones_like(ray.near)
     for stack in scene.occluders:
+        convex = stack.shared.node.shape.is_convex
+        if convex and known is not None and stack.known_number() == known:
+            continue
         stopped = stack.map(lambda occluder: occlusion(occluder, ray, number))
         total = total * jnp.prod(1 - stopped)
     return total

@@ -1,5 +1,5 @@
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -119,17 +119,18 @@ class Surfaces(AbstractIntegrator):
         found = [self._intersect(stack, ray) for stack in scene.surfaces]
         join = lambda *xs: jnp.concatenate(xs)
         candidates = jax.tree.map(join, *(group.candidates for group in found))
-        light = jax.vmap(partial(irradiance_at, scene, view=ray.view, shadows=self.shadows))
+        light = partial(_light, scene, view=ray.view, shadows=self.shadows)
         missed = sum((group.missed for group in found), jnp.zeros((), jnp.int32))
         count = candidates.alpha.shape[0]
         if count <= min(self.layers, _COMPARED):
             # There is space for all: nothing is selected, only put in order.
-            rgb = _shade(found, light(candidates.hit, candidates.number), ray.view)
+            lit = [light(x.candidates, known=x.stack.known_number()) for x in found]
+            rgb = _shade(found, jax.tree.map(join, *lit), ray.view)
             layers = _sorted_layers(candidates, rgb, missed, normal)
         else:
             order, overflow = _nearest(candidates, self.layers)
             near = jax.tree.map(lambda x: x[order], candidates)
-            lit = _scatter(light(near.hit, near.number), order, count)
+            lit = _scatter(light(near), order, count)
             rgb = _shade(found, lit, ray.view)[order]
             seen = near.hit.normal if normal else None
             layers = Layers(near.hit.t, near.alpha, rgb, missed + overflow, seen)
@@ -163,6 +164,12 @@ class _Intersections(NamedTuple):
     stack: InstanceStack
     candidates: _Candidates
     missed: Int[Array, ""]
+
+
+def _light(scene: FlatScene, found: _Candidates, **options: Any) -> Irradiance:
+    """Returns the light on candidates."""
+    one = partial(irradiance_at, scene, **options)
+    return jax.vmap(one)(found.hit, found.number)
 
 
 def _sorted_layers(

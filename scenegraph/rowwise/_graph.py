@@ -69,7 +69,7 @@ class Graph:
             return self.constant(number, dtype)
         operands = map(id, inputs)
         ordered = sorted(operands) if primitive.name in _COMMUTATIVE else operands
-        key = primitive, tuple(ordered), _hashable(params)
+        key = primitive, tuple(ordered), hashable(params)
         if key not in self._expressions:
             emit = lambda *values: primitive.bind(*values, **params)
             self._expressions[key] = make_node(primitive.name, inputs, emit, dtype)
@@ -104,5 +104,6 @@ def topological_order(outputs: Sequence[Node]) -> list[Node]:
     return list(order)
 
 
-def _hashable(params: dict) -> tuple:
+def hashable(params: dict) -> tuple:
+    """Returns the parameters of a primitive as a key."""
     return tuple(sorted((name, str(value)) for name, value in params.items()))

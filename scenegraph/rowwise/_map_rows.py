@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+from jax.core import Tracer
 
 from .._typing import PyTree
 from ._lower import by_scalars, by_vmap, by_vmap_in_blocks
@@ -38,7 +39,8 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     lengths = sg.rowwise.map_rows(lambda unit, x: unit * jnp.linalg.norm(x), 1.0, jnp.eye(3)[:2])
     ```
     """
-    (shared, static), (rows, rest) = (eqx.partition(x, eqx.is_array) for x in (shared, rows))
+    shared, static = eqx.partition(shared, _is_operand)
+    rows, rest = eqx.partition(rows, eqx.is_array)
     call = lambda shared, row: function(eqx.combine(shared, static), eqx.combine(row, rest))
     flat, structure = jax.tree.flatten((shared, rows))
     varying = (False,) * len(jax.tree.leaves(shared)) + (True,) * len(jax.tree.leaves(rows))
@@ -47,3 +49,12 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     reduced = (False,) * len(jaxpr.out_avals)
     results = _map_rows_p.bind(*captured, *flat, jaxpr=jaxpr, varying=varying, reduced=reduced)
     return jax.tree.unflatten(jax.tree.structure(out), results)
+
+
+# Shared arrays of no more numbers, known when the function is traced, are constants of it.
+_FEW_NUMBERS = 64
+
+
+def _is_operand(x: Any) -> bool:
+    """Returns false for what is no array, and for small arrays whose numbers can be folded."""
+    return eqx.is_array(x) and (isinstance(x, Tracer) or x.size > _FEW_NUMBERS)

@@ -13,10 +13,13 @@ from jax.extend.core import Literal
 
 from .._typing import Array
 from ._constants import evaluate
-from ._graph import Graph, Node
+from ._graph import Graph, hashable, Node
 from ._rules import array_of, reduce_nodes, RULES
 
 
+# Constants of no more numbers are told apart by these.
+_FEW_NUMBERS = 64
+_BODIES = ("jaxpr", "branches", "cond_jaxpr", "body_jaxpr")
 _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _CALLS = ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat")
 
@@ -39,6 +42,7 @@ class Scalariser:
     def __init__(self, rows: int):
         self.graph, self._rows = Graph(), rows
         self._uniform: dict[tuple[int, Any], tuple[Any, NodeArray]] = {}
+        self._evaluated: dict[Any, tuple[list[Any], Sequence[Any]]] = {}
 
     def split_rows(self, array: Array) -> NodeArray:
         """Returns the scalars of an array with a leading axis over rows, as graph inputs."""
@@ -77,10 +81,26 @@ class Scalariser:
         if name in _CALLS:
             return self.run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), values)
         if not any(isinstance(value, NodeArray) for value in values):
-            return _evaluate(equation, values)
+            return self._evaluate_once(equation, values)
         if name == "map_rows":
             return self._unroll(equation, values)
         return self._scalarise(equation, values) or self._vectorise(equation, values)
+
+    def _evaluate_once(self, equation: Any, values: list[Any]) -> Sequence[Any]:
+        """Computes what is the same for all rows; what was computed before is found again.
+
+        A derivative computes its function anew. From one and the same uniform number on, all that
+        rows make of it is found again in the graph, too.
+        """
+        if any(key in equation.params for key in _BODIES):
+            return _evaluate(equation, values)
+        dtypes = tuple(x.aval.dtype for x in equation.invars)
+        operands = tuple(map(_identity, values))
+        key = equation.primitive, hashable(equation.params), dtypes, operands
+        if key not in self._evaluated:
+            # The operands are kept, too: while they live, no others have their identities.
+            self._evaluated[key] = values, _evaluate(equation, values)
+        return self._evaluated[key][1]
 
     def _scalarise(self, equation: Any, values: list[Any]) -> list[NodeArray] | None:
         """Computes an equation scalar by scalar; returns `None` if there is no rule."""
@@ -174,6 +194,13 @@ def join(values: Sequence[Array], shape: tuple[int, ...], dtype: Any, rows: int 
 def _columns(array: Array) -> list[Array]:
     flat = lax.reshape(array, (array.shape[0], math.prod(array.shape[1:])))
     return [lax.index_in_dim(flat, i, 1, keepdims=False) for i in range(flat.shape[1])]
+
+
+def _identity(value: Any) -> Any:
+    """Returns what tells a value from others: its numbers if these are known and few."""
+    if isinstance(value, Tracer | jax.Array) or np.size(value) > _FEW_NUMBERS:
+        return id(value)
+    return np.asarray(value).tobytes(), np.shape(value), str(np.asarray(value).dtype)
 
 
 def _parts(values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Sequence[Any]]:
