@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
-from ._safe import safe_divide, safe_norm, safe_normalise
+from ._safe import quotient, safe_norm, safe_normalise
 
 
 # An edge that is nearly parallel to a side of the pixel is taken as turned by this much: without it
@@ -69,10 +69,11 @@ def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Ar
     # An edge outside the pixel, or a step, has the derivative zero, and zero further derivatives.
     crosses = (r > 0) & (a > _least_slope(margin))
     a, b, c = jnp.where(crosses, a, 1), jnp.where(crosses, b, 1), jnp.where(crosses, c, 0)
-    by_margin = safe_divide(c, b * a)
+    ramp = quotient(c, b)
+    by_margin = quotient(ramp, a)
     side = jnp.where(margin > 0, -1.0, 1.0)
-    by_b = side * by_margin * (1 - safe_divide(c, b)) / 2
-    by_a = -safe_divide(margin * by_margin + b * by_b, a)
+    by_b = side * by_margin * (1 - ramp) / 2
+    by_a = -quotient(margin * by_margin + b * by_b, a)
     swapped = jnp.abs(gradient[0]) < jnp.abs(gradient[1])
     by_gradient = jnp.where(swapped, jnp.stack([by_b, by_a]), jnp.stack([by_a, by_b]))
     change = by_margin * d_margin + jnp.sum(by_gradient * jnp.sign(gradient) * d_gradient)
@@ -108,8 +109,8 @@ def disk_coverage(
     radial = outward @ gradients
     across = safe_norm((gradients - outward[:, None] * radial).T)
     # Two edges at -radius and radius, times a slab of half the width pi/4 radius across them:
-    # a rectangle with the disk's area, (2 radius) (pi/2 radius).
-    half = jnp.pi / 4 * radius
-    margins = jnp.stack([radius - distance, radius + distance, half, half])
-    edges = jax.vmap(half_plane_coverage)(margins, jnp.stack([-radial, radial, across, across]))
-    return jnp.maximum(edges[0] + edges[1] - 1, 0) * jnp.maximum(edges[2] + edges[3] - 1, 0)
+    # a rectangle with the disk's area, (2 radius) (pi/2 radius). A pixel looks the same from the
+    # other side, so that both edges of a slab may have one gradient.
+    margins = jnp.stack([radius - distance, radius + distance, jnp.pi / 4 * radius])
+    edges = jax.vmap(half_plane_coverage)(margins, jnp.stack([radial, radial, across]))
+    return jnp.maximum(edges[0] + edges[1] - 1, 0) * jnp.maximum(2 * edges[2] - 1, 0)

@@ -40,20 +40,21 @@ def safe_divide(
     The quotient, of the same shape.
     """
     divisible = denominator != 0
-    quotient = _quotient(numerator, jnp.where(divisible, denominator, 1))
-    return jnp.where(divisible, quotient, otherwise)
+    value = quotient(numerator, jnp.where(divisible, denominator, 1))
+    return jnp.where(divisible, value, otherwise)
 
 
 @jax.custom_jvp
-def _quotient(numerator: Array, denominator: Array) -> Array:
+def quotient(numerator: Array, denominator: Array) -> Array:
+    """Divides by what is not zero; the derivative needs no square of it."""
     return numerator / denominator
 
 
-@_quotient.defjvp
+@quotient.defjvp
 def _quotient_jvp(primals, tangents):
     # d(n / d) = (dn - (n / d) dd) / d: JAX's own rule squares d, which may vanish by underflow.
-    quotient, denominator = _quotient(*primals), primals[1]
-    return quotient, (tangents[0] - quotient * tangents[1]) / denominator
+    value, denominator = quotient(*primals), primals[1]
+    return value, (tangents[0] - value * tangents[1]) / denominator
 
 
 def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
@@ -81,7 +82,25 @@ def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
 
     The lengths, `*batch`.
     """
+    return _norm(x)
+
+
+@jax.custom_jvp
+def _norm(x: Array) -> Array:
     return safe_sqrt(dot(x, x))
+
+
+@_norm.defjvp
+def _norm_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    # d|x| = x . dx / |x|: fewer operations than the chain rule's, to compile and to run.
+    (x,), (change,) = primals, tangents
+    length = _norm(x)
+    return length, _inverse(length) * dot(x, change)
+
+
+def _inverse(length: Array) -> Array:
+    """Returns `1 / length`; 0 for a vector of no length."""
+    return jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
 
 
 def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
@@ -95,5 +114,19 @@ def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
 
     `x / |x|`, of the same shape.
     """
+    return _normalised(x)
+
+
+@jax.custom_jvp
+def _normalised(x: Array) -> Array:
     length = safe_norm(x)[..., None]
     return jnp.where(length > 0, x / jnp.where(length > 0, length, 1), 0)
+
+
+@_normalised.defjvp
+def _normalised_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    # With u = x / |x|: du = (dx - (u . dx) u) / |x|.
+    (x,), (change,) = primals, tangents
+    unit = _normalised(x)
+    sideways = change - dot(unit, change)[..., None] * unit
+    return unit, _inverse(safe_norm(x))[..., None] * sideways

@@ -232,7 +232,8 @@ def within_reach(ray: Ray, crossing: Crossing) -> Scalar:
     gradient = -(inverse**2) * crossing.gradient
     nearest = safe_divide(one, jnp.maximum(ray.near, 1e-12))
     margins = jnp.stack([nearest - inverse, inverse - safe_divide(one, ray.far)])
-    return slab_coverage(margins, jnp.stack([-gradient, gradient]))
+    # The opposite gradient gives as much: a pixel looks alike from both sides.
+    return slab_coverage(margins, jnp.stack([gradient, gradient]))
 
 
 # --- Internal: what round shapes share
