@@ -12,5 +12,5 @@ from ._uniform_adam import scale_by_uniform_adam as scale_by_uniform_adam
 from ._welded import welded as welded
 
 # Internal: for other packages of the library, and for none of its users.
-from ._schedule import scale_by_schedule
+from ._schedule import scale_by_schedule, Until
 from ._welded import first_at_place

@@ -97,6 +97,18 @@ def _soft_start(step: Array | int, delay_steps: int, multiplier: float) -> Scala
     return multiplier + (1 - multiplier) * rise
 
 
+class Until(AbstractSchedule):
+    """A learning rate that is zero from some part of the fit on."""
+
+    rate: AbstractSchedule
+    part: float = eqx.field(static=True)
+
+    def __call__(
+        self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
+    ) -> Scalar:
+        return jnp.where(step <= self.part * horizon, self.rate(step, horizon), 0.0)
+
+
 def scale_by_schedule(schedule: AbstractSchedule) -> optax.GradientTransformationExtraArgs:
     """Multiplies by minus the learning rate, for the horizon that the fit's state has."""
 

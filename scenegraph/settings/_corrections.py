@@ -1,13 +1,11 @@
 """Corrections of cameras and colours: their settings, and what a run makes of them."""
 
 import dataclasses
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
-import jax.numpy as jnp
 import optax
 
-from .._typing import Scalar
 from ..data import Annealing, RayBatches, Views
 from ..fitting import align_cameras, BEGIN, move_cameras, PosePolish, with_corrections
 from ..optimizers import (
@@ -16,6 +14,7 @@ from ..optimizers import (
     LogLinear,
     scale_by_schedule,
     scale_by_uniform_adam,
+    Until,
 )
 from ..pixels import edge_pixels, known_cameras
 from ..scene import Capture, find_capture, Scene
@@ -92,12 +91,13 @@ class CorrectionSettings:
 
         **Returns:**
 
-        The settings, with `exposure` and `polish_cameras` on or off.
+        The settings, with `exposure` on or off, and `polish_cameras` if cameras are corrected.
         """
         photographs = views.pixels.shape[1] < 4
         exposure, polish = self.exposure, self.polish_cameras
         exposure = ("on" if photographs else "off") if exposure == "auto" else exposure
-        polish = ("off" if photographs else "on") if polish == "auto" else polish
+        if self.refines and polish == "auto":
+            polish = "off" if photographs else "on"
         return dataclasses.replace(self, exposure=exposure, polish_cameras=polish)
 
     def describe(self) -> str | None:
@@ -191,19 +191,9 @@ class CorrectionSettings:
             if chosen:
                 falling: AbstractSchedule = LogLinear(rate, _END * rate, _SOFT, 0.01)
                 polished = name == "poses" and self.polishes
-                schedule = scale_by_schedule(_Until(falling, BEGIN) if polished else falling)
+                schedule = scale_by_schedule(Until(falling, BEGIN) if polished else falling)
                 rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
         return by_path(rules | {"**": others}) if rules else others
-
-
-class _Until(AbstractSchedule):
-    """A learning rate that is zero from some part of the fit on."""
-
-    rate: AbstractSchedule
-    part: float = eqx.field(static=True)
-
-    def __call__(self, step: Any, horizon: Any) -> Scalar:
-        return jnp.where(step <= self.part * horizon, self.rate(step, horizon), 0.0)
 
 
 def find_corrections(scene: Scene) -> Capture | None:
