@@ -5,7 +5,7 @@ import operator
 import time
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -143,7 +143,7 @@ def fit(
         check_scene(scene)
     check_alike(layout, state, batches)
     batches, begin = layout.copy(batches), layout.place(state)
-    polisher = None if polish is None else Polisher(polish, scene, batches, layout)
+    polisher = None if polish is None else Polisher(polish, scene, batches, objective, layout)
     agree = Agreement(layout)
     with contextlib.closing(Feed(batches, layout, state.keys.seed())) as feed:
         objective = with_first_budget(objective, begin, feed.first(begin))
@@ -311,9 +311,9 @@ def _run(
             horizon = deadline.horizon(number, steps, clock.rate)
             horizon = agree.horizon(horizon, number, clock.rate)
         stop = number >= round(horizon)
-        if polisher is not None and isinstance(advance.parts[1], RenderLoss):
-            last = stop and deadline is None
-            state = polisher(state, number, horizon, advance.parts[1], last=last)
+        if polisher is not None and polisher.is_due(number, horizon, stop and deadline is None):
+            with clock.paused():
+                state = polisher(state, number, horizon, advance.parts[1])
         _check(info if stop else done, state, advance.parts[-1], most=number - start)
         if stop or number % max(1, steps // 1000) == 0:
             records.add(number, info.loss, extra)
@@ -358,6 +358,14 @@ class _Clock:
     def forget(self) -> None:
         """Begins to measure the rate anew, after the next step, which has to be compiled."""
         self._marks.clear()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves what is done meanwhile, which is no step, out of the rate."""
+        begin = time.monotonic()
+        yield
+        spent = time.monotonic() - begin
+        self._marks = deque((mark + spent for mark in self._marks), self._marks.maxlen)
 
     def tick(self, info: StepInfo) -> StepInfo | None:
         """Waits for the step before this one, and returns its measures."""

@@ -1,6 +1,7 @@
 """Poses of pictures, solved for against the scene while it is fitted."""
 
 import dataclasses
+import math
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, PyTree, Scalar
+from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import AbstractPixelChoice, Batch, RayBatches
 from ..integrators import choose_integrator, Guided
@@ -87,26 +89,34 @@ class PoseEquations(AbstractModule):
 class Polisher:
     """Polishes the poses of a fit whenever that is due."""
 
-    def __init__(self, polish: PosePolish, scene: Any, batches: Any, layout: Layout):
-        _check(polish, scene, batches)
+    def __init__(self, polish: PosePolish, scene: Any, batches: Any, loss: Any, layout: Layout):
+        _check(polish, scene, batches, loss)
         self._polish, self._layout = polish, layout
         self._batches = dataclasses.replace(batches, choice=layout.copy(polish.choice))
         # Of one polish with all its rays.
         self._count = max(1, round(polish.rays * batches.views.frames / batches.size))
-        self._done = -1
+        self._last = -math.inf  # the step of the polish before
 
     def skip(self, number: int, horizon: float) -> None:
         """Takes note that a fit begins after so many steps."""
-        self._done = self._numbered(number, horizon)
+        begin, period = self._plan(horizon)
+        if number > 0 and number >= begin:
+            self._last = number - (number - begin) % period
 
-    def __call__(
-        self, state: Flat, number: int, horizon: float, loss: RenderLoss, *, last: bool
-    ) -> Flat:
-        """Returns the state after `number` steps, polished if that is due; `last` makes it so."""
-        now = self._numbered(number, horizon)
-        if now < 0 or not (last or now > self._done):
-            return state
-        self._done = now
+    def is_due(self, number: int, horizon: float, last: bool) -> bool:
+        """Returns true if poses are to be polished after so many steps.
+
+        `last` is true for the last of a number of steps that is known. A horizon that moves never
+        makes several due at once.
+        """
+        begin, period = self._plan(horizon)
+        if number == 0 or number < begin:
+            return False
+        return last or (number - self._last >= period and horizon - number >= period)
+
+    def __call__(self, state: Flat, number: int, horizon: float, loss: RenderLoss) -> Flat:
+        """Returns the state after `number` steps, polished."""
+        self._last = number
         close = number >= _CLOSE * horizon
         before = state.tree
         equations = self._equations(before, loss, number, self._count * (2 if close else 1))
@@ -116,10 +126,10 @@ class Polisher:
         model = eqx.tree_at(where, before.model, poses)
         return flatten(self._layout.place(dataclasses.replace(before, model=model)))
 
-    def _numbered(self, number: int, horizon: float) -> int:
-        """Returns the number of the polish that was due last, from 0; -1 before the first."""
+    def _plan(self, horizon: float) -> tuple[int, int]:
+        """Returns after how many steps the first polish is due, and how many lie between two."""
         period = max(1, round(max(horizon / _NUMBER, _SPACING * self._count)))
-        return int((number - round(BEGIN * horizon)) // period) if number else -1
+        return round(BEGIN * horizon), period
 
     def _equations(self, state: Any, loss: RenderLoss, number: int, count: int) -> PoseEquations:
         """Sums up the equations of so many batches, a pure function of seed and step."""
@@ -232,8 +242,13 @@ def solve_poses(equations: PoseEquations) -> Float[np.ndarray, "frames 6"]:
     return (shares * steps).astype(np.float32)
 
 
-def _check(polish: PosePolish, scene: Any, batches: Any) -> None:
-    """Refuses what has no poses to polish."""
+def _check(polish: PosePolish, scene: Any, batches: Any, loss: Any) -> None:
+    """Refuses what has no poses to polish, or renders no pictures."""
+    if not isinstance(loss, RenderLoss):
+        raise TypeError(
+            "`polish` needs a `loss` that compares pictures, such as `MultiLevelLoss()`; "
+            f"got {describe(loss)}."
+        )
     if not isinstance(batches, RayBatches) or not isinstance(scene, Scene):
         raise TypeError("`polish` needs a scene and its pictures: `Views`, or `RayBatches`.")
     root: Any = scene.root

@@ -79,17 +79,10 @@ class Grid(AbstractMethod):
 
     def adapt(self, views: Views, box: Space) -> "Grid":
         guided = shows_everything(views) if self.guided is None else self.guided
-        chosen = dataclasses.replace(self, guided=guided)
-        if box is None:
-            return chosen
-        if self.resolutions is None:
-            chosen = dataclasses.replace(chosen, resolutions=_choose_resolutions(views, box))
-        return dataclasses.replace(
-            chosen,
-            candidates=chosen._choose_steps(box),
-            occupancy=chosen._choose_occupancy(),
-            width=chosen._choose_width(),
-        )
+        resolutions = self.resolutions
+        if resolutions is None and box is not None:
+            resolutions = _choose_resolutions(views, box)
+        return dataclasses.replace(self, guided=guided, resolutions=resolutions)
 
     def _choose_width(self) -> int:
         if self.width is not None:
@@ -104,10 +97,10 @@ class Grid(AbstractMethod):
         finest = 0 if self.guided else max(self.resolutions or _USUAL)
         return min(max(finest // 2, least), most)
 
-    def _choose_steps(self, box: Corners | Ball) -> int:
+    def _choose_steps(self, box: Space) -> int:
         if self.candidates is not None:
             return self.candidates
-        if self.guided or isinstance(box, Ball) or not self.resolutions:
+        if self.guided or box is None or isinstance(box, Ball) or not self.resolutions:
             return _STEPS
         # diagonal / steps = longest side / cells
         sides = box[1] - box[0]
@@ -136,7 +129,7 @@ class Grid(AbstractMethod):
         return in_ball(field, box, known) if isinstance(box, Ball) else in_box(field, box, known)
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
-        candidates = _STEPS if self.candidates is None else self.candidates
+        candidates = self._choose_steps(box)
         if self.guided or isinstance(box, Ball):
             return Guided(self.ray_samples, candidates, scale_gradients=True)
         diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))

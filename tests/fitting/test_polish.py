@@ -14,7 +14,8 @@ import scenegraph as sg
 from scenegraph.data import RayBatches
 from scenegraph.fields import GaussianBlob
 from scenegraph.fitting import find_motion, PosePolish, poses_of, RenderLoss, with_corrections
-from scenegraph.fitting._polish import pose_equations, PoseEquations, solve_poses
+from scenegraph.fitting._polish import Polisher, pose_equations, PoseEquations, solve_poses
+from scenegraph.parallel import as_layout
 from scenegraph.pixels import edge_pixels, PixelList
 from scenegraph.scene import Capture
 from support.blender_folder import look_at
@@ -157,10 +158,27 @@ def test_polishes_are_due_from_the_middle_on_and_resume_is_exact(capture):
     assert eqx.tree_equal(again.scene, whole.scene)
 
 
+def test_a_horizon_that_falls_makes_one_polish_due_at_a_time(capture):
+    """A deadline's horizon falls with every polish; none is due near where it may end."""
+    scene, views = capture
+    batches = RayBatches(views, 64)
+    polisher = Polisher(PosePolish(rays=64), scene, batches, RenderLoss(), as_layout(None))
+    due = lambda number, horizon: polisher.is_due(number, horizon, False)
+    assert not due(499, 1000.0) and due(500, 1000.0)
+    polisher.skip(500, 1000.0)
+    # Every eighteenth of 1,000 steps is 56.
+    assert not due(501, 1000.0) and not due(555, 1000.0) and due(556, 1000.0)
+    assert not due(501, 800.0) and not due(530, 560.0)
+    assert not due(960, 1000.0) and polisher.is_due(960, 960.0, True)
+
+
 def test_polish_refuses_what_has_no_poses(capture):
     scene, views = capture
     options = {"optimizer": optax.sgd(0.0), "steps": 1, "key": KEY}
     with pytest.raises(ValueError, match="needs a Capture 'other' with poses"):
         sg.fit(scene, views, polish=PosePolish("other"), **options)
+    own = lambda model, state, batch, key: (jnp.zeros(()), state)
+    with pytest.raises(TypeError, match="`polish` needs a `loss` that compares pictures"):
+        sg.fit(scene, views, polish=PosePolish(), loss=own, **options)
     with pytest.raises(ValueError, match="at least one ray a picture; got 0"):
         PosePolish(rays=0)

@@ -1,5 +1,6 @@
 """The choice between a box, all of space and NDC, by cameras and pictures alone."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -102,16 +103,24 @@ def test_steps_as_long_as_the_finest_cells_are_wide(opaque):
     views, box = sg.load_blender(opaque), (np.zeros(3), np.array([1.0, 2.0, 2.0]))
     method = Grid((16, 140), guided=False).adapt(views, box)
     march = method.make_integrator(box)
-    assert march.candidates == method.candidates == 210  # the diagonal is 3
+    assert march.candidates == 210  # the diagonal is 3
     assert march.step == pytest.approx(2.0 / 140)
-    assert method.occupancy == method.find_empty(views, box).shape[0] == 70
-    assert method.width == 64
-    assert Grid((16, 512), guided=False).adapt(views, box).candidates == 256
+    assert method.find_empty(views, box).shape == (70, 70, 70)
+    assert width(method) == 64
+    assert Grid((16, 512), guided=False).adapt(views, box).make_integrator(box).candidates == 256
 
 
 def test_steps_of_ones_own_stand(opaque):
     views, box = sg.load_blender(opaque), (np.zeros(3), np.ones(3))
-    method = Grid((16, 512), candidates=50, occupancy=20, guided=False).adapt(views, box)
-    assert (method.candidates, method.occupancy) == (50, 20)
+    method = Grid((16, 512), candidates=50, occupancy=20, width=8, guided=False).adapt(views, box)
+    assert method.make_integrator(box).candidates == 50 and width(method) == 8
+    assert method.find_empty(views, box).shape == (20, 20, 20)
     guided = Grid((16, 512), guided=True).adapt(views, box)
-    assert (guided.candidates, guided.occupancy, guided.width) == (128, 64, 32)
+    assert guided.make_integrator(box).candidates == 128 and width(guided) == 32
+    assert guided.find_empty(views, box).shape == (64, 64, 64)
+
+
+def width(method: Grid) -> int:
+    """The width of the field's hidden layers."""
+    field = eqx.filter_eval_shape(lambda key: method.make_field(key=key), jax.random.key(0))
+    return field.head.bias.shape[0]
