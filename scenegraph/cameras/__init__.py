@@ -16,12 +16,10 @@ from ._ndc import NDCCamera as NDCCamera
 from ._opencv import OpenCVCamera as OpenCVCamera
 from ._orthographic import OrthographicCamera as OrthographicCamera
 from ._panorama import PanoramaCamera as PanoramaCamera
-from ._path_file import CameraPath as CameraPath, read_camera_path as read_camera_path
 from ._paths import orbit as orbit, spiral as spiral
 from ._perspective import PerspectiveCamera as PerspectiveCamera
 from ._poses import pose_matrix as pose_matrix
 from ._rolling_shutter import RollingShutter as RollingShutter
-from ._scaled import scale_resolution as scale_resolution
 
 # Internal: for other packages of the library, and for none of its users.
 from ._base import pixel_centres
@@ -30,5 +28,7 @@ from ._loop import find_loop
 from ._moved import MovedCamera
 from ._ndc import line_to_ndc
 from ._orientation import common_up
+from ._path_file import CameraPath, read_camera_path
 from ._perspective import focal_from_fov
 from ._poses import cameras_at
+from ._scaled import scale_resolution

@@ -22,13 +22,7 @@ _CAMERA_KEYS = ("camera_to_world", "fov_x", "focal")
 
 @dataclasses.dataclass(frozen=True)
 class CameraPath:
-    """A camera path that was read from a file.
-
-    **Arguments:**
-
-    - `cameras`: the cameras, of one kind and size.
-    - `frames_per_second`: the speed of the film; `None` if the file does not say.
-    """
+    """Cameras of one kind and size, and frames a second if the file says so."""
 
     cameras: list[AbstractCamera]
     frames_per_second: float | None
@@ -43,26 +37,11 @@ class _Entry:
 
 
 def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraPath:
-    """Reads a camera path. Poses are world from camera, in the scene's own units and axes.
+    """Reads a camera path; `camera` gives what the file does not (size, focal length, near, far).
 
-    Two formats are known; both are described on the page about rendering. One is a JSON list of
-    4x4 matrices, or an object that has such a list as `cameras`, whose entries may also be objects
-    with `camera_to_world` and `fov_x` or `focal`. The other is nerfstudio's `camera_path.json`.
-
-    **Arguments:**
-
-    - `path`: the path of the JSON file.
-    - `camera`: the camera that gives what the file does not: size, focal length, near, far. It has
-      a leaf `pose`.
-
-    **Returns:**
-
-    The path.
-
-    **Errors:**
-
-    `FileError` for a file that is missing, malformed or impossible, with the entry's number; and
-    for one that sets sizes or focal lengths for rays that are not those of a pinhole.
+    Poses are world from camera. The file is a JSON list of 4x4 matrices, or an object that has such
+    a list as `cameras`, whose entries may also be objects with `camera_to_world` and `fov_x` or
+    `focal`; or it is nerfstudio's `camera_path.json`.
     """
     content = read_json(path)
     content = {"cameras": content} if isinstance(content, list) else content

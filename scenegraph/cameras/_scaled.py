@@ -11,21 +11,7 @@ _IN_PIXELS = ("focal", "principal_point", "rows")
 
 
 def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
-    """Returns a camera with the same view and fewer or more pixels.
-
-    **Arguments:**
-
-    - `camera`: a camera of any kind.
-    - `factor`: the factor of width and height, which are rounded to at least one pixel.
-
-    **Returns:**
-
-    The camera.
-
-    **Errors:**
-
-    `TypeError` for a camera without leaves in pixels that does not hold one with them either.
-    """
+    """Returns a camera with the same view and `factor` times as many pixels along each side."""
     size = (max(1, round(length * factor)) for length in (camera.width, camera.height))
     return _scaled(camera, factor).resized(*size)
 

@@ -10,33 +10,13 @@ from ._volume import interval_weights, optical_depths, transmittance
 
 
 def layer_weights(alpha: Float[Array, " layers"]) -> Float[Array, " layers"]:
-    """Computes each layer's share in the colour of a ray on which there are only layers.
-
-    **Arguments:**
-
-    - `alpha`: the layers' opacities, from near to far, `layers`.
-
-    **Returns:**
-
-    `alpha * (product of 1 - alpha of the layers before it)`, `layers`.
-    """
+    """Computes each layer's share in the colour of a ray on which there are only layers."""
     before = jnp.cumprod(1 - alpha[:-1])
     return alpha * jnp.concatenate([jnp.ones_like(alpha[:1]), before])
 
 
 def composite_layers(layers: Layers, ray: Ray) -> Radiance:
-    """Composites the layers of one ray, before any background.
-
-    **Arguments:**
-
-    - `layers`: sorted from near to far.
-    - `ray`: the ray.
-
-    **Returns:**
-
-    The radiance; its colour is premultiplied by opacity, its `weights` are those of the layers, and
-    its `edges` the layers' `t`. It has normal and median depth if the layers have normals.
-    """
+    """Composites the layers of one ray, sorted from near to far, before any background."""
     weights = layer_weights(layers.alpha)
     opacity = jnp.sum(weights)
     mean = safe_divide(jnp.sum(weights * layers.t), opacity)

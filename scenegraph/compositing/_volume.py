@@ -34,15 +34,7 @@ def transmittance(optical_depth: Float[Array, " samples"]) -> Float[Array, " sam
 def interval_weights(optical_depth: Float[Array, " samples"]) -> Float[Array, " samples"]:
     """Computes each interval's share in the colour of the ray.
 
-    **Arguments:**
-
-    - `optical_depth`: the intervals' optical depths, `samples`.
-
-    **Returns:**
-
-    `(1 - exp(-optical depth)) * transmittance`, `samples`; the shares sum to the opacity.
-
-    **Source:** Max (1995), equation 26; mip-NeRF (Barron et al. 2021), equation 3.
+    Max (1995), equation 26; mip-NeRF (Barron et al. 2021), equation 3.
     """
     # w_i = (1 - exp(-tau_i)) T_i
     return (1 - jnp.exp(-optical_depth)) * transmittance(optical_depth)
@@ -94,16 +86,5 @@ def composite(
 
 
 def over(rgb: Color, alpha: Scalar, background: Color) -> Color:
-    """Puts a premultiplied colour in front of a background.
-
-    **Arguments:**
-
-    - `rgb`: the colour in front, premultiplied by `alpha`, `3`.
-    - `alpha`: the opacity of what is in front.
-    - `background`: the colour behind, `3`.
-
-    **Returns:**
-
-    `rgb + (1 - alpha) * background`.
-    """
+    """Puts a premultiplied colour in front of a background."""
     return rgb + (1 - alpha) * background

@@ -14,9 +14,9 @@ from ..pixels import (
     Annealing as Annealing,
     Batch as Batch,
     IgnoreAlpha as IgnoreAlpha,
+    Patches as Patches,
     pixel_rays as pixel_rays,
     Random as Random,
-    Patches as Patches,
     RayBatches as RayBatches,
     SingleImage as SingleImage,
     Solid as Solid,
@@ -28,7 +28,7 @@ from ._bounds import find_bounds as find_bounds
 from ._colmap import load_colmap as load_colmap
 from ._convert_colmap import convert_colmap as convert_colmap
 from ._convert_multiscale import convert_multiscale as convert_multiscale
-from ._formats import find_splits as find_splits, load_data as load_data
+from ._formats import load_data as load_data
 from ._llff import load_llff as load_llff
 from ._loading import LoadOptions as LoadOptions
 from ._multiscale import load_multiscale as load_multiscale
@@ -37,7 +37,7 @@ from ._transforms import load_transforms as load_transforms
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bounds import find_empty_cells, focus_point, Probe, probe_views
-from ._formats import find_folder, find_format, Format
+from ._formats import find_folder, find_format, find_splits, Format
 from ._llff import llff_path
 from ._transforms import transforms_path, transforms_splits
 from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything

@@ -100,20 +100,7 @@ def _present_format(folder: pathlib.Path) -> Format | None:
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:
-    """Lists the splits of a data folder.
-
-    **Arguments:**
-
-    - `folder`: the data folder, in any format, or the file in it that shows the format.
-
-    **Returns:**
-
-    The splits' names.
-
-    **Errors:**
-
-    `FileError` for a folder of no known format.
-    """
+    """Lists the splits of a data folder of any format."""
     folder = find_folder(folder)
     return find_format(folder).splits(folder)
 

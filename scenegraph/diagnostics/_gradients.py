@@ -24,17 +24,7 @@ _NOISE = 1e-9
 
 @dataclasses.dataclass(frozen=True)
 class GradientCheck:
-    """The result of the check of one leaf.
-
-    **Arguments:**
-
-    - `path`: the path of the leaf.
-    - `automatic`, `difference`: the derivative along a random direction of the leaf, by automatic
-      differentiation and by the nearest finite difference. At a kink, the latter is the nearest
-      number between the derivatives of both sides.
-    - `error`: the difference of the two, relative to the larger one.
-    - `verdict`: `right`, `zero` (both are), `wrong` or `not finite`.
-    """
+    """The result of the check of one leaf."""
 
     path: str
     automatic: float
@@ -74,7 +64,10 @@ def check_gradients(
 
     **Returns:**
 
-    One record per leaf.
+    One record per leaf: its `path`; `automatic` and `difference`, the derivative along a random
+    direction of the leaf by automatic differentiation and by the nearest finite difference (at a
+    kink, the nearest number between the derivatives of both sides); their `error`, relative to the
+    larger one; and a `verdict`, `right`, `zero` (both are), `wrong` or `not finite`.
 
     **Errors:**
 

@@ -19,10 +19,8 @@ from ._callbacks import (
 from ._console import Console as Console
 from ._corrections import with_corrections as with_corrections
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
-from ._history import History as History
 from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
 from ._loss import RenderLoss as RenderLoss
-from ._memory import TooLarge as TooLarge
 from ._migrate import migrate as migrate
 from ._polish import PosePolish as PosePolish
 from ._signals import StopOnSignal as StopOnSignal
@@ -33,9 +31,10 @@ from ._step import step as step
 from ._alignment import find_motion, move_cameras, poses_of
 from ._console import progress_line, SignsOfLife
 from ._fit import in_stated_space
+from ._history import History
 from ._keys import shared_keys
 from ._loss import empty_extra, pixel_cones, scene_cameras
-from ._memory import check_address_space, free_memory
+from ._memory import check_address_space, free_memory, TooLarge
 from ._polish import BEGIN
 from ._step import Loss
 from ._trainable import choose_trainable

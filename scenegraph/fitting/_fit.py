@@ -59,7 +59,8 @@ class FitResult(AbstractModule):
 
     - `scene`: the fitted scene.
     - `state`: the whole state, to go on from.
-    - `history`: losses and other numbers of up to a thousand steps.
+    - `history`: up to a thousand steps: their numbers (`steps`), the loss before each (`loss`), and
+      the second result of the loss with a leading axis (`extra`): for scenes, `LossTerms`.
     """
 
     scene: PyTree

@@ -9,14 +9,7 @@ from ..numerics import AbstractModule
 
 
 class History(AbstractModule):
-    """The course of a fit, at up to a thousand of its steps.
-
-    **Arguments:**
-
-    - `steps`: the numbers of the steps. Shape `(records,)`.
-    - `loss`: the loss before each step. Shape `(records,)`.
-    - `extra`: the second result of the loss, with a leading axis: for scenes, `LossTerms`.
-    """
+    """The number of each step, the loss before it, and the second result of the loss."""
 
     steps: Int[Array, " records"]
     loss: Float[Array, " records"]

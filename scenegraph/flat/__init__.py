@@ -5,10 +5,10 @@ structure (`_instances`), the faces of meshes among them (`_mesh_faces`); `_surf
 `_volume_instances` say what a ray meets in one of them.
 """
 
-from ._flat import FlatScene as FlatScene, flatten as flatten
+from ._flat import FlatScene as FlatScene
 
 # Internal: for other packages of the library, and for none of its users.
-from ._flat import color_space, SceneStacks, stack_scene_once
+from ._flat import color_space, flatten, SceneStacks, stack_scene_once
 from ._instances import Instance, InstanceStack
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack

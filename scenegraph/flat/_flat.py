@@ -212,14 +212,6 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     The transforms above every node are composed into one affine map. Nodes of equal structure are
     stacked, so that a hundred spheres, volumes or lights compile like one. Frozen wrappers are
     opened: no gradient passes them. Tied leaves get their value.
-
-    **Arguments:**
-
-    - `scene`: any scene.
-
-    **Returns:**
-
-    The flat scene.
     """
     stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
     place = lambda stacks: tuple(map(place_stack, stacks))

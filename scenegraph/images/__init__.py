@@ -12,7 +12,6 @@ from ._image import (
     side_by_side as side_by_side,
     SRGB as SRGB,
 )
-from ._resize import shrink as shrink
 
 # Internal: for other packages of the library, and for none of its users.
 from ._color import was_decoded
@@ -20,4 +19,5 @@ from ._color_maps import color_map
 from ._error_panels import ERROR_MAP, error_panels, ERROR_SCALE
 from ._image import AbstractColorSpace, as_light, srgb_numbers
 from ._published import published_suite
+from ._resize import shrink
 from ._visualise import depth_limits, Quantity, visualise

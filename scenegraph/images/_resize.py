@@ -2,27 +2,10 @@ import numpy as np
 
 
 def shrink(rgba: np.ndarray, factor: int, *, straight_alpha: bool = False) -> np.ndarray:
-    """Averages blocks of `factor` x `factor` pixels.
+    """Averages blocks of `factor` x `factor` pixels; a rest that fills no block is cut off.
 
-    Colours are weighted by their opacity, so that what is invisible does not bleed in. A rest
-    that does not fill a block, at the right or the bottom, is cut off.
-
-    **Arguments:**
-
-    - `rgba`: the pixels, `height width channels`, floating or bytes; the fourth channel, if any, is
-      opacity and the colours are not multiplied by it.
-    - `factor`: the side of the blocks, at least 1 pixel.
-    - `straight_alpha`: if true, colours are averaged without weights, as the published mip-NeRF
-      code does. Keyword only argument.
-
-    **Returns:**
-
-    A float32 array of the smaller size, colours not multiplied by opacity; of bytes, numbers from
-    0 to 1.
-
-    **Errors:**
-
-    `ValueError` for a factor that leaves no pixel.
+    Colours are weighted by their opacity, so that what is invisible does not bleed in; with
+    `straight_alpha` they are not, as in the published mip-NeRF code. Bytes become 0 to 1.
     """
     height, width, channels = rgba.shape
     rows, columns = height // factor if factor > 0 else 0, width // factor if factor > 0 else 0

@@ -4,7 +4,6 @@ Read `_errors` first, then a format: `_pictures` with `_exif`, `_hdr`, `_archive
 """
 
 from ._errors import DamagedFile as DamagedFile, FileError as FileError
-from ._extras import MissingExtra as MissingExtra
 from ._pictures import (
     read_picture as read_picture,
     write_animation as write_animation,
@@ -17,7 +16,7 @@ from ._arrays import read_array
 from ._atomic import PART, replace_file
 from ._colmap import ColmapCamera, ColmapImage, ColmapModel, read_colmap
 from ._exif import PictureHeader, read_picture_header, turn_upright
-from ._extras import import_extra
+from ._extras import import_extra, MissingExtra
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json

@@ -6,7 +6,7 @@ from ._base import (
     LossTerms as LossTerms,
 )
 from ._flip import flip as flip
-from ._lpips import load_lpips as load_lpips, Lpips as Lpips
+from ._lpips import load_lpips as load_lpips
 from ._mesh_smoothness import (
     edge_length_spread as edge_length_spread,
     laplacian_roughness as laplacian_roughness,
@@ -20,6 +20,7 @@ from ._ssim import ssim as ssim
 
 # Internal: for other packages of the library, and for none of its users.
 from ._flip import flip_map, PIXELS_PER_DEGREE
+from ._lpips import Lpips
 from ._mesh_smoothness import MeshEdges
 from ._metrics import average_error, mse_to_psnr, psnr_to_mse
 from ._proposal import missed_weight

@@ -23,13 +23,7 @@ _SMALLEST = 16
 class Lpips:
     """LPIPS: the distance of two pictures in the features of a network trained on photographs.
 
-    **Arguments:**
-
-    - `network`: the network that `load_lpips` loads.
-    - `device`: the PyTorch device of the network.
-
-    **Source:** Zhang et al. 2018, version 0.1 over VGG16, as computed by the authors' package
-    `lpips`.
+    Zhang et al. 2018, version 0.1 over VGG16, as computed by the authors' package `lpips`.
     """
 
     network: Any
@@ -38,21 +32,7 @@ class Lpips:
     def __call__(
         self, image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]
     ) -> float:
-        """Computes the distance of two pictures.
-
-        **Arguments:**
-
-        - `image`, `target`: pictures of one shape, at least 16 pixels in height and width; 0 is
-          black, 1 is white, and nothing is clipped.
-
-        **Returns:**
-
-        A number of at least 0, its value for equal pictures; it has no gradient.
-
-        **Errors:**
-
-        `ValueError` for smaller pictures.
-        """
+        """Computes the distance of pictures from 0 to 1, without clipping; it has no gradient."""
         if min(image.shape[:2]) < _SMALLEST:
             size = f"{image.shape[1]}x{image.shape[0]}"
             raise ValueError(f"LPIPS needs pictures of at least 16x16 pixels; got {size}.")

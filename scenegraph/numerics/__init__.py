@@ -9,13 +9,10 @@ fixed length), `_segments`, `_blocks`, `_runs`, `_octaves` and `_tangents`.
 from ._blocks import sum_over_blocks as sum_over_blocks
 from ._compact import compact as compact, Compaction as Compaction
 from ._coverage import disk_coverage as disk_coverage, half_plane_coverage as half_plane_coverage
-from ._filtered import filtered_sqrt as filtered_sqrt, filtered_square_wave as filtered_square_wave
-from ._frozen import Frozen as Frozen, unfreeze as unfreeze
+from ._filtered import filtered_square_wave as filtered_square_wave
 from ._leaves import as_float_leaf as as_float_leaf
 from ._polygon import polygon_coverage as polygon_coverage
-from ._runs import sum_over_runs as sum_over_runs
 from ._safe import (
-    dot as dot,
     safe_divide as safe_divide,
     safe_norm as safe_norm,
     safe_normalise as safe_normalise,
@@ -26,7 +23,8 @@ from ._safe import (
 from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._compact import ragged_items, RaggedItems
 from ._coverage import slab_coverage
-from ._frozen import hold_constant, is_frozen
+from ._filtered import filtered_sqrt
+from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
 from ._module import AbstractModule
 from ._octaves import octaves
 from ._order import order_by_place
@@ -42,6 +40,8 @@ from ._rules import (
     require_order,
     require_positive,
 )
+from ._runs import sum_over_runs
+from ._safe import dot
 from ._segments import segment_prefix_sums
 from ._steps import cumulative, inverse_cdf, max_blur, midpoints
 from ._tangents import tangents

@@ -12,16 +12,7 @@ def filtered_sqrt(x: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, Float
     """Averages the square root of a linear function over the part of a pixel where it is positive.
 
     The derivative of the mean is finite at the edge of that part, where the root's own is not.
-
-    **Arguments:**
-
-    - `x`: the function's value in the middle of the pixel.
-    - `gradient`: the function's derivatives by the pixel's x and y, `2`.
-
-    **Returns:**
-
-    `(mean, gradient)`: `sqrt(x)` where the gradient is zero, and 0 where `x` is not positive in
-    the pixel; and the mean's own derivatives by the pixel's x and y.
+    Returns the mean and its derivatives by the pixel's x and y.
     """
     # docs/surfaces.md, "Coverage": l and h are the least and the largest value in the pixel,
     # mean = 2/3 (h + sqrt(h l) + l) / (sqrt(h) + sqrt(l)), d mean/dx = 1 / (sqrt(h) + sqrt(l)).

@@ -12,10 +12,6 @@ class Frozen(eqx.Module):
 
     It does not appear in paths. `render` and `fit` open it themselves; call `unfreeze` before using
     a frozen node by hand.
-
-    **Arguments:**
-
-    - `value`: the part that is frozen, any pytree.
     """
 
     value: Any
@@ -27,16 +23,7 @@ def is_frozen(node: Any) -> bool:
 
 
 def unfreeze(tree: PyTree) -> PyTree:
-    """Opens every `Frozen` wrapper, stopping the gradient at what was inside.
-
-    **Arguments:**
-
-    - `tree`: any pytree; one without wrappers comes back unchanged.
-
-    **Returns:**
-
-    The same tree without wrappers.
-    """
+    """Opens every `Frozen` wrapper, stopping the gradient at what was inside."""
 
     def stop(leaf: Any) -> Any:
         return stop_gradient(leaf) if eqx.is_array(leaf) else leaf

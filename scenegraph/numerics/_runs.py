@@ -19,25 +19,10 @@ def sum_over_runs(
 ) -> tuple[Scalar, PyTree]:
     """Sums a function over runs of consecutive rows that cost about the same.
 
-    As `sum_over_blocks`, but a run has as many rows as cost `most` together, and there are as many
-    runs as it takes: rows whose costs differ leave no gaps, and the work is that of the costs at
-    hand, not of a limit. Reverse-mode derivatives are computed in the same pass, once.
-
-    **Arguments:**
-
-    - `function`: called as `function(shared, run, taken)` with `size` rows, of which those count
-      whose entry of `taken` is true; returns a scalar and a tree of arrays, all of which are
-      summed. It must not close over traced arrays.
-    - `shared`: the operands that all runs use.
-    - `rows`: arrays with one leading axis.
-    - `costs`: the cost of each row; not negative.
-    - `most`: the largest sum of costs of a run, unless its first row alone costs more; static.
-      Keyword only, as is what follows.
-    - `size`: the largest number of rows of a run; static.
-
-    **Returns:**
-
-    Both sums. Gradients flow through the scalar alone.
+    As `sum_over_blocks`, but a run has as many rows, up to `size`, as cost `most` together, and
+    there are as many runs as it takes: rows whose costs differ leave no gaps. `function(shared,
+    run, taken)` counts the rows whose entry of `taken` is true; it must not close over traced
+    arrays. Gradients flow through the scalar alone, and are computed in the same pass.
     """
     size = min(size, costs.shape[0])
     value, others = _summed((shared, rows), costs, function, most, size)

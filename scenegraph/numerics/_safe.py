@@ -58,16 +58,7 @@ def _quotient_jvp(primals, tangents):
 
 
 def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
-    """Computes the scalar product of vectors along the last axis.
-
-    **Arguments:**
-
-    - `a`, `b`: vectors, `*batch n`.
-
-    **Returns:**
-
-    The products, `*batch`.
-    """
+    """Computes the scalar product of vectors along the last axis."""
     return jnp.sum(a * b, axis=-1)
 
 

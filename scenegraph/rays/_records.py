@@ -63,13 +63,9 @@ class Irradiance(AbstractModule):
 class Layers(AbstractModule):
     """The surfaces along rays as thin layers, sorted from near to far.
 
-    **Arguments:**
-
-    - `t`: ray parameters of the layers.
-    - `alpha`: opacities: the part of the light from behind that each layer blocks.
-    - `rgb`: colours, not multiplied by opacity.
-    - `overflow`: number of further surfaces that a ray would have shown, beyond its layers.
-    - `normal`: unit normals in the world frame, turned to the eye; `None` unless requested.
+    Colours are not multiplied by opacity; `overflow` counts the surfaces that a ray would have
+    shown beyond its layers; normals are in the world frame, turned to the eye, where they are
+    requested.
     """
 
     t: Float[Array, "*rays layers"] = eqx.field(converter=as_float_leaf)

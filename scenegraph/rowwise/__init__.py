@@ -51,8 +51,7 @@ of passes), `_graph`, `_simplify` and `_constants` (nodes, sharing, simplificati
 """
 
 from ._loop_rows import loop_rows as loop_rows
-from ._map_blocks import map_blocks as map_blocks
 from ._map_rows import map_rows as map_rows
 
 # Internal: for other packages of the library, and for none of its users.
-from ._map_blocks import sum_blocks
+from ._map_blocks import map_blocks, sum_blocks

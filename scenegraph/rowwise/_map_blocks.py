@@ -21,25 +21,7 @@ def map_blocks(
 
     How many blocks there are to compute need not be known before the data are. Derivatives of any
     kind are maps over the same blocks, which compute again what they need: memory does not grow
-    with their number.
-
-    **Arguments:**
-
-    - `function`: a function of `shared` and one block.
-    - `shared`: a tree that all blocks use.
-    - `blocks`: a tree of arrays with one leading axis over blocks.
-    - `count`: the number of blocks to compute; takes no gradient.
-
-    **Returns:**
-
-    The results of the function, with a leading axis over blocks; zero from `count` on.
-
-    Example: the sum of the first two of three numbers.
-
-    ```python
-    squares = sg.rowwise.map_blocks(lambda _, x: x**2, None, jnp.arange(1.0, 4.0), jnp.array(2))
-    total = jnp.sum(squares)
-    ```
+    with their number. The results are zero from `count` on.
     """
     return _bind(function, shared, blocks, count, reduced=False)
 

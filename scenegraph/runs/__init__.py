@@ -14,7 +14,6 @@ from ._evaluate import (
     evaluate as evaluate,
     evaluate_run as evaluate_run,
     find_measures as find_measures,
-    Measures as Measures,
 )
 from ._export_run import export_run as export_run
 from ._fit_options import FitOptions as FitOptions
@@ -26,7 +25,7 @@ from ._scores import Scores as Scores
 
 # Internal: for other packages of the library, and for none of its users.
 from ._checkpoint import Snapshot, take_snapshot
-from ._evaluate import Pace
+from ._evaluate import Measures, Pace
 from ._final_report import FinalReport, plot_log
 from ._fit_options import Milestones, Processes, show_lines, Stopped, TooFewSteps
 from ._paths import (

@@ -33,14 +33,7 @@ _SSIM_SIDE, _LPIPS_SIDE = 11, 16
 
 @dataclasses.dataclass(frozen=True)
 class Measures:
-    """The metrics by which pictures are compared, beside PSNR and SSIM.
-
-    **Arguments:**
-
-    - `flip`, `lpips`: functions of two arrays of colours that return a number; `None` leaves one
-      out.
-    - `missing`: the reasons for the metrics that are left out, in words for the user.
-    """
+    """Metrics beside PSNR and SSIM, `None` where left out, with the reasons."""
 
     flip: Callable[[Any, Any], float] | None = None
     lpips: Callable[[Any, Any], float] | None = None

@@ -54,19 +54,7 @@ def stratify(edges: Float[Array, " edges"], u: Float[Array, " edges"]) -> Float[
 def sample_edges(
     spacing: AbstractSpacing, near: Scalar, far: Scalar, count: int, *, key: RandomKey | None = None
 ) -> Float[Array, " edges"]:
-    """Places the first samples of a ray: regular, or jittered when a key is given.
-
-    **Arguments:**
-
-    - `spacing`: the spacing of the intervals.
-    - `near`, `far`: the ends, in `t`.
-    - `count`: the number of intervals; static.
-    - `key`: the key of the jitter; `None` for regular samples. Keyword only argument.
-
-    **Returns:**
-
-    The edges in `t`, sorted, `count + 1` of them.
-    """
+    """Places the edges of a ray's first intervals: regular, or jittered if a key is given."""
     edges = spacing(near, far, count)
     if key is None:
         return edges

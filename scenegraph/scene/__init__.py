@@ -6,9 +6,8 @@ copies in one node; `_capture` for corrections of pictures; `_contents` for the 
 then `_paths`, `_ties`, `_weights`, `_describe` and `_save`, which walk the pytree alone.
 """
 
-from ._background import AbstractBackground as AbstractBackground, Backdrop as Backdrop, Sky as Sky
+from ._background import AbstractBackground as AbstractBackground
 from ._capture import Capture as Capture
-from ._contents import camera_paths as camera_paths, find_camera as find_camera
 from ._copies import Instances as Instances
 from ._describe import describe as describe
 from ._group import Group as Group
@@ -24,9 +23,18 @@ from ._volume import Volume as Volume
 from ._weights import count_parameters as count_parameters
 
 # Internal: for other packages of the library, and for none of its users.
-from ._background import as_background
+from ._background import as_background, Backdrop, Sky
 from ._capture import lens_size, move_camera
-from ._contents import Contents, find_cameras, find_capture, find_contents, find_filter, Leaf
+from ._contents import (
+    camera_paths,
+    Contents,
+    find_camera,
+    find_cameras,
+    find_capture,
+    find_contents,
+    find_filter,
+    Leaf,
+)
 from ._copies import is_per_copy, PerCopy
 from ._node import AbstractNode
 from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves

@@ -31,12 +31,7 @@ class AbstractBackground(AbstractModule):
 
 
 class Backdrop(AbstractBackground):
-    """A shader on a sphere infinitely far away: `uv` is azimuth and elevation, in radians.
-
-    **Arguments:**
-
-    - `shader`: the shader of the sphere.
-    """
+    """A shader on a sphere infinitely far away: `uv` is azimuth and elevation, in radians."""
 
     shader: AbstractShader
 
@@ -48,21 +43,7 @@ class Backdrop(AbstractBackground):
 
 
 class Sky(AbstractBackground):
-    """The panorama of an environment light, seen behind everything.
-
-    **Arguments:**
-
-    - `light`: the light. In a scene that has it as a node, too, it is a second set of leaves; `tie`
-      makes them one.
-
-    Example: a ball under a sky that is seen.
-
-    ```python
-    sky = sg.EnvironmentLight(np.full((8, 16, 3), 0.5))
-    ball = sg.Surface(sg.Sphere(), sg.GGX([0.9, 0.6, 0.2], 1.0, 0.3))
-    scene = sg.Scene(sg.Group(ball=ball, sky=sky), background=sky)
-    ```
-    """
+    """The panorama of an environment light, seen behind everything."""
 
     light: EnvironmentLight
 

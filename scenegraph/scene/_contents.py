@@ -74,21 +74,7 @@ def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:
 
 
 def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
-    """Returns a camera in world coordinates.
-
-    **Arguments:**
-
-    - `scene`: the scene to search.
-    - `camera`: a camera, which is returned as it is, or the path of one in the scene.
-
-    **Returns:**
-
-    The camera, moved by the transforms above it.
-
-    **Errors:**
-
-    `ValueError` for a path at which there is no camera; lists those that there are.
-    """
+    """Returns a camera, or the one at a path in the scene, in world coordinates."""
     if isinstance(camera, AbstractCamera):
         return camera
     found = find_cameras(scene)
@@ -110,16 +96,7 @@ def find_capture(scene: Scene, path: str) -> Capture | None:
 
 
 def camera_paths(scene: Scene) -> list[str]:
-    """Lists the cameras of a scene.
-
-    **Arguments:**
-
-    - `scene`: the scene to search.
-
-    **Returns:**
-
-    The paths of its cameras, sorted.
-    """
+    """Lists the paths of the cameras of a scene, sorted."""
     return sorted(leaf.path for leaf in find_contents(scene).cameras)
 
 

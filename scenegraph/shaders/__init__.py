@@ -17,7 +17,7 @@ from ._coordinates import (
 from ._ggx import GGX as GGX
 from ._gradient import Gradient as Gradient
 from ._image_texture import ImageTexture as ImageTexture
-from ._lambert import cosines as cosines, Lambert as Lambert
+from ._lambert import Lambert as Lambert
 from ._noise import Noise as Noise
 from ._normal_map import NormalMap as NormalMap
 from ._normals import Normals as Normals
@@ -30,4 +30,4 @@ from ._vertex_color import VertexColor as VertexColor
 from ._constant import as_shader
 from ._image_texture import pair_of, prepare_textures, PreparedTexture
 from ._inputs import read_input, require_fraction_inputs
-from ._lambert import incident
+from ._lambert import cosines, incident

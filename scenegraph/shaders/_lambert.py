@@ -32,17 +32,7 @@ class Lambert(AbstractShader):
 
 
 def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:
-    """Computes the cosines of incidence, `max(n . l, 0)`.
-
-    **Arguments:**
-
-    - `hit`: the hit on the surface.
-    - `lights`: the light that arrives there.
-
-    **Returns:**
-
-    One cosine per light; 0 for lights behind the surface.
-    """
+    """Computes the cosines of incidence, `max(n . l, 0)`, one for each light."""
     return jnp.maximum(jax.vmap(dot, (0, None))(lights.direction, hit.normal), 0)
 
 

@@ -6,7 +6,7 @@ together, `_solve`, the iteration, and `_result`, what the Jacobian at the solut
 `_robust` has losses for outliers.
 """
 
-from ._result import Direction as Direction, SolveResult as SolveResult, Uncertainty as Uncertainty
+from ._result import SolveResult as SolveResult, Uncertainty as Uncertainty
 from ._robust import (
     AbstractRobustLoss as AbstractRobustLoss,
     Cauchy as Cauchy,
@@ -17,3 +17,4 @@ from ._solve import solve as solve
 
 # Internal: for other packages of the library, and for none of its users.
 from ._method import linear_uncertainty
+from ._result import Direction

@@ -11,13 +11,9 @@ from ..scene import describe as describe_scene
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """A direction in which leaves may move without a change of any residual.
+    """A direction in which leaves may move without a change of any residual: the moves by path.
 
-    **Arguments:**
-
-    - `moves`: the part, by path, of the direction that belongs to the leaf; three numbers for a
-      quaternion, which are a rotation vector in its own frame, in radians. The largest number of
-      all is 1.
+    A quaternion moves by a rotation vector in its own frame, in radians. The largest number is 1.
     """
 
     moves: dict[str, np.ndarray]
@@ -48,7 +44,8 @@ class Uncertainty:
       three for a quaternion, of a rotation vector in its own frame. Infinite where the residuals
       do not determine the number. Where only a diagonal is known, those for all other numbers
       given, which are lower bounds.
-    - `undetermined`: the directions that the residuals do not determine.
+    - `undetermined`: the directions that the residuals do not determine, each as `moves` of leaves
+      by path, the largest number of which is 1.
     - `unseen`: the paths of leaves on which no residual depends.
     - `paths`: the path of each unknown.
     """

@@ -2,7 +2,7 @@
 
 from ._affine import Affine as Affine
 from ._ball import Ball as Ball
-from ._base import AbstractTransform as AbstractTransform, rotate as rotate
+from ._base import AbstractTransform as AbstractTransform
 from ._make import (
     rotate_about as rotate_about,
     rotate_euler as rotate_euler,
@@ -16,4 +16,4 @@ from ._similarity import Similarity as Similarity
 from ._affine import as_transform
 from ._affine_map import AffineMap, compose, invert
 from ._ball import everywhere, transform_ball
-from ._base import Composed, Inverse, inverse_matrix
+from ._base import Composed, Inverse, inverse_matrix, rotate

@@ -8,17 +8,7 @@ from ..numerics import AbstractModule
 
 
 def rotate(matrix: Matrix3, vector: Vector) -> Vector:
-    """Applies a matrix to one vector, in full precision on every device.
-
-    **Arguments:**
-
-    - `matrix`: the matrix, `3 3`.
-    - `vector`: a point or direction, `3`.
-
-    **Returns:**
-
-    The product, `3`.
-    """
+    """Applies a matrix to one vector, in full precision on every device."""
     return jnp.sum(matrix * vector, axis=-1)
 
 
