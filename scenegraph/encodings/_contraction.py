@@ -46,16 +46,7 @@ class Contraction(AbstractModule):
         return self._factors(place)[0] * place
 
     def linear(self, place: Vector) -> Matrix3:
-        """Computes the derivative of `point`.
-
-        **Arguments:**
-
-        - `place`: the place, `3`.
-
-        **Returns:**
-
-        The matrix of partial derivatives, `3 3`; it is symmetric.
-        """
+        """Computes the derivative of `point`, a symmetric matrix."""
         # J = a I + b x x^T
         a, b = self._factors(place)
         return a * jnp.eye(3, dtype=place.dtype) + b * jnp.outer(place, place)
@@ -76,16 +67,7 @@ class Contraction(AbstractModule):
         return a * direction + b * jnp.sum(place * direction) * place
 
     def gaussian(self, gaussian: AbstractGaussian) -> FullGaussian:
-        """Contracts a Gaussian: mean `f(m)`, covariance `J C J^T` with the derivative at the mean.
-
-        **Arguments:**
-
-        - `gaussian`: the Gaussian.
-
-        **Returns:**
-
-        The Gaussian in the ball; its direction is contracted as the ray is there.
-        """
+        """Contracts a Gaussian: mean `f(m)`, covariance `J C J^T` with the derivative at the mean."""
         x, d = gaussian.mean, gaussian.direction
         a, b = self._factors(x)
         direction = self.direction(x, d)

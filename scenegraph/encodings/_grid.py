@@ -81,16 +81,9 @@ class Grid(AbstractEncoding):
         return jnp.einsum("lc,lcf->lf", weights * kept[:, None], self.table[rows]).reshape(-1)
 
     def corners(self, point: Vector) -> tuple[Float[Array, "levels 4"], Int[Array, "levels 4"]]:
-        """Finds the lattice points about a place.
+        """Finds the four lattice points of each level about a place between -1 and 1.
 
-        **Arguments:**
-
-        - `point`: the place, between -1 and 1, `3`; further out, the nearest place there counts.
-
-        **Returns:**
-
-        `(weights, rows)`: the weights of each level's four points, which sum to one, and the rows
-        of the table that hold the points' features, `levels 4` each.
+        Returns their weights, which sum to one, and the rows of the table that hold their features.
         """
         found, start = [], 0
         for resolution, size in zip(self.resolutions, self._sizes(), strict=True):

@@ -84,16 +84,7 @@ class Positional(AbstractEncoding):
         return self.encode(gaussian.mean)
 
     def encode(self, x: Vector) -> Float[Array, " features"]:
-        """Encodes a point or direction.
-
-        **Arguments:**
-
-        - `x`: the point or direction, `3`.
-
-        **Returns:**
-
-        The features, `size` of them.
-        """
+        """Encodes a point or direction as `size` features."""
         # (sin(2^l x), sin(2^l x + pi/2)): cosines are sines a quarter of a turn on
         scales = _scales(self.min_degree, self.max_degree, x.dtype)
         angles = (scales[:, None] * x).reshape(-1)

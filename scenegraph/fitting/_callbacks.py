@@ -141,28 +141,15 @@ class Deadline:
     at: float | Callable[[], float]
 
     def horizon(self, step: int, steps: int, rate: float) -> float:
-        """Estimates how many steps the fit will have taken in the end.
+        """Estimates how many of `steps` the fit will have taken in the end.
 
-        **Arguments:**
-
-        - `step`: the number of steps taken so far.
-        - `steps`: the number of steps that the fit should take.
-        - `rate`: steps a second; 0 if not known yet.
-
-        **Returns:**
-
-        A number of steps, at most `steps`.
+        `rate` is in steps a second; 0 if not known yet.
         """
         # min(steps, step + rate * time left)
         left = self.seconds_left()
         return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))
 
     def seconds_left(self) -> float:
-        """Computes how long it is until the end.
-
-        **Returns:**
-
-        Seconds, at least zero.
-        """
+        """Computes how many seconds it is until the end."""
         at = self.at() if callable(self.at) else self.at
         return max(0.0, at - time.monotonic())

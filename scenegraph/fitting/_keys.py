@@ -27,12 +27,7 @@ class Keys(AbstractModule):
     budget: RandomKey
 
     def seed(self) -> Integer[Array, ""]:
-        """Returns the seed of the batches.
-
-        **Returns:**
-
-        An unsigned integer of 32 bits.
-        """
+        """Returns the seed of the batches, an unsigned integer of 32 bits."""
         return jax.random.bits(self.batches, dtype=jnp.uint32)
 
 

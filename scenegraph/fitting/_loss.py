@@ -78,13 +78,7 @@ class RenderLoss(AbstractModule):
     def in_smaller_blocks(self, times: int) -> "RenderLoss | None":
         """Returns the same loss with fewer rays worked on at a time, which takes less memory.
 
-        **Arguments:**
-
-        - `times`: the factor by which there are fewer.
-
-        **Returns:**
-
-        The loss; `None` if `chunk` is not `"auto"`, or the loss is not an `AbstractRayLoss`.
+        `None` if `chunk` is not `"auto"`, or the loss is not an `AbstractRayLoss`.
         """
         free = self.chunk == "auto" and isinstance(self.loss, AbstractRayLoss)
         return dataclasses.replace(self, divisor=times) if free else None

@@ -82,29 +82,13 @@ class Layout:
         return self._put(data, lambda leaf: self._whole())
 
     def keep(self, state: PyTree) -> PyTree:
-        """Keeps the state as `place` put it, inside a compiled function.
-
-        **Arguments:**
-
-        - `state`: any tree.
-
-        **Returns:**
-
-        The tree.
-        """
+        """Keeps the state as `place` put it, inside a compiled function."""
         return state if self.mesh is None else _constrain(state, self._sharding)
 
     def cut(self, batch: PyTree) -> PyTree:
         """Lets every device make its own part of a batch, inside a compiled function.
 
-        **Arguments:**
-
-        - `batch`: any tree; arrays whose first axis the number of devices does not divide are made
-          by all.
-
-        **Returns:**
-
-        The tree.
+        Arrays whose first axis the number of devices does not divide are made by all.
         """
         mesh = self.mesh
         if mesh is None:
@@ -112,16 +96,9 @@ class Layout:
         return _constrain(batch, lambda x: cut_over(mesh) if _divides(mesh, x) else whole_on(mesh))
 
     def send(self, shape: tuple[int, ...], read: Callable[[slice], np.ndarray]) -> Array:
-        """Sends an array that the host reads to the devices, to each its own part if that can be.
+        """Sends an array that `read` reads by parts of the first axis to the devices.
 
-        **Arguments:**
-
-        - `shape`: the shape of the whole array.
-        - `read`: a function that reads a part of the first axis.
-
-        **Returns:**
-
-        The array; a process reads only the parts of its own devices.
+        Each gets its own part if that can be; a process reads only the parts of its own devices.
         """
         mesh = self.mesh
         if mesh is None:

@@ -56,16 +56,7 @@ class Annealing(AbstractModule):
         return int(-(-(self.start - 1) // 2)) if self.start > 1 else 0
 
     def weights(self, width: Scalar) -> Float[Array, " window"]:
-        """Computes the weights of a line of pixels in a mean over a width.
-
-        **Arguments:**
-
-        - `width`: the width, in pixels.
-
-        **Returns:**
-
-        The weights of the pixels from `-radius` to `radius`, which sum to one, `window`.
-        """
+        """Computes the weights of a line of pixels in a mean over `width` pixels; their sum is 1."""
         # The overlap of [i - 1/2, i + 1/2] with [-width / 2, width / 2], over the width
         places = jnp.arange(-self.radius, self.radius + 1)
         upper = jnp.minimum(places + 0.5, width / 2)
@@ -78,18 +69,9 @@ class Annealing(AbstractModule):
         size: Int[_Array, "rays 2"],
         place: Int[_Array, "rays 2"],
     ) -> Int[_Array, "rays window window"]:
-        """Lists the pixels that a mean may touch.
+        """Lists the pixels that a mean may touch, by indices in the flat list, row by row.
 
-        **Arguments:**
-
-        - `start`: the first index, in the flat list, of each pixel's picture, `rays`.
-        - `size`: the pictures' widths and heights, in pixels, `rays 2`.
-        - `place`: the pixel's column and row, `rays 2`.
-
-        **Returns:**
-
-        Indices in the flat list, row by row, `rays window window`; at the picture's edge they
-        repeat.
+        Pictures begin at `start` and have `size`, width and height; at their edges, pixels repeat.
         """
         # start + row width + column, with rows and columns clamped to the picture
         away = np.arange(-self.radius, self.radius + 1)
@@ -100,17 +82,7 @@ class Annealing(AbstractModule):
     def mean(
         self, pixels: Float[Array, "rays window window channels"], width: Scalar
     ) -> Float[Array, "rays channels"]:
-        """Averages pixels over squares.
-
-        **Arguments:**
-
-        - `pixels`: the pixels that `windows` lists, `rays window window channels`.
-        - `width`: the width of the squares, in pixels.
-
-        **Returns:**
-
-        The means, `rays channels`.
-        """
+        """Averages the pixels that `windows` lists over squares of `width` pixels."""
         # sum_ij w_i w_j p_ij: the box filter is separable
         weights = self.weights(width)
         return jnp.einsum("i,j,rijc->rc", weights, weights, pixels)
@@ -118,18 +90,7 @@ class Annealing(AbstractModule):
     def is_inside(
         self, size: Int[Array, "rays 2"], place: Int[Array, "rays 2"], width: Scalar
     ) -> Bool[Array, " rays"]:
-        """Returns true if squares lie in their pictures.
-
-        **Arguments:**
-
-        - `size`: the pictures' widths and heights, in pixels, `rays 2`.
-        - `place`: the pixels' columns and rows, `rays 2`.
-        - `width`: the width of the squares, in pixels.
-
-        **Returns:**
-
-        True for squares without a part outside, `rays`.
-        """
+        """Returns true for squares about `place`, column and row, without a part outside."""
         # Clamped pixels would count twice: squares that reach over the edge are left out of the
         # loss.
         centre = place + 0.5

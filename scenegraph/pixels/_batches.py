@@ -124,16 +124,6 @@ class RayBatches(AbstractModule):
     def draw(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> DrawnPixels:
         """Draws the pixels of one step.
 
-        **Arguments:**
-
-        - `seed`, `step`: the arguments of `batch`.
-
-        **Returns:**
-
-        The pixels.
-
-        **Errors:**
-
         `TypeError` in compiled functions, if the pixels are in a file: `fit` reads that outside.
         """
         # Apart from `assemble`: pixels in a file are read on the host, the rest is compiled.
@@ -159,32 +149,13 @@ class RayBatches(AbstractModule):
     def indices(
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Int[Array, " rays"]:
-        """Draws the indices, in the flat list, of one step's pixels.
-
-        **Arguments:**
-
-        - `seed`, `step`: the arguments of `batch`.
-
-        **Returns:**
-
-        The indices, `rays`.
-        """
+        """Draws the indices, in the flat list, of one step's pixels."""
         return self.choice(self.views, self.size, self._keys(seed, step)[0])
 
     def assemble(
         self, drawn: DrawnPixels, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Batch:
-        """Makes a batch of its pixels.
-
-        **Arguments:**
-
-        - `drawn`: the pixels, from `draw`.
-        - `seed`, `step`: the arguments of `batch`.
-
-        **Returns:**
-
-        The batch.
-        """
+        """Makes the batch of a step of the pixels that `draw` drew for it."""
         # Random backdrops go into the pixels and behind the rays alike.
         behind = self.views.backdrop.behind(self._keys(seed, step)[1], self.size)
         rgba, width, lossmult = self._pixels(drawn, step)

@@ -87,26 +87,12 @@ class Views(AbstractModule):
         return camera if size == (camera.width, camera.height) else camera.resized(*size)
 
     def starts(self) -> Int[Array, " frames"]:
-        """Computes the index of each picture's first pixel in the flat list.
-
-        **Returns:**
-
-        The indices, `frames`.
-        """
+        """Computes the index of each picture's first pixel in the flat list."""
         sizes = self.widths * self.heights
         return jnp.cumsum(sizes) - sizes
 
     def rgba(self, indices: Int[Array, "*rays"]) -> Float[Array, "*rays channels"]:
-        """Reads pixels of the flat list as numbers between 0 and 1.
-
-        **Arguments:**
-
-        - `indices`: indices in the flat list, `*rays`.
-
-        **Returns:**
-
-        Straight colours, with opacity if the pictures have it, `*rays channels`.
-        """
+        """Reads pixels of the flat list: straight colours, 0 to 1, with opacity if there is any."""
         if isinstance(self.pixels, MappedArray):
             return self.as_floats(jnp.asarray(self.pixels.take(np.asarray(indices))))
         return self.as_floats(self.pixels[indices])
@@ -114,16 +100,7 @@ class Views(AbstractModule):
     def as_floats(
         self, values: UInt8[Array, "*rays channels"] | Float[Array, "*rays channels"]
     ) -> Float[Array, "*rays channels"]:
-        """Converts pixels to numbers between 0 and 1.
-
-        **Arguments:**
-
-        - `values`: the values in `pixels`, `*rays channels`.
-
-        **Returns:**
-
-        The numbers, `*rays channels`.
-        """
+        """Converts values of `pixels` to numbers between 0 and 1."""
         return values / 255.0 if self.pixels.dtype == jnp.uint8 else values
 
     def rays(self, indices: Int[Array, " rays"], width: ScalarLike = 1.0) -> Ray | ScenePixels:
@@ -143,18 +120,7 @@ class Views(AbstractModule):
     def rays_at(
         self, frame: Int[Array, " rays"], place: Int[Array, "rays 2"], width: ScalarLike = 1.0
     ) -> Ray | ScenePixels:
-        """Makes the cones through pixels.
-
-        **Arguments:**
-
-        - `frame`: the number of each pixel's picture, `rays`.
-        - `place`: the pixel's column and row, `rays 2`.
-        - `width`: the width of the cones, in pixels.
-
-        **Returns:**
-
-        The same as `rays`.
-        """
+        """Makes the cones through pixels of pictures; they are `width` pixels wide."""
         # The centre of the first pixel is (0.5, 0.5).
         centres = place + 0.5
         if isinstance(self.cameras, SceneCameras):
@@ -166,17 +132,9 @@ class Views(AbstractModule):
     def means(
         self, indices: Int[Array, " rays"], annealing: Annealing, width: Scalar
     ) -> tuple[Float[Array, "rays channels"], Bool[Array, " rays"]]:
-        """Averages the pictures over squares about pixels.
+        """Averages the pictures over squares of some pixels' width about pixels of the flat list.
 
-        **Arguments:**
-
-        - `indices`: the indices of the pixels in the middle, in the flat list, `rays`.
-        - `annealing`: the schedule that limits the width.
-        - `width`: the width of the squares, in pixels.
-
-        **Returns:**
-
-        The means, `rays channels`; and true for squares that lie in the picture, `rays`.
+        Also returns true for squares that lie in the picture.
         """
         frame, place = self.locate(indices)
         sizes = jnp.stack([self.widths, self.heights], axis=-1)[frame]
@@ -186,16 +144,7 @@ class Views(AbstractModule):
     def locate(
         self, indices: Int[Array, " rays"]
     ) -> tuple[Int[Array, " rays"], Int[Array, "rays 2"]]:
-        """Finds pictures, columns and rows of pixels of the flat list.
-
-        **Arguments:**
-
-        - `indices`: indices in the flat list, `rays`.
-
-        **Returns:**
-
-        The pictures' numbers, `rays`, and the pixels' columns and rows, `rays 2`.
-        """
+        """Finds pictures, columns and rows of pixels of the flat list."""
         frame = self.frame_of(indices)
         row, column = jnp.divmod(indices - self.starts()[frame], self.widths[frame])
         return frame, jnp.stack([column, row], axis=-1)
@@ -203,17 +152,7 @@ class Views(AbstractModule):
     def weights_at(
         self, frame: Int[Array, " rays"], place: Int[Array, "rays 2"]
     ) -> Float[Array, " rays"]:
-        """Looks up the weights of pixels in the loss.
-
-        **Arguments:**
-
-        - `frame`: the number of each pixel's picture, `rays`.
-        - `place`: the pixel's column and row, `rays 2`.
-
-        **Returns:**
-
-        The weights, `rays`.
-        """
+        """Looks up the weights of pixels in the loss."""
         weights = self.lossmult[frame]
         if self.weights is None:
             return weights
@@ -221,16 +160,7 @@ class Views(AbstractModule):
         return weights * self.weights[self.starts()[frame] + row * self.widths[frame] + column]
 
     def frame_of(self, indices: Int[Array, " rays"]) -> Int[Array, " rays"]:
-        """Finds the pictures of pixels of the flat list.
-
-        **Arguments:**
-
-        - `indices`: indices in the flat list, `rays`.
-
-        **Returns:**
-
-        The pictures' numbers, `rays`.
-        """
+        """Finds the numbers of the pictures of pixels of the flat list."""
         # The last picture that starts at or before the pixel.
         return jnp.searchsorted(self.starts(), indices, side="right") - 1
 
@@ -252,16 +182,7 @@ class Views(AbstractModule):
         return Image(rgb, alpha=alpha)
 
     def part(self, frame: int) -> slice:
-        """Returns the slice of the flat list that is one picture.
-
-        **Arguments:**
-
-        - `frame`: the picture's number.
-
-        **Returns:**
-
-        The slice.
-        """
+        """Returns the slice of the flat list that is one picture."""
         # In 64 bits: a file may hold more pixels than JAX can count.
         ends = np.cumsum(np.asarray(self.widths, np.int64) * np.asarray(self.heights))
         return slice(int(ends[frame - 1]) if frame else 0, int(ends[frame]))

@@ -42,16 +42,7 @@ class Film:
     samples_per_pixel: int = 1
 
     def render_frame(self, number: int) -> Image:
-        """Renders a frame, with all quantities that are to be shown of it.
-
-        **Arguments:**
-
-        - `number`: the index of the frame.
-
-        **Returns:**
-
-        The picture.
-        """
+        """Renders a frame, with all quantities that are to be shown of it."""
         return render(
             self.scene,
             self.cameras[number],
@@ -77,27 +68,13 @@ class Film:
         return depth_limits([render(self.scene, camera) for camera in small])
 
     def panels(self, image: Image) -> list[Image]:
-        """Makes the pictures of the quantities that a frame shows.
-
-        **Arguments:**
-
-        - `image`: the frame, from `render_frame`.
-
-        **Returns:**
-
-        Pictures of one size, in the order of `show`.
-        """
+        """Makes the pictures of the quantities that a frame shows, in the order of `show`."""
         return [
             visualise(image, what, depths=self.depths, colors=self.colors) for what in self.show
         ]
 
     def fingerprint(self) -> str:
-        """Computes a hash of scene, cameras, quantities shown, and samples of a pixel.
-
-        **Returns:**
-
-        A short text that differs whenever a frame may look different.
-        """
+        """Computes a hash that differs whenever a frame may look different."""
         # With one sample a pixel, as in folders that were begun before there could be more.
         samples = () if self.samples_per_pixel == 1 else (self.samples_per_pixel,)
         digest = hashlib.sha256(repr((self.show, self.colors, *samples)).encode())

@@ -118,25 +118,13 @@ class Run:
     def locked(self) -> AbstractContextManager[None]:
         """Holds the folder for one fit, until the `with` statement, or the process, ends.
 
-        **Returns:**
-
-        A context manager. It makes the folder, and removes it if nothing was written.
-
-        **Errors:**
-
-        `FileError`, with the number of the process, if another fit holds the folder.
+        Makes the folder, and removes it if nothing was written. `FileError`, with the number of the
+        process, if another fit holds the folder.
         """
         return locked_folder(self.folder, "another fit")
 
     def check(self, *, resume: bool) -> None:
         """Makes sure that a fit can write to the folder; writes nothing.
-
-        **Arguments:**
-
-        - `resume`: if true, an earlier fit may be there, and is to be continued. Keyword only
-          argument.
-
-        **Errors:**
 
         `FileError` for a folder with something in it, unless it is an earlier fit and `resume`.
         """
@@ -160,13 +148,7 @@ class Run:
         return bool(there - begun or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
-        """Writes `config.json`, making the folder.
-
-        **Arguments:**
-
-        - `config`: the settings.
-        - `others`: anything else to remember, such as the data folder.
-        """
+        """Writes `config.json` with settings and anything else to remember, making the folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
 
@@ -210,17 +192,7 @@ class Run:
         return self.folder / data  # A folder inside the run is named relative to it.
 
     def find_data(self, given: str | os.PathLike | None = None) -> pathlib.Path:
-        """Returns the folder of the data to evaluate on.
-
-        **Arguments:**
-
-        - `given`: the folder, if it is not the one that was fitted.
-
-        **Returns:**
-
-        The folder.
-
-        **Errors:**
+        """Returns the folder of the data to evaluate on: the given one, or that which was fitted.
 
         `FileError` if the data that were fitted have moved.
         """
@@ -233,48 +205,26 @@ class Run:
         return folder
 
     def cut_log(self, step: int) -> None:
-        """Drops the lines that a resumed fit will write again.
-
-        **Arguments:**
-
-        - `step`: the step from which the fit goes on.
-        """
+        """Drops the lines that a fit resumed at `step` will write again."""
         if self.log.exists():
             kept = [line for line in read_log(self.log) if line["step"] <= step]
             text = "".join(json.dumps(line) + "\n" for line in kept)
             replace_file(self.log, lambda file: file.write(text.encode()))
 
     def save_picture(self, name: str, pixels: np.ndarray) -> None:
-        """Writes a picture into `pictures/`.
-
-        **Arguments:**
-
-        - `name`: the name of the file, without its ending.
-        - `pixels`: the bytes of the picture, shape `height width 3`.
-        """
+        """Writes bytes of a picture into `pictures/`, by a name without its ending."""
         self.pictures.mkdir(parents=True, exist_ok=True)
         write_picture(self.pictures / f"{name}.png", pixels)
 
     def drop_pictures(self, split: str) -> None:
-        """Removes the pictures of an earlier evaluation of a split.
-
-        **Arguments:**
-
-        - `split`: the name of the split.
-        """
+        """Removes the pictures of an earlier evaluation of a split."""
         ours = re.compile(re.escape(split) + r"_\d{3,}(_error)?\.png")
         for path in self.pictures.iterdir() if self.pictures.is_dir() else ():
             if ours.fullmatch(path.name):
                 path.unlink()
 
     def save_metrics(self, metrics: dict[str, Any], report: str) -> None:
-        """Writes the scores of an evaluation: the latest, and the latest of its split.
-
-        **Arguments:**
-
-        - `metrics`: the content of `metrics.json`.
-        - `report`: the same as a page of text.
-        """
+        """Writes the scores of an evaluation as `metrics.json` and as a page of text."""
         write_json(self.metrics_of(metrics["protocol"]["split"]), metrics)
         write_json(self.metrics, metrics)
         self.report.write_text(report, encoding="utf-8")

@@ -51,12 +51,7 @@ class Capture(AbstractNode):
     color_strength: float = eqx.field(static=True, default=0.0)
 
     def corrected(self) -> AbstractCamera:
-        """Applies the corrections of poses and lens.
-
-        **Returns:**
-
-        The cameras, one whose leaves have a leading axis `frames`.
-        """
+        """Applies the corrections of poses and lens: cameras whose leaves have an axis `frames`."""
         own: Capture = unfreeze(self)
         poses = None if own.poses is None else jnp.einsum("fij,fj->fi", own.pose_scales, own.poses)
         lens = None if own.lens is None else own.lens_scale @ own.lens
@@ -65,25 +60,14 @@ class Capture(AbstractNode):
         )
 
     def color_maps(self) -> Float[Array, "frames 3 4"] | None:
-        """Computes the affine maps from the scene's colours to those of the pictures.
-
-        **Returns:**
-
-        Matrices whose last column is added, with the identity as their mean; `None` if colours are
-        not corrected.
-        """
+        """Computes the affine maps from the scene's colours to those of the pictures, if any."""
         if self.colors is None:
             return None
         # [I 0] + c_i - mean_j c_j: the scene's own colours are those of a mean picture.
         return jnp.eye(3, 4) + self.colors - jnp.mean(self.colors, axis=0)
 
     def penalty(self) -> Scalar:
-        """Computes the term of the loss that draws corrections of colours to none.
-
-        **Returns:**
-
-        Their mean square times `color_strength`.
-        """
+        """Computes the term of the loss that draws corrections of colours to none."""
         if self.colors is None:
             return jnp.zeros(())
         return self.color_strength * jnp.mean(self.colors**2)

@@ -47,43 +47,19 @@ class Occupancy(AbstractModule):
         return Occupancy(jnp.full((resolution,) * 3, 10 * threshold), threshold, decay, part)
 
     def without(self, empty: Bool[Array, "x y z"]) -> "Occupancy":
-        """Marks cells that stay empty.
-
-        **Arguments:**
-
-        - `empty`: true for cells to be skipped from now on.
-
-        **Returns:**
-
-        The occupancy.
-        """
+        """Marks cells that stay empty, where `empty` is true."""
         return Occupancy(
             jnp.where(empty, -1.0, self.thickness), self.threshold, self.decay, self.part
         )
 
     def at(self, place: Vector) -> Bool[Array, ""]:
-        """Returns false at places whose cell is skipped.
-
-        **Arguments:**
-
-        - `place`: the position in the bounds, from 0 to 1 along each axis.
-
-        **Returns:**
-
-        A boolean.
-        """
+        """Returns false at places, 0 to 1 along each axis of the bounds, whose cell is skipped."""
         return self.thickness_at(place) > self.threshold
 
     def thickness_at(self, place: Vector) -> Scalar:
-        """Returns the optical depth of the cell at a place.
+        """Returns the optical depth along the edge of the cell at a place from 0 to 1.
 
-        **Arguments:**
-
-        - `place`: the position in the bounds, from 0 to 1 along each axis.
-
-        **Returns:**
-
-        The optical depth along the cell's edge; negative where it is known to stay empty.
+        It is negative where the cell is known to stay empty.
         """
         size = jnp.asarray(self.thickness.shape)
         x, y, z = jnp.clip((place * size).astype(jnp.int32), 0, size - 1)

@@ -91,12 +91,7 @@ class FitConfig:
         return changed
 
     def flat(self) -> dict[str, Any]:
-        """Lists all settings by their names, those of the parts included.
-
-        **Returns:**
-
-        A dictionary from names to values, without the parts themselves.
-        """
+        """Lists all settings by their names, those of the parts included."""
         own = {"steps": self.steps, "seed": self.seed}
         parts = [vars(getattr(self, part)) for part in PARTS]
         return {name: value for values in (own, *parts) for name, value in values.items()}

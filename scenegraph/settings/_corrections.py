@@ -83,16 +83,7 @@ class CorrectionSettings:
         return not self.refines and self.exposure == "off"
 
     def choose(self, views: Views) -> "CorrectionSettings":
-        """Decides what is left to the pictures.
-
-        **Arguments:**
-
-        - `views`: the pictures.
-
-        **Returns:**
-
-        The settings, with `exposure` on or off, and `polish_cameras` if cameras are corrected.
-        """
+        """Decides what is left to the pictures: `exposure`, and `polish_cameras`."""
         photographs = views.pixels.shape[1] < 4
         exposure, polish = self.exposure, self.polish_cameras
         exposure = ("on" if photographs else "off") if exposure == "auto" else exposure
@@ -101,12 +92,7 @@ class CorrectionSettings:
         return dataclasses.replace(self, exposure=exposure, polish_cameras=polish)
 
     def describe(self) -> str | None:
-        """Says what is corrected.
-
-        **Returns:**
-
-        A sentence; `None` if nothing is.
-        """
+        """Says what is corrected, in a sentence; `None` if nothing is."""
         what = {"none": [], "poses": ["the pose of every camera"]}.get(
             self.refine_cameras, ["the pose of every camera", "the lens"]
         )
@@ -116,29 +102,11 @@ class CorrectionSettings:
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
     def annealing(self, steps: int) -> Annealing | None:
-        """Makes the coarse-to-fine schedule, by which cameras are found from farther away.
-
-        **Arguments:**
-
-        - `steps`: the number of steps of the fit.
-
-        **Returns:**
-
-        The schedule; `None` if no camera is corrected.
-        """
+        """Makes the coarse-to-fine schedule, by which cameras are found from farther away."""
         return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
 
     def make_polish(self, batches: RayBatches) -> PosePolish | None:
-        """Makes the polish of poses, with the pixels at edges, which say most of where they are.
-
-        **Arguments:**
-
-        - `batches`: the batches of the fit.
-
-        **Returns:**
-
-        The polish; `None` if poses are not solved for.
-        """
+        """Makes the polish of poses, with the pixels at edges, which say most of where they are."""
         if not self.polishes:
             return None
         few = batches.views.pixels.shape[0] <= _LISTED
@@ -146,17 +114,10 @@ class CorrectionSettings:
         return PosePolish(CAPTURE, choice=choice)
 
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
-        """Makes the corrections leaves of a scene.
+        """Makes the corrections leaves of a scene, by a node for them.
 
-        **Arguments:**
-
-        - `scene`: the scene.
-        - `views`: the training pictures.
-
-        **Returns:**
-
-        The scene with a node for them, and the pictures with cameras in the scene; both as they
-        are if nothing is corrected.
+        Also returns the pictures with cameras in the scene. Both are as given if nothing is
+        corrected.
         """
         if self.are_none:
             return scene, views
@@ -172,16 +133,7 @@ class CorrectionSettings:
     def make_optimizer(
         self, others: optax.GradientTransformationExtraArgs
     ) -> optax.GradientTransformation:
-        """Adds the optimisers of the corrections to that of all other leaves.
-
-        **Arguments:**
-
-        - `others`: the optimiser of all other leaves.
-
-        **Returns:**
-
-        The optax transformation; `others` itself if nothing is corrected.
-        """
+        """Adds the optimisers of the corrections, if any, to that of all other leaves."""
         rules: dict[str, optax.GradientTransformation] = {}
         for chosen, name, rate in (
             (self.refines, "poses", self.camera_rate),

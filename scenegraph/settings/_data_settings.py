@@ -122,13 +122,7 @@ class DataSettings:
     def reach(self, views: Views) -> Views:
         """Moves the far ends of rays next to infinity, if all of space is fitted.
 
-        **Arguments:**
-
-        - `views`: the pictures as they were read.
-
-        **Returns:**
-
-        The pictures; the same ones unless `bounds` is `contracted`, or if `far` is given.
+        The pictures are the same unless `bounds` is `contracted`, or if `far` is given.
         """
         if self.bounds != "contracted" or self.far is not None:
             return views
@@ -138,18 +132,7 @@ class DataSettings:
     def find_box(self, views: Views, *, spare: float = 0.0) -> Space:
         """Finds the box that holds the scene, or the ball about which all of space is contracted.
 
-        **Arguments:**
-
-        - `views`: the pictures.
-        - `spare`: the distance by which pictures may be off, as a share of their width.
-          Keyword only argument.
-
-        **Returns:**
-
-        Two corners in world units; the ball, if `bounds` is `contracted`; `None` if it is `none`.
-
-        **Errors:**
-
+        `spare` is the distance by which pictures may be off, as a share of their width.
         `ValueError` for a `box_scale` that is not positive, and for a contraction of NDC.
         """
         if not self.box_scale > 0:

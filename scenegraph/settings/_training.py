@@ -66,15 +66,8 @@ class TrainingSettings:
     def make_batches(self, views: Views, box: Space = None) -> RayBatches:
         """Makes the random batches of a fit.
 
-        **Arguments:**
-
-        - `views`: the pictures.
-        - `box`: the corners of the box that holds the scene, in world units. Batches from all
-          pictures then have only pixels whose rays meet it, unless there are very many.
-
-        **Returns:**
-
-        The batches.
+        Given a box, batches from all pictures have only pixels whose rays meet it, unless there are
+        very many.
         """
         choice: AbstractPixelChoice = AllImages()
         if self.batching == "single_image":
@@ -88,16 +81,10 @@ class TrainingSettings:
         return RayBatches(views, self.rays(), choice)
 
     def rays(self, limit: float | None = None, *, space: bool = False) -> int:
-        """Chooses the number of rays in a step.
+        """Chooses the number of rays in a step: `batch_size`, if it is a number.
 
-        **Arguments:**
-
-        - `limit`: the time limit of the whole fit, in seconds; `None` for none.
-        - `space`: true where all of space is fitted. Keyword only argument.
-
-        **Returns:**
-
-        `batch_size`, if it is a number.
+        `limit` is the time of the whole fit, in seconds; `space` is true where all of space is
+        fitted.
         """
         if self.batch_size is not None:
             return self.batch_size
@@ -105,34 +92,19 @@ class TrainingSettings:
         return _FEWER_RAYS if limit is not None and limit <= short else _RAYS
 
     def make_loss(self) -> RenderLoss:
-        """Makes the loss that a step minimises.
-
-        **Returns:**
-
-        The loss.
-        """
+        """Makes the loss that a step minimises."""
         loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
         return RenderLoss(loss, weight_decay=self.weight_decay, jitter=self.jitter)
 
     def make_schedule(self) -> AbstractSchedule:
-        """Makes the learning rate of every step.
-
-        **Returns:**
-
-        The schedule.
-        """
+        """Makes the learning rate of every step."""
         kind = Linear if self.rate_decay == "linear" else LogLinear
         return kind(
             self.learning_rate, self.final_learning_rate, self.delay_steps, self.delay_multiplier
         )
 
     def make_optimizer(self) -> optax.GradientTransformationExtraArgs:
-        """Makes Adam with clipping and the scheduled learning rate.
-
-        **Returns:**
-
-        The optax transformation.
-        """
+        """Makes Adam with clipping and the scheduled learning rate."""
         return mip_nerf_optimizer(
             self.make_schedule(),
             max_value=self.max_gradient_value,
