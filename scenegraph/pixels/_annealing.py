@@ -56,7 +56,7 @@ class Annealing(AbstractModule):
         return int(-(-(self.start - 1) // 2)) if self.start > 1 else 0
 
     def weights(self, width: Scalar) -> Float[Array, " window"]:
-        """Computes the weights of a line of pixels in a mean over `width` pixels; their sum is 1."""
+        """Computes the weights of a line of pixels in a mean over a width; their sum is 1."""
         # The overlap of [i - 1/2, i + 1/2] with [-width / 2, width / 2], over the width
         places = jnp.arange(-self.radius, self.radius + 1)
         upper = jnp.minimum(places + 0.5, width / 2)
