@@ -24,7 +24,6 @@ from ..pixels import (
     views as views,
 )
 from ._blender import load_blender as load_blender
-from ._bounds import find_bounds as find_bounds
 from ._colmap import load_colmap as load_colmap
 from ._convert_colmap import convert_colmap as convert_colmap
 from ._convert_multiscale import convert_multiscale as convert_multiscale
@@ -36,7 +35,7 @@ from ._save_transforms import save_transforms as save_transforms
 from ._transforms import load_transforms as load_transforms
 
 # Internal: for other packages of the library, and for none of its users.
-from ._bounds import find_empty_cells, focus_point, Probe, probe_views
+from ._bounds import find_bounds, find_empty_cells, focus_point, Probe, probe_views
 from ._formats import find_folder, find_format, find_splits, Format
 from ._llff import llff_path
 from ._transforms import transforms_path, transforms_splits

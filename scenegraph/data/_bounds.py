@@ -57,23 +57,14 @@ def depth_range(
 
 
 def find_bounds(views: Views, *, spare: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Finds a box about what the pictures show.
+    """Finds a box about what the pictures show: its two corners in world units.
 
-    With opacities: the box of the visual hull, the points that no picture shows as empty, found
-    on a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera
-    sees whole; or, where that is larger or lacks many of the points that are known to lie on
-    surfaces, a box about most of these; either is enlarged until the line of every pixel meets it.
-    In NDC: all that the cameras see between near and far.
-
-    **Arguments:**
-
-    - `views`: the pictures.
-    - `spare`: the distance by which pictures may be off, as a share of their width. Keyword
-      only argument.
-
-    **Returns:**
-
-    `(lower, upper)`, two corners in world units, `3` each.
+    With opacities: the box of the visual hull, the points that no picture shows as empty, found on
+    a coarse grid, then on a finer one inside it. Without: the cube that the nearest camera sees
+    whole; or, where that is larger or lacks many of the points that are known to lie on surfaces, a
+    box about most of these; either is enlarged until the line of every pixel meets it. In NDC: all
+    that the cameras see between near and far. `spare` is the distance by which pictures may be off,
+    as a share of their width.
     """
     cameras = views.cameras
     if in_ndc := isinstance(cameras, NDCCamera):

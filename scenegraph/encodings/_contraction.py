@@ -67,7 +67,7 @@ class Contraction(AbstractModule):
         return a * direction + b * jnp.sum(place * direction) * place
 
     def gaussian(self, gaussian: AbstractGaussian) -> FullGaussian:
-        """Contracts a Gaussian: mean `f(m)`, covariance `J C J^T`; the derivative is that at the mean."""
+        """Contracts a Gaussian: mean `f(m)`, covariance `J C J^T` with the derivative `J` there."""
         x, d = gaussian.mean, gaussian.direction
         a, b = self._factors(x)
         direction = self.direction(x, d)

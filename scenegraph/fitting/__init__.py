@@ -19,7 +19,7 @@ from ._callbacks import (
 from ._console import Console as Console
 from ._corrections import with_corrections as with_corrections
 from ._fit import fit as fit, FitError as FitError, FitResult as FitResult
-from ._keys import Keys as Keys, split_by_purpose as split_by_purpose
+from ._keys import split_by_purpose as split_by_purpose
 from ._loss import RenderLoss as RenderLoss
 from ._migrate import migrate as migrate
 from ._polish import PosePolish as PosePolish
@@ -32,7 +32,7 @@ from ._alignment import find_motion, move_cameras, poses_of
 from ._console import progress_line, SignsOfLife
 from ._fit import in_stated_space
 from ._history import History
-from ._keys import shared_keys
+from ._keys import Keys, shared_keys
 from ._loss import empty_extra, pixel_cones, scene_cameras
 from ._memory import check_address_space, free_memory, TooLarge
 from ._polish import BEGIN

@@ -9,15 +9,8 @@ class Keys(AbstractModule):
     """The random keys of a fit, one for each purpose: no two purposes ever use the same key.
 
     What is random in step `n` uses `fold_in(key, n)` of the purpose's key, and what is random in a
-    ray of that step another `fold_in` with the index of the ray in the batch.
-
-    **Arguments:**
-
-    - `weights`: the key of the initial weights, for whoever makes the scene.
-    - `batches`: the key of the batches' seed.
-    - `steps`: the key of the steps: the loss of step `n` gets `fold_in(steps, n)`.
-    - `occupancy`: the key of the cells and places at which an occupancy is refreshed.
-    - `budget`: the key of the trial rendering that chooses the first sample budget.
+    ray of that step another `fold_in` with the index of the ray in the batch. `budget` is for the
+    trial rendering that chooses the first sample budget.
     """
 
     weights: RandomKey
@@ -41,7 +34,7 @@ def split_by_purpose(key: RandomKey) -> Keys:
 
     **Returns:**
 
-    The keys.
+    The keys: `weights`, `batches`, `steps`, `occupancy` and `budget`.
 
     Example:
 

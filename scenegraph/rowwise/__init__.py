@@ -50,8 +50,8 @@ of passes), `_graph`, `_simplify` and `_constants` (nodes, sharing, simplificati
 `_scalarise` with its tables `_rules` and `_movement`, `_emit` (code generation).
 """
 
-from ._loop_rows import loop_rows as loop_rows
 from ._map_rows import map_rows as map_rows
 
 # Internal: for other packages of the library, and for none of its users.
+from ._loop_rows import loop_rows
 from ._map_blocks import map_blocks, sum_blocks

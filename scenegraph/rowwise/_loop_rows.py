@@ -25,31 +25,8 @@ def loop_rows(
 
     Under `jax.vmap`, a `while_loop` takes as many steps for all rows as for the slowest. Here rows
     that are done leave, the others close ranks, and rows that do not begin cost nothing. It has no
-    derivatives: stop those of the operands.
-
-    **Arguments:**
-
-    - `step`: a function of `operands` and a state that returns the next state and whether there is
-      more to do. It must not close over traced arrays.
-    - `operands`: a tree of arrays.
-    - `state`: the first state, a tree of arrays.
-    - `active`: false if no step is to be taken.
-
-    **Returns:**
-
-    The last state.
-
-    Example: square roots of two numbers by Newton's method, five steps for one and none for two.
-
-    ```python
-    def newton(a, x):
-        better = (x + a / x) / 2
-        return better, jnp.abs(better - x) > 1e-5
-
-
-    a = jnp.array([2.0, 9.0])
-    roots = jax.vmap(lambda a: sg.rowwise.loop_rows(newton, a, a, a < 5))(a)
-    ```
+    derivatives: stop those of the operands. `step(operands, state)` returns the next state and
+    whether there is more to do; it must not close over traced arrays.
     """
 
     @custom_vmap

@@ -15,7 +15,6 @@ from ._evaluate import (
     evaluate_run as evaluate_run,
     find_measures as find_measures,
 )
-from ._export_run import export_run as export_run
 from ._fit_options import FitOptions as FitOptions
 from ._fit_run import fit_run as fit_run
 from ._paths import film_run as film_run, PathRequest as PathRequest
@@ -26,6 +25,7 @@ from ._scores import Scores as Scores
 # Internal: for other packages of the library, and for none of its users.
 from ._checkpoint import Snapshot, take_snapshot
 from ._evaluate import Measures, Pace
+from ._export_run import export_run
 from ._final_report import FinalReport, plot_log
 from ._fit_options import Milestones, Processes, show_lines, Stopped, TooFewSteps
 from ._paths import (

@@ -25,24 +25,9 @@ def export_run(
     track: Track = iter,
     say: Callable[[str], Any] = silent,
 ) -> None:
-    """Writes the surface of a run's scene as a file of meshes.
+    """Writes the surface of a run's scene as a file of meshes, after `refine` steps of refining it.
 
     Colours are means over the places of the cameras of the run's pictures.
-
-    **Arguments:**
-
-    - `run`: the run.
-    - `out`: the path of the file, which ends in `.glb` or `.ply`.
-    - `options`: the settings of the mesh.
-    - `scene`: the scene; by default the saved one. Keyword only, as is all that follows.
-    - `points`, `z_up`, `track`, `say`: the arguments of `meshing.export_scene`.
-    - `refine`: the number of steps of `refine_meshes`, which fit the mesh to the run's pictures.
-    - `callbacks`: the callbacks of these steps.
-
-    **Errors:**
-
-    `ValueError` for a run in NDC, whose space is bent, and for points that are to be refined; those
-    of the data, if its pictures are needed; and those of `meshing.export_scene`.
     """
     config, _ = run.load_config()  # A folder that is no run is refused first.
     if refine and points:

@@ -12,7 +12,7 @@ from ._grid import Grid as Grid
 from ._method import AbstractMethod as AbstractMethod
 from ._mipnerf import MipNerf as MipNerf
 from ._presets import preset as preset, PRESETS as PRESETS
-from ._recipe import FitParts as FitParts, make_scene as make_scene, prepare as prepare
+from ._recipe import make_scene as make_scene, prepare as prepare
 from ._training import TrainingSettings as TrainingSettings
 
 # Internal: for other packages of the library, and for none of its users.
@@ -36,5 +36,5 @@ from ._corrections import (
 )
 from ._data_settings import held_out_split
 from ._presets import differences, NOTES
-from ._recipe import describe_cut, warm_up
+from ._recipe import describe_cut, FitParts, warm_up
 from ._space import choose_space

@@ -27,16 +27,8 @@ _SCALES = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
 class FitParts:
     """All that a fit needs beside its callbacks.
 
-    **Arguments:**
-
-    - `scene`: the scene to be fitted.
-    - `batches`: the random batches of rays.
-    - `loss`: the loss.
-    - `optimizer`: the optax transformation.
-    - `key`: the random key.
-    - `box`: the corners of the box that holds the scene, in world units, or a ball, or `None`.
-    - `views`: the pictures, with the cameras that they were given.
-    - `polish`: the solving for poses on the way; `None` for none.
+    `box` is the box that holds the scene, in world units, or a ball; `views` have the cameras that
+    they were given; `polish` solves for poses on the way.
     """
 
     scene: Scene
@@ -59,7 +51,8 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
 
     **Returns:**
 
-    The parts.
+    The parts: `scene`, `batches`, `loss`, `optimizer`, `key`, `box` (that which holds the scene),
+    `views` (with the cameras that they were given) and `polish`.
 
     **Errors:**
 

@@ -19,7 +19,6 @@ from ._box import Box as Box
 from ._capsule import Capsule as Capsule
 from ._cylinder import Cylinder as Cylinder
 from ._disk import Disk as Disk
-from ._grid import SampledDistance as SampledDistance
 from ._plane import Plane as Plane
 from ._rectangle import Rectangle as Rectangle
 from ._signed_distance import SignedDistance as SignedDistance
@@ -29,5 +28,6 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 # Internal: for other packages of the library, and for none of its users.
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
+from ._grid import SampledDistance
 from ._sheets import find_sheets, fragment_hit, NOISE, piece_of, Pieces, sheet_hit, Sheets, unhidden
 from ._triangle import cross_line, cross_triangle, Fragment, Triangle

@@ -10,13 +10,8 @@ from ..numerics import AbstractModule, as_float_leaf, safe_norm
 class SampledDistance(AbstractModule):
     """A function of space given by samples on a grid, which quadratic B-splines interpolate.
 
-    Its gradient is continuous, so that normals are.
-
-    **Arguments:**
-
-    - `values`: the samples; at least two along each axis.
-    - `lower`, `upper`: the positions of the first and of the last sample. Outside this box, the
-      distance to the box is added.
+    Its gradient is continuous, so that normals are. Outside of the box of the samples, the distance
+    to that box is added.
     """
 
     values: Float[Array, "x y z"] = eqx.field(converter=as_float_leaf)
