@@ -81,7 +81,9 @@ def _lazily_checked(function: Callable) -> Callable:
         nonlocal plain, checked
         if plain is None or checked is None:
             plain = _as_function(function)
-            checked = _with_shapes(plain) if _has_shapes(plain) else _beartype()(plain)
+            beartype = _beartype()
+            shapes = _has_shapes(plain)
+            checked = jaxtyped(plain, typechecker=beartype) if shapes else beartype(plain)
         try:
             return checked(*args, **kwargs)
         except TypeError as error:
@@ -92,10 +94,6 @@ def _lazily_checked(function: Callable) -> Callable:
         raise TypeCheckError(message) from None
 
     return wrapper
-
-
-def _with_shapes(function: Callable) -> Callable:
-    return jaxtyped(function, typechecker=_beartype())
 
 
 def _has_shapes(function: Callable) -> bool:

@@ -88,6 +88,22 @@ class AbstractCamera(AbstractModule):
         return _resized(self, *as_resolution(width, height))
 
 
+class AbstractOuterCamera(AbstractCamera):
+    """A camera about another one, whose picture has the same size."""
+
+    camera: AbstractVar[AbstractCamera]
+
+    @property
+    def width(self) -> int:
+        """The width of the picture, in pixels."""
+        return self.camera.width
+
+    @property
+    def height(self) -> int:
+        """The height of the picture, in pixels."""
+        return self.camera.height
+
+
 def cone(camera: AbstractCamera, pixel: Float[Array, "2"]) -> Ray:
     """Computes a camera's ray from its line, and the line's derivatives by the pixel.
 

@@ -2,10 +2,10 @@ from .._typing import Array, Float, Scalar, Vector
 from ..numerics import unfreeze
 from ..rays import Ray, transform_ray
 from ..transforms import AbstractTransform
-from ._base import AbstractCamera
+from ._base import AbstractCamera, AbstractOuterCamera
 
 
-class MovedCamera(AbstractCamera):
+class MovedCamera(AbstractOuterCamera):
     """A camera in another frame, as under a `Transformed` node; `transform` is world from frame."""
 
     transform: AbstractTransform
@@ -13,16 +13,6 @@ class MovedCamera(AbstractCamera):
 
     def __init__(self, transform: AbstractTransform, camera: AbstractCamera):
         self.transform, self.camera = transform, camera
-
-    @property
-    def width(self) -> int:
-        """The width of the picture, in pixels."""
-        return self.camera.width
-
-    @property
-    def height(self) -> int:
-        """The height of the picture, in pixels."""
-        return self.camera.height
 
     @property
     def near(self) -> Scalar:

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, safe_normalise, safe_sqrt, unfreeze
 from ..rays import Ray
-from ._base import AbstractCamera, cone
+from ._base import AbstractCamera, AbstractOuterCamera, cone
 
 
-class NDCCamera(AbstractCamera):
+class NDCCamera(AbstractOuterCamera):
     """A camera in a space that is bent so that a frustum without end becomes a cube.
 
     The frustum opens along -z of the world. In the bent space, rays are straight again; they begin
@@ -53,16 +53,6 @@ class NDCCamera(AbstractCamera):
         self.camera, self.published = camera, published
         self.frustum, self.plane = as_float_leaf(frustum), as_float_leaf(plane)
         self.near, self.far = as_float_leaf(near), as_float_leaf(far)
-
-    @property
-    def width(self) -> int:
-        """The width of the picture, in pixels."""
-        return self.camera.width
-
-    @property
-    def height(self) -> int:
-        """The height of the picture, in pixels."""
-        return self.camera.height
 
     @property
     def pose(self) -> Any:

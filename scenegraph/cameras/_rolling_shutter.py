@@ -10,14 +10,14 @@ from .._typing import Array, Float, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, Frozen, require_positive, unfreeze
 from ..rays import Ray
 from ..transforms import Pose
-from ._base import AbstractCamera, cone
+from ._base import AbstractCamera, AbstractOuterCamera, cone
 
 
 # Newton's steps to the row in which a point is seen; each doubles the digits.
 _STEPS = 8
 
 
-class RollingShutter(AbstractCamera):
+class RollingShutter(AbstractOuterCamera):
     """A camera that moves while its picture is read row by row.
 
     The pixel at the height `y` is seen from the pose
@@ -73,16 +73,6 @@ class RollingShutter(AbstractCamera):
                 f"{type(self.camera).__name__} has none. Put the camera inside it into the "
                 "`RollingShutter` instead."
             )
-
-    @property
-    def width(self) -> int:
-        """The width of the picture, in pixels."""
-        return self.camera.width
-
-    @property
-    def height(self) -> int:
-        """The height of the picture, in pixels."""
-        return self.camera.height
 
     @property
     def near(self) -> Scalar:

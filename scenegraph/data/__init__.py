@@ -25,8 +25,6 @@ from ..pixels import (
 )
 from ._blender import load_blender as load_blender
 from ._colmap import load_colmap as load_colmap
-from ._convert_colmap import convert_colmap as convert_colmap
-from ._convert_multiscale import convert_multiscale as convert_multiscale
 from ._formats import load_data as load_data
 from ._llff import load_llff as load_llff
 from ._loading import LoadOptions as LoadOptions
@@ -36,6 +34,8 @@ from ._transforms import load_transforms as load_transforms
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bounds import find_bounds, find_empty_cells, focus_point, Probe, probe_views
+from ._convert_colmap import convert_colmap
+from ._convert_multiscale import convert_multiscale
 from ._formats import find_folder, find_format, find_splits, Format
 from ._llff import llff_path
 from ._transforms import transforms_path, transforms_splits

@@ -46,9 +46,9 @@ def load_colmap(
 ) -> Views:
     """Loads one split of a COLMAP reconstruction, binary or text.
 
-    Cameras and world are those that `convert_colmap` writes: COLMAP's downward axis (+y) becomes
-    -z. Pictures are looked for in `images`; with the option `downscale`, in `images_2` and so on
-    first, which are then not averaged; and in the folder itself.
+    Cameras and world are those that `scenegraph convert colmap` writes: COLMAP's downward axis (+y)
+    becomes -z. Pictures are looked for in `images`; with the option `downscale`, in `images_2` and
+    so on first, which are then not averaged; and in the folder itself.
 
     **Arguments:**
 

@@ -42,28 +42,9 @@ def convert_colmap(
 ) -> pathlib.Path:
     """Writes a `transforms.json` for the pictures of a COLMAP model, as nerfstudio does.
 
-    The world is turned so that COLMAP's downward axis (+y) becomes -z; the listing's
-    `applied_transform` says so. The model's points are written beside it.
-
-    **Arguments:**
-
-    - `sparse`: the folder of the sparse model, binary or text; COLMAP calls it `sparse/0`.
-    - `out`: the JSON file, or the folder of its `transforms.json`. A listing holds no pictures
-      that lie outside its folder.
-    - `images`: the folder of the pictures; by default `images` beside the listing. Keyword only,
-      as is all that follows.
-    - `keep_world`: if true, the world is not turned.
-
-    **Returns:**
-
-    The path of the listing.
-
-    **Errors:**
-
-    `FileError` for a malformed model, a lens without counterpart, pictures that are not there or
-    outside the listing's folder, and a listing that is there already.
-
-    **Source:** `colmap_utils.py` of nerfstudio.
+    The world is turned so that COLMAP's downward axis (+y) becomes -z, unless `keep_world`; the
+    listing's `applied_transform` says so. The model's points are written beside it. A listing holds
+    no pictures that lie outside its folder. After `colmap_utils.py` of nerfstudio.
     """
     path = transforms_path(out)
     if path.exists():

@@ -32,26 +32,9 @@ def convert_multiscale(
     """Writes a Blender data set at several sizes, each half of the one before.
 
     The folder has the layout and the `metadata.json` of the published multiscale data, so that
-    other loaders of it read it too. `metadata.json` is written last.
-
-    **Arguments:**
-
-    - `source`: a Blender data folder, with any of the splits train, val and test.
-    - `out`: a new or empty folder.
-    - `levels`: the number of sizes, the full one included.
-    - `straight_alpha`: if true, colours are averaged without weighting them by opacity, and
-      truncated to bytes instead of rounded, which is bit for bit what the published converter does.
-      Keyword only, as is all that follows.
-    - `near`, `far`: the ends of all cameras' rays.
-    - `progress`: a function that is called with the number of pictures of the source that are done,
-      and their total number.
-
-    **Errors:**
-
-    `FileError` for a source that is malformed, and for an `out` with something in it;
-    `ValueError` for pictures that cannot be halved so often.
-
-    **Source:** `convert_blender_data.py` of the published mip-NeRF code.
+    other loaders of it read it too. `metadata.json` is written last. With `straight_alpha`, colours
+    are averaged without weighting them by opacity, and truncated to bytes instead of rounded, which
+    is bit for bit what `convert_blender_data.py` of the published mip-NeRF code does.
     """
     source, out = pathlib.Path(source), pathlib.Path(out)
     if levels < 1 or not 0 <= near < far:

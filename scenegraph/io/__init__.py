@@ -4,11 +4,7 @@ Read `_errors` first, then a format: `_pictures` with `_exif`, `_hdr`, `_archive
 """
 
 from ._errors import DamagedFile as DamagedFile, FileError as FileError
-from ._pictures import (
-    read_picture as read_picture,
-    write_animation as write_animation,
-    write_picture as write_picture,
-)
+from ._pictures import write_animation as write_animation, write_picture as write_picture
 
 # Internal: for other packages of the library, and for none of its users.
 from ._archive import read_archive, read_header, write_archive
@@ -22,6 +18,6 @@ from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
-from ._pictures import decode_picture, encode_png, require_video
+from ._pictures import decode_picture, encode_png, read_picture, require_video
 from ._poses import are_usable, as_matrix, as_number, as_pose, LARGEST
 from ._read import read_bytes

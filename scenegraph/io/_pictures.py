@@ -16,23 +16,11 @@ from ._errors import FileError
 
 
 def read_picture(path: str | os.PathLike) -> np.ndarray:
-    """Reads a picture file as 8-bit colours, whatever its mode.
+    """Reads a picture file as 8-bit colours, straight RGB or RGBA, whatever its mode.
 
     Palettes, greys, CMYK, YCbCr and LAB become RGB, or RGBA where the file says what is
-    transparent. Of 16 bits, grey is rounded, and of colours the upper 8 are taken.
-
-    **Arguments:**
-
-    - `path`: path of a PNG, JPEG or other file that Pillow reads.
-
-    **Returns:**
-
-    A uint8 array `height width channels` with 3 (RGB) or 4 (straight RGBA) channels.
-
-    **Errors:**
-
-    `FileError` for a file that is missing, damaged, absurdly large, an animation, or of 32-bit
-    pixels, whose range is not in the file.
+    transparent. Of 16 bits, grey is rounded, and of colours the upper 8 are taken. Refused are
+    animations, and 32-bit pixels, whose range is not in the file.
     """
     try:
         # An open file: Pillow would open some names in its own ways.

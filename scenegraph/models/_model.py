@@ -112,15 +112,10 @@ class Model(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def one_mesh(
-    name: str,
-    parts: tuple[ModelPart, ...],
-    materials: tuple[ModelMaterial, ...] = (),
-    notes: tuple[str, ...] = (),
-) -> Model:
+def one_mesh(name: str, parts: tuple[ModelPart, ...], notes: tuple[str, ...]) -> Model:
     """Makes the model of a file without hierarchy."""
     node = ModelNode(name, np.eye(4), mesh=0)
-    return Model((node,), (0,), (ModelMesh(name, parts),), materials, notes=notes)
+    return Model((node,), (0,), (ModelMesh(name, parts),), notes=notes)
 
 
 def notes_of(repairs: Counter[str]) -> tuple[str, ...]:

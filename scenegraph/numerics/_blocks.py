@@ -66,11 +66,14 @@ def _summed_forward(perturbed: PyTree, operands: PyTree, function: Callable, siz
     return _total(results), (gradient, jax.tree.map(merge, *row_gradients))
 
 
-@_summed.def_bwd
-def _summed_backward(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:
+def scaled_gradients(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:
+    """Multiplies gradients, the residuals of a sum, by its cotangent."""
     del others
     # Only the scalar is differentiated, so the cotangent is one number.
     return jax.tree.map(lambda gradient: cotangents[0] * gradient, gradients)
+
+
+_summed.def_bwd(scaled_gradients)
 
 
 def _scan(function: Callable, carry: PyTree, rows: PyTree, size: int) -> tuple[PyTree, list]:

@@ -5,7 +5,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Int, PyTree, Scalar
+from .._typing import Array, Int, PyTree, Scalar
+from ._blocks import scaled_gradients
 
 
 def sum_over_runs(
@@ -61,11 +62,7 @@ def _summed_forward(
     return _loop(one_run, jax.tree.map(jnp.zeros_like, free), costs, most, size)
 
 
-@_summed.def_bwd
-def _summed_backward(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:
-    del others
-    # Only the scalar is differentiated, so the cotangent is one number.
-    return jax.tree.map(lambda gradient: cotangents[0] * gradient, gradients)
+_summed.def_bwd(scaled_gradients)
 
 
 def _loop(one_run: Callable, zeros: PyTree, costs: Array, most: int, size: int) -> Any:
@@ -78,17 +75,14 @@ def _loop(one_run: Callable, zeros: PyTree, costs: Array, most: int, size: int) 
     def advance(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         start, sums = carry
         which = jnp.minimum(start + places, count - 1)
-        taken = _fitting(costs[which], most) & (start + places < count)
+        # The first rows that cost no more than `most`, and the first of all.
+        fits = (jnp.cumsum(costs[which]) <= most).at[0].set(True)
+        taken = fits & (start + places < count)
         added = one_run(which, taken)
         return start + jnp.sum(taken), jax.tree.map(jnp.add, sums, added)
 
     begin = jnp.zeros((), places.dtype), (results, zeros)
     return jax.lax.while_loop(lambda carry: carry[0] < count, advance, begin)[1]
-
-
-def _fitting(costs: Int[Array, " size"], most: int) -> Bool[Array, " size"]:
-    """Returns true for the first rows that cost no more than `most`, and for the first of all."""
-    return (jnp.cumsum(costs) <= most).at[0].set(True)
 
 
 def _take(rows: PyTree, which: Int[Array, " size"]) -> PyTree:

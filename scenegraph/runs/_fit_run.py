@@ -128,7 +128,10 @@ def _begin(
     begin: float,
 ) -> "_Job":
     """Writes what a run remembers of its fit, and finds where the fit goes on."""
-    about = _about(run, folder, options.preset)
+    here = run.folder.resolve()
+    # Data inside the run move with it.
+    data = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    about: dict[str, Any] = {"data": str(data), "preset": options.preset}
     checkpoints = run.checkpoints(
         config.output.save_every,
         keep=config.output.keep,
@@ -366,13 +369,6 @@ def _describe(run: Run, folder: pathlib.Path, views: Views, say: Callable[[str],
         say("the pictures have no opacity: they are taken as they are, on no backdrop")
     for note in views.notes:
         say(note)
-
-
-def _about(run: Run, folder: pathlib.Path, preset: str) -> dict[str, Any]:
-    """Returns what a run remembers beside its settings; data inside the run move with it."""
-    here = run.folder.resolve()
-    data = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    return {"data": str(data), "preset": preset}
 
 
 def _restore(

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, Scalar, Vector
+from .._typing import Array, Bool, Int, PyTree, RandomKey, Scalar, Vector
 from ..numerics import compact, is_frozen, is_tied, unfreeze
 from ..rays import Gaussian
 from ._ties import resolve_ties
@@ -61,7 +61,9 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
     points = lower + (corners + jax.random.uniform(place, corners.shape)) * edges
 
     def thickness(point: Vector) -> Scalar:
-        return opened.field.density(_point(point)) * jnp.max(edges)
+        nothing = jnp.zeros_like(point)
+        at_point = Gaussian(point, nothing, nothing[0], nothing[0])
+        return opened.field.density(at_point) * jnp.max(edges)
 
     seen = jax.vmap(thickness)(points)
     new = jnp.where(valid, jnp.maximum(opened.occupancy.decay * old[cells], seen), old[cells])
@@ -83,8 +85,3 @@ def _some_cells(
     start = jax.random.randint(key, (), 0, possible.size)
     found = compact(jnp.roll(possible, -start), max(1, possible.size // part))
     return (found.indices + start) % possible.size, found.valid
-
-
-def _point(place: Float[Array, "3"]) -> Gaussian:
-    nothing = jnp.zeros_like(place[0])
-    return Gaussian(place, jnp.zeros_like(place), nothing, nothing)

@@ -154,7 +154,11 @@ def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
     if not isinstance(node, dict):
         return node
     if "array" in node:
-        return _typed(arrays[node["array"]], node.get("dtype"))
+        array = arrays[node["array"]]
+        # numpy's format forgets types that numpy itself does not have.
+        return jnp.asarray(
+            array.view(np.dtype(node.get("dtype"))) if array.dtype.kind == "V" else array
+        )
     if "class" in node:
         fields = {name: _decode(child, arrays, own) for name, child in node["fields"].items()}
         return _rebuild(_find_class(node["class"], own), fields)
@@ -164,11 +168,6 @@ def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
         return _FUNCTIONS[node["function"]]
     kind = tuple if "tuple" in node else list
     return kind(_decode(child, arrays, own) for child in node[kind.__name__])
-
-
-def _typed(array: np.ndarray, dtype: str | None) -> jax.Array:
-    """An array as it was: numpy's format forgets types that numpy itself does not have."""
-    return jnp.asarray(array.view(np.dtype(dtype)) if array.dtype.kind == "V" else array)
 
 
 def _find_class(name: str, own: dict[str, type]) -> type:
