@@ -52,17 +52,7 @@ class Contraction(AbstractModule):
         return a * jnp.eye(3, dtype=place.dtype) + b * jnp.outer(place, place)
 
     def direction(self, place: Vector, direction: Vector) -> Vector:
-        """Contracts a direction at a place.
-
-        **Arguments:**
-
-        - `place`: the place, `3`.
-        - `direction`: the change of the place per unit of anything, `3`.
-
-        **Returns:**
-
-        The change of the contracted place, `3`.
-        """
+        """Contracts a direction, the change of a place per unit of anything, at that place."""
         a, b = self._factors(place)
         return a * direction + b * jnp.sum(place * direction) * place
 

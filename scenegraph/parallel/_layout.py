@@ -56,29 +56,14 @@ class Layout:
         return max(1, sum(device.platform == "cpu" for device in local))
 
     def place(self, state: PyTree) -> PyTree:
-        """Puts the state of a fit on its devices.
+        """Puts the state of a fit, the same in all processes, on its devices.
 
-        **Arguments:**
-
-        - `state`: any tree; the same in all processes.
-
-        **Returns:**
-
-        The tree. With one device that nobody has chosen, nothing is moved.
+        With one device that nobody has chosen, nothing is moved.
         """
         return self._put(state, self._sharding)
 
     def copy(self, data: PyTree) -> PyTree:
-        """Puts all of some data on every device.
-
-        **Arguments:**
-
-        - `data`: a tree that is the same in all processes.
-
-        **Returns:**
-
-        The tree.
-        """
+        """Puts all of some data, the same in all processes, on every device."""
         return self._put(data, lambda leaf: self._whole())
 
     def keep(self, state: PyTree) -> PyTree:

@@ -36,15 +36,9 @@ class Annealing(AbstractModule):
             )
 
     def __call__(self, step: Int[Array, ""] | int) -> Scalar:
-        """Computes the width of rays.
+        """Computes the width of the rays of a step, in pixels.
 
-        **Arguments:**
-
-        - `step`: the number of the step.
-
-        **Returns:**
-
-        The width in pixels: from `start` down to exactly 1, by the same factor a step.
+        It goes from `start` down to exactly 1, by the same factor a step.
         """
         # start^(1 - step / steps)
         left = jnp.maximum(1 - step / self.steps, 0.0)

@@ -34,17 +34,7 @@ class Ray(AbstractModule):
     def from_radius(
         origin: Vector, direction: Vector, view: Vector, radius: Scalar, near: Scalar, far: Scalar
     ) -> "Ray":
-        """Makes a cone from mip-NeRF's scalar radius instead of a camera.
-
-        **Arguments:**
-
-        - `origin`, `direction`, `view`, `near`, `far`: the fields of `Ray`.
-        - `radius`: the radius of the cone at `t = 1`, in world units.
-
-        **Returns:**
-
-        A ray whose `radius` is the given one.
-        """
+        """Makes a cone from mip-NeRF's scalar radius at `t = 1`, in world units, not a camera."""
         footprint = jnp.sqrt(3.0) * radius * jnp.eye(2, 3, dtype=direction.dtype)
         return Ray(origin, direction, view, jnp.zeros_like(footprint), footprint, near, far)
 

@@ -112,13 +112,7 @@ class Checkpoints(AbstractCallback):
         self._writing = self._pool.submit(self._write, snapshot, step, psnr)
 
     def save_if_best(self, state: FitState, psnr: float) -> None:
-        """Saves a state that is better on held-out pictures than all before.
-
-        **Arguments:**
-
-        - `state`: the state of the fit.
-        - `psnr`: its PSNR, in decibels.
-        """
+        """Saves a state whose PSNR on held-out pictures, in decibels, is above all before."""
         self.wait()
         # All processes gather, because only the one that writes knows which is the best.
         state, best = gather_whole(state), _best(self._files())
@@ -126,12 +120,7 @@ class Checkpoints(AbstractCallback):
             self.save(state, psnr=psnr)
 
     def wait(self) -> None:
-        """Waits for the thread.
-
-        **Errors:**
-
-        `FileError` if a checkpoint could not be written.
-        """
+        """Waits for the thread; raises `FileError` if a checkpoint could not be written."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()

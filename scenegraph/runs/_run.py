@@ -71,16 +71,7 @@ class Run:
         return self.folder / "tensorboard"
 
     def metrics_of(self, split: str) -> pathlib.Path:
-        """Returns the path of `metrics_SPLIT.json`: the scores of the latest evaluation of a split.
-
-        **Arguments:**
-
-        - `split`: the name of the split.
-
-        **Returns:**
-
-        The path.
-        """
+        """Returns the path of `metrics_SPLIT.json`: the scores of the latest evaluation."""
         return self.folder / f"metrics_{split}.json"
 
     def checkpoints(
@@ -93,13 +84,7 @@ class Run:
     ) -> Checkpoints:
         """Returns the checkpoints in `checkpoints/`; with each, `scene.sg` is written too.
 
-        **Arguments:**
-
-        - `period`, `keep`, `about`, `writes`: the arguments of `Checkpoints`.
-
-        **Returns:**
-
-        The checkpoints.
+        The arguments are those of `Checkpoints`.
         """
 
         def save_scene(snapshot: Snapshot) -> None:
@@ -153,13 +138,7 @@ class Run:
         write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
 
     def load_config(self) -> tuple[FitConfig, dict[str, Any]]:
-        """Reads `config.json`.
-
-        **Returns:**
-
-        The settings, and all else that was remembered.
-
-        **Errors:**
+        """Reads `config.json`: the settings, and all else that was remembered.
 
         `FileError` if this is not a run folder.
         """
@@ -174,12 +153,6 @@ class Run:
 
     def data_folder(self) -> pathlib.Path:
         """Returns the data folder to which the run was fitted.
-
-        **Returns:**
-
-        The folder.
-
-        **Errors:**
 
         `FileError` if the run does not name it.
         """

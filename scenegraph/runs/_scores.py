@@ -53,12 +53,7 @@ class Scores:
     psnr_corrected: float | None = None
 
     def record(self) -> dict[str, Any]:
-        """Returns the scores as JSON holds them: with the average error; NaN becomes `None`.
-
-        **Returns:**
-
-        A dictionary.
-        """
+        """Returns the scores as JSON holds them: with the average error; NaN becomes `None`."""
         values = {name: _known(getattr(self, name)) for name in _keys(_MEASURED)}
         record = {"name": self.name, "size": list(self.size), **values, **_averages(values)}
         if self.psnr_corrected is not None:

@@ -90,12 +90,7 @@ class ImageTexture(AbstractShader):
             raise ValueError(f"`ImageTexture.probes` must be at least 1; got {self.probes}.")
 
     def prepare(self) -> "PreparedTexture":
-        """Builds the pyramid, which all rays of a picture share.
-
-        **Returns:**
-
-        A shader of the same colours.
-        """
+        """Builds the pyramid, which all rays of a picture share; the colours are the same."""
         height, width = unfreeze(self.texels).shape[:2]
         return PreparedTexture(
             # Beneath a `Frozen`, if there is one.

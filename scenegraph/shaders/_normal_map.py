@@ -33,18 +33,7 @@ class NormalMap(AbstractModule):
         require_finite(self, "scale")
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Vector:
-        """Computes the normal with its bumps.
-
-        **Arguments:**
-
-        - `hit`: the hit on the surface.
-        - `view`: the direction of the ray.
-        - `lights`: the light that arrives there.
-
-        **Returns:**
-
-        A unit normal on the side of `hit.normal`, which it replaces.
-        """
+        """Computes the normal with its bumps, on the side of `hit.normal`, which it replaces."""
         x, y, z = 2 * self.texture(hit, view, lights) - 1
         tangent, bitangent = _tangents(hit)
         # The bumped normal of the outer side, turned to the eye as the surface's own normal is.

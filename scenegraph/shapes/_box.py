@@ -45,13 +45,7 @@ class Box(AbstractShape, AbstractBounded):
     def span(self, ray: Ray) -> Span:
         """Clips a ray to the box, within the ray's own `near` and `far`.
 
-        **Arguments:**
-
-        - `ray`: one ray, in the box's frame.
-
-        **Returns:**
-
-        The span; an empty one at the ray's `near` if the ray misses.
+        If the ray misses, the span is an empty one at its `near`.
         """
         # The slab test: on each axis the line lies between the planes for t in [enters, leaves].
         parallel = ray.direction == 0
