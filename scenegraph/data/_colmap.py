@@ -85,7 +85,8 @@ def load_colmap(
     if loading.masks:
         every, odd_masks = _add_masks(every, model_folder, pictures.place)
         odd = (*odd, *odd_masks)
-    chosen = _choose(where, every, split, hold_every, held_out)
+    names = [view.name for view in every]
+    chosen = [every[i] for i in choose_frames(where, names, split, hold_every, held_out)]
     factor = loading.downscale if pictures.smaller != loading.downscale else 1
     shrinking = Shrinking(factor, pictures.smaller, resized=True)
     points = model.points @ COLMAP_TURN[:, :3].T
@@ -99,24 +100,6 @@ def _add_masks(
     named = [f"{place.name}/{view.name}" for view in views]
     masks, odd = find_masks(_root(model), named)
     return [view._replace(mask=mask) for view, mask in zip(views, masks, strict=True)], odd
-
-
-def _choose(
-    where: pathlib.Path,
-    views: list[ListedView],
-    split: str,
-    hold_every: int,
-    held_out: Sequence[str | int],
-) -> list[ListedView]:
-    """Returns the views of one split."""
-    names, training = [view.name for view in views], split == "train"
-    chosen = choose_frames(str(where), names, hold_every, held_out, training=training)
-    if not chosen:
-        raise FileError(
-            f"{where}: its {len(views)} pictures leave none for the split {split!r}; choose others "
-            "by --held-out or --hold-every."
-        )
-    return [views[index] for index in chosen]
 
 
 def _read_lenses(model: ColmapModel, path: pathlib.Path) -> dict[int, Lens]:

@@ -103,7 +103,10 @@ def load_llff(
     scene = _read_scene(folder / LLFF_LISTING, spherify)
     every, factor = _find_pictures(folder, loading, len(scene.poses))
     names = [one.file.name for one in every]
-    chosen = _split_indices(folder, split, names, hold_every, held_out)
+    if split not in LLFF_SPLITS:
+        raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
+    listing = folder / LLFF_LISTING
+    chosen = np.asarray(choose_frames(listing, names, split, hold_every, held_out))
     smaller = loading.downscale / factor
     expected = scene.width / smaller, scene.height / smaller
     wanted = [every[index]._replace(expected=expected) for index in chosen]
@@ -204,25 +207,6 @@ def _convert_poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.
     for index, pose in enumerate(poses):
         as_pose(pose, f"{path}: the pose of picture {index}")
     return poses
-
-
-def _split_indices(
-    folder: pathlib.Path,
-    split: str,
-    names: list[str],
-    hold_every: int,
-    held_out: Sequence[str | int],
-) -> np.ndarray:
-    if split not in LLFF_SPLITS:
-        raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
-    training = split == "train"
-    chosen = choose_frames(str(folder), names, hold_every, held_out, training=training)
-    if not chosen:
-        raise FileError(
-            f"{folder / LLFF_LISTING}: {len(names)} pictures leave none for {split!r}; choose "
-            "others by --held-out or --hold-every."
-        )
-    return np.asarray(chosen)
 
 
 def _find_pictures(

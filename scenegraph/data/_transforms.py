@@ -15,7 +15,7 @@ from ._listed import ListedView, load_listed, normalised, Shrinking
 from ._listing import find_inside, read_frame, read_frames_listing
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
-from ._splits import choose_frames
+from ._splits import choose_frames, require_rest
 
 
 TRANSFORMS_LISTING = "transforms.json"
@@ -208,9 +208,7 @@ def _split_views(
     held_out: Sequence[str | int],
 ) -> list[ListedView]:
     """Returns the views of one split."""
-    names = [view.name for view in views]
-    training = split == "train"
-    indices = choose_frames(str(path), names, hold_every, held_out, training=training)
+    require_rest(hold_every)
     if _split_keys(listing) and not held_out:
         return _views_by_name(path, listing, views, split + _NAMES)
     if split not in LISTED_SPLITS:
@@ -218,12 +216,8 @@ def _split_views(
             f"{path} names no pictures of the split {split!r}; there are "
             f"{', '.join(LISTED_SPLITS)}."
         )
-    if not indices:
-        raise FileError(
-            f"{path}: its {len(views)} frames leave none for the split {split!r}; choose others by "
-            "--held-out or --hold-every."
-        )
-    return [views[index] for index in indices]
+    names = [view.name for view in views]
+    return [views[i] for i in choose_frames(path, names, split, hold_every, held_out)]
 
 
 def _views_by_name(

@@ -282,7 +282,7 @@ def test_splits_that_are_not_there(folder):
 def test_one_picture_leaves_none_to_train_on(tmp_path, pictures):
     folder = write_llff(tmp_path / "data", POSES[:1], pictures[:1])
     assert load_llff(folder, "test", ndc=False).frames == 1
-    refuse(folder, "leave none for 'train'")
+    refuse(folder, "leave none for the split 'train'")
 
 
 def test_views_of_the_library(folder):
