@@ -13,6 +13,7 @@ import jax
 from jax.errors import JaxRuntimeError
 
 from .._typing import PyTree
+from ..pixels import free_on_host
 
 
 _MIB = 2**20
@@ -109,7 +110,7 @@ def free_memory() -> tuple[int, str]:
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0), "the device"
     return min(
         (_address_space(), "`ulimit -v`"),
-        (_system_memory(), "the system"),
+        (int(min(free_on_host(), _UNLIMITED)), "the system"),
         (_group_memory(), "the container's limit (cgroup)"),
     )
 
@@ -143,14 +144,6 @@ def _address_space() -> int:
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     used = _number(pathlib.Path("/proc/self/statm"), 0) or 0
     return _UNLIMITED if limit < 0 else max(0, limit - used * os.sysconf("SC_PAGE_SIZE"))
-
-
-def _system_memory() -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    return _UNLIMITED
 
 
 def _group_memory() -> int:

@@ -1,6 +1,6 @@
 """An optimiser of vertices: steps that are smooth over a mesh."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,18 +9,11 @@ from jax.core import Tracer
 
 from .._typing import Array, Float, PyTree, Scalar
 from ..losses import MeshEdges
+from ._uniform_adam import uniform_adam
 
 
 # Of the residual of the linear system, relative to its right-hand side.
 _TOLERANCE = 1e-5
-
-
-class _Moments(NamedTuple):
-    """Running means of smoothed gradients, and of their squares; the number of steps."""
-
-    first: PyTree
-    second: PyTree
-    steps: Array
 
 
 def large_steps(
@@ -65,28 +58,17 @@ def large_steps(
     ```
     """
 
-    def start(params: PyTree) -> _Moments:
+    adam = uniform_adam(b1, b2, 1e-8, lambda gradient: jnp.max(gradient**2))
+    smooth = lambda x: _smoothed(x, edges, smoothness)
+
+    def start(params: PyTree) -> optax.OptState:
         jax.tree.map(lambda x: _check_vertices(x, edges), params)
-        zero = lambda x: jnp.zeros((), x.dtype)
-        return _Moments(
-            jax.tree.map(jnp.zeros_like, params), jax.tree.map(zero, params), jnp.zeros((), int)
-        )
+        return adam.init(params)
 
-    def update(updates: PyTree, state: Any, params: Any = None) -> tuple[PyTree, _Moments]:
+    def update(updates: PyTree, state: Any, params: Any = None) -> tuple[PyTree, Any]:
         del params
-        smooth = lambda x: _smoothed(x, edges, smoothness)
-        count = state.steps + 1
-        gradients = jax.tree.map(smooth, updates)
-        mean = lambda old, new, rate: rate * old + (1 - rate) * new
-        first = jax.tree.map(lambda m, g: mean(m, g, b1), state.first, gradients)
-        largest = lambda g: jnp.max(jnp.square(g))
-        second = jax.tree.map(lambda v, g: mean(v, largest(g), b2), state.second, gradients)
-
-        def step(m: Array, v: Array) -> Array:
-            m, v = m / (1 - b1**count), v / (1 - b2**count)
-            return -learning_rate * smooth(m / (jnp.sqrt(v) + 1e-8))
-
-        return jax.tree.map(step, first, second), _Moments(first, second, count)
+        scaled, state = adam.update(jax.tree.map(smooth, updates), state)
+        return jax.tree.map(lambda x: -learning_rate * smooth(x), scaled), state
 
     return optax.GradientTransformation(start, update)
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ from .._typing import Array, PyTree
 
 
 class _Moments(NamedTuple):
-    """Running means of gradients, and of the mean square of each leaf's; the number of steps."""
+    """Running means of gradients, and of one square for each leaf; the number of steps."""
 
     first: PyTree
     second: PyTree
@@ -42,6 +43,13 @@ def scale_by_uniform_adam(
     optimizer = sg.optimizers.by_path({"capture.*": cameras, "**": optax.adam(1e-2)})
     ```
     """
+    return uniform_adam(b1, b2, epsilon, lambda gradient: jnp.mean(gradient**2))
+
+
+def uniform_adam(
+    b1: float, b2: float, epsilon: float, square: Callable[[Array], Array]
+) -> optax.GradientTransformation:
+    """Scales gradients as Adam does, with one second moment for all entries of a leaf."""
 
     def start(params: PyTree) -> _Moments:
         zero = lambda x: jnp.zeros((), x.dtype)
@@ -56,7 +64,7 @@ def scale_by_uniform_adam(
         steps = state.steps + 1
         mean = lambda old, new, rate: rate * old + (1 - rate) * new
         first = jax.tree.map(lambda m, g: mean(m, g, b1), state.first, updates)
-        second = jax.tree.map(lambda v, g: mean(v, jnp.mean(g**2), b2), state.second, updates)
+        second = jax.tree.map(lambda v, g: mean(v, square(g), b2), state.second, updates)
 
         def scaled(m: Array, v: Array) -> Array:
             # m / (1 - b1^n) / (sqrt(v / (1 - b2^n)) + epsilon)

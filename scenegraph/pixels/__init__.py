@@ -20,7 +20,7 @@ from ._batches import (
 from ._patches import Patches
 from ._lines import frame_lines, known_cameras, on_host, pixel_lines, take_camera
 from ._pixel_list import edge_pixels, PixelList, pixels_through
-from ._pixel_store import cache_folder, gather_pixels, PixelArray
+from ._pixel_store import cache_folder, free_on_host, gather_pixels, PixelArray
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
 from ._stacked import stack_cameras

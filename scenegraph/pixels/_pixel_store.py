@@ -84,10 +84,11 @@ def free_memory() -> float:
     """Returns the free bytes of host or device, whichever has less; infinite if nobody knows."""
     stats = jax.local_devices()[0].memory_stats() or {}
     on_device = stats.get("bytes_limit", np.inf) - stats.get("bytes_in_use", 0)
-    return float(min(on_device, _free_on_host()))
+    return float(min(on_device, free_on_host()))
 
 
-def _free_on_host() -> float:
+def free_on_host() -> float:
+    """Returns the bytes of memory that the system has left; infinite if it does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
