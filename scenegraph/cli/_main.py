@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import tyro
 from jax.errors import JaxRuntimeError
 
+from .._garbage import collect_garbage_seldom
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
+    collect_garbage_seldom()
     try:
         _parse(arguments or ["--help"]).main()
     except _USER_ERRORS as error:

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import optax
 
+from .._garbage import defer_garbage_collection
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, Batch, RayBatches, Views
@@ -230,7 +231,8 @@ class _Advance:
         batch = self._feed.shapes(state, number)
         rays = batch.tree.lossmult if isinstance(batch.tree, Batch) else np.empty(0)
         self._rays = rays.shape[0]
-        lowered = _step.lower(self._others, state, batch, np.float32(0))
+        with defer_garbage_collection():
+            lowered = _step.lower(self._others, state, batch, np.float32(0))
         with ThreadPoolExecutor(1, "scenegraph-compiler") as pool:
             compiling = pool.submit(lowered.compile)
             self._feed(state, number)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
+from .._garbage import defer_garbage_collection
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
@@ -105,12 +106,17 @@ def render(
     integrator = choose_integrator(scene, integrator, placed)
     check_scene(scene, placed)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
-    draw = lambda integrator: _render(
-        placed, camera, integrator, key, filters, chunk, mesh, extras, side
-    )
+    more = key, filters, chunk, mesh, extras, side
+    draw = lambda integrator: _undisturbed(placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
     return _draw_completely(draw, with_all_occluders(integrator), (placed, camera))
+
+
+def _undisturbed(*arguments: Any) -> Any:
+    """Draws a picture; the first of its kind is traced, which is quicker without collections."""
+    with defer_garbage_collection():
+        return _render(*arguments)
 
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:

@@ -1,0 +1,32 @@
+"""The garbage collector, which would search all objects again and again while JAX makes more.
+
+Tracing makes many small objects that stay. Searching them takes a quarter of the time of tracing
+the gradient of a picture of ten balls: 7.2 s of CPU time with the collector, 5.2 s without.
+"""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+
+# A search after so many new objects; one of all objects after a thousand times fifty of those.
+_SELDOM = 50_000, 50, 1_000
+
+
+@contextlib.contextmanager
+def defer_garbage_collection() -> Iterator[None]:
+    """Stops the collector's own searches for a while, where they were on."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def collect_garbage_seldom() -> None:
+    """Makes searches rare for the rest of the process, and leaves what there is out of them."""
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)
