@@ -1,7 +1,8 @@
 """Searches over candidate lists, without derivatives."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -350,10 +351,23 @@ def search_shadows(
 
 def count_parts(scene: FlatScene) -> int:
     """Returns the largest number of parts of any shape of a scene."""
+    return max(map(_count_parts_of_one, scene.occluders), default=1)
 
-    def parts(stack: InstanceStack) -> int:
-        first = stack.first()
-        ray = Ray(*jnp.zeros((3, 3)), *jnp.zeros((2, 2, 3)), *jnp.ones(2))
-        return jax.eval_shape(first.node.shape.parts, ray).t.shape[0]
 
-    return max(map(parts, scene.occluders), default=1)
+def _count_parts_of_one(stack: InstanceStack) -> int:
+    """Returns the number of parts of the shapes of a stack."""
+    outline = lambda x, axes: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype)
+    one = lambda tree, axes: jax.tree.map(
+        lambda x: outline(x, axes) if eqx.is_array_like(x) and hasattr(x, "dtype") else x, tree
+    )
+    shape = eqx.combine(one(stack.members, 1), one(stack.shared, 0)).node.shape
+    leaves, structure = jax.tree.flatten(shape)
+    return _count_parts_of(structure, tuple(leaves))
+
+
+@functools.lru_cache(256)
+def _count_parts_of(structure: Any, leaves: tuple) -> int:
+    """Returns the number of parts of shapes of one structure, which takes a trace to find out."""
+    ray = Ray(*jnp.zeros((3, 3)), *jnp.zeros((2, 2, 3)), *jnp.ones(2))
+    meet = lambda shape, ray: shape.parts(ray).t
+    return eqx.filter_eval_shape(meet, jax.tree.unflatten(structure, leaves), ray).shape[0]
