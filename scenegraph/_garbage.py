@@ -28,5 +28,6 @@ def defer_garbage_collection() -> Iterator[None]:
 
 def collect_garbage_seldom() -> None:
     """Makes searches rare for the rest of the process, and leaves what there is out of them."""
-    gc.freeze()
-    gc.set_threshold(*_SELDOM)
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.set_threshold(*_SELDOM)
