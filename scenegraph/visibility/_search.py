@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
@@ -357,9 +358,8 @@ def count_parts(scene: FlatScene) -> int:
 def _count_parts_of_one(stack: InstanceStack) -> int:
     """Returns the number of parts of the shapes of a stack."""
     outline = lambda x, axes: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype)
-    one = lambda tree, axes: jax.tree.map(
-        lambda x: outline(x, axes) if eqx.is_array_like(x) and hasattr(x, "dtype") else x, tree
-    )
+    some = lambda x, axes: outline(x, axes) if isinstance(x, jax.Array | np.ndarray) else x
+    one = lambda tree, axes: jax.tree.map(lambda x: some(x, axes), tree)
     shape = eqx.combine(one(stack.members, 1), one(stack.shared, 0)).node.shape
     leaves, structure = jax.tree.flatten(shape)
     return _count_parts_of(structure, tuple(leaves))
