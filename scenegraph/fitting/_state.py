@@ -88,7 +88,8 @@ def start_state(
     """
     trainable = trainable_leaves(model) if trainable is None else trainable
     model, extra = strong_types(model), strong_types(extra)
-    moments = optimizer.init(eqx.filter(model, trainable))
+    # Compiled as one: otherwise moments of every shape are a program of their own.
+    moments = eqx.filter_jit(optimizer.init)(eqx.filter(model, trainable))
     zero = jnp.zeros((), jnp.int32)
     keys = split_by_purpose(key)
     return FitState(model, moments, extra, keys, zero, float(steps), zero)
