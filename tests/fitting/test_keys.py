@@ -130,6 +130,16 @@ def network(key, integrator) -> sg.Scene:
     return sg.Scene(sg.Group(field=volumes[0], blob=volumes[1]), integrator=integrator)
 
 
+class Untraced:
+    """A function, with the shapes of its results, as `filter_closure_convert` has them."""
+
+    def __init__(self, function, *operands):
+        self.function, self.out_struct = function, eqx.filter_eval_shape(function, *operands)
+
+    def __call__(self, *operands):
+        return self.function(*operands)
+
+
 def watch_fit(monkeypatch, integrator, make_keys) -> Uses:
     """A whole fit of three steps, weights included, whose occupancies are refreshed after each."""
     uses = Uses(monkeypatch)
@@ -148,6 +158,8 @@ def watch_fit(monkeypatch, integrator, make_keys) -> Uses:
     # Not compiled ahead: what is compiled uses no keys that can be watched.
     eager = _budget.OccupancyRefresh(one_device=False)
     monkeypatch.setattr(_fit, "OccupancyRefresh", lambda one_device: eager)
+    # Nor traced, to be evaluated elsewhere: draws would then be found in two places.
+    monkeypatch.setattr(eqx, "filter_closure_convert", Untraced)
     with jax.disable_jit(), jax.ensure_compile_time_eval():
         keys = make_keys(KEY)
         scene, loss = network(keys.weights, integrator), RenderLoss()
