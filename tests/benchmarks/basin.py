@@ -16,7 +16,7 @@ TRUE = 2.0
 _BLACK, _WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 # Pixels. The cells are some 40 pixels wide when the scale is half the true one: narrower rays see
 # that they are in the wrong places, and not that there are too many.
-_WIDEST = 32.0
+_WIDEST = 40.0
 WANTED = ["floor.shader.*.scale", "floor.shader.*.color_*", "lamp.position"]
 
 

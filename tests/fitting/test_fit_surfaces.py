@@ -56,8 +56,7 @@ def fit(guess, views, trainable, optimizer, steps, **others):
         trainable=trainable,
         optimizer=optimizer,
         steps=steps,
-        key=jax.random.key(0),
-        **others,
+        **{"key": jax.random.key(0)} | others,
     ).scene
 
 
@@ -92,12 +91,13 @@ def test_scale_colours_and_lamp_are_found(start):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 3.0])
-def test_wide_cones_lead_from_half_off(scale):
-    """Rays of one pixel do not find the way from a scale of 1."""
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_wide_cones_lead_from_half_off(scale, seed):
+    """Rays of one pixel do not find the way from a scale of 1, where cells are 40 pixels wide."""
     truth = sg.render(make(*TRUE), camera())
     views, guess = sg.views(camera(), truth), make(scale, *STARTS[0][1:])
-    plan = Annealing(32.0, 300)
-    assert_found(fit(guess, views, WANTED, optax.adam(2e-2), 600, annealing=plan))
+    others = {"annealing": Annealing(40.0, 300), "key": jax.random.key(seed)}
+    assert_found(fit(guess, views, WANTED, optax.adam(2e-2), 600, **others))
 
 
 @pytest.mark.slow
@@ -108,8 +108,8 @@ def test_the_camera_is_found_with_them():
     shift = 0.1 * np.array([0.5, 0.6, -0.62]) / np.linalg.norm([0.5, 0.6, -0.62])
     lost = eqx.tree_at(lambda c: c.pose.delta, camera(), jnp.asarray([*shift, *turn], jnp.float32))
     guess = make(1.8, [0.5] * 3, [0.4] * 3, [1.5, -1.6, 4.4], cam=lost)
-    optimizer = by_path({"cam.**": falling(3e-3, 1000), "**": falling(2e-2, 1000)})
-    scene = fit(guess, sg.views("cam", truth), [*WANTED, "cam.pose.delta"], optimizer, 1000)
+    optimizer = by_path({"cam.**": falling(3e-3, 2000), "**": falling(2e-2, 2000)})
+    scene = fit(guess, sg.views("cam", truth), [*WANTED, "cam.pose.delta"], optimizer, 2000)
     assert_found(scene)
     found, right = scene.root.children["cam"].pose, camera().pose
     turned = np.asarray(found.linear()).T @ np.asarray(right.linear())
