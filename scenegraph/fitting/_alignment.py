@@ -1,27 +1,34 @@
 """Cameras in a scene whose own cameras were corrected: moved by what these have moved by."""
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-import optax
 
 from .._typing import Array, Float, IntLike, RandomKey
 from ..cameras import AbstractCamera, pose_matrix
 from ..data import RayBatches, Views
 from ..losses import MultiLevelLoss
 from ..numerics import unfreeze
+from ..parallel import as_layout
 from ..pixels import known_cameras
 from ..scene import Capture, find_capture, Group, move_camera, Scene
 from ..transforms import Pose
 from ._corrections import with_corrections
-from ._fit import fit
 from ._loss import RenderLoss
+from ._polish import solve_poses, sum_equations
 
 
-# The learning rate of poses, in pixels.
-_RATE = 0.3
+# The longest first step of a pose, in pixels. The damping of equations, as a share of their mean
+# diagonal, up to a part of the steps and at the end; and the share that is kept of the equations of
+# steps before, until then and later.
+_LONGEST = 1.0
+_LATE, _DAMPINGS, _KEPT = 0.3, (1.0, 0.01), (0.8, 0.95)
+# The most rays of a batch.
+_BATCH = 2048
 
 
 class Motion(NamedTuple):
@@ -90,13 +97,13 @@ def align_cameras(
     *,
     name: str = "capture",
     steps: IntLike = 200,
-    rays: int = 2048,
+    rays: int = 256,
     key: RandomKey | None = None,
 ) -> Views:
     """Finds the cameras of further pictures in a scene whose own cameras were corrected.
 
-    They are moved by the similarity that the scene's cameras have moved by; then their poses are
-    fitted to the pictures, while the scene stays as it is.
+    They are moved by the similarity that the scene's cameras have moved by; then the poses are
+    fitted to the pictures by steps of Levenberg and Marquardt, while the scene stays as it is.
 
     **Arguments:**
 
@@ -104,7 +111,7 @@ def align_cameras(
     - `views`: the pictures, with cameras in the world of those that were given to the fit.
     - `name`: the name of the `Capture`. Keyword only, as is all that follows.
     - `steps`: the number of steps; 0 for the similarity alone.
-    - `rays`: the number of rays in a step.
+    - `rays`: the number of rays of a picture in a step, on average.
     - `key`: the key of the random batches; by default always the same.
 
     **Returns:**
@@ -113,8 +120,10 @@ def align_cameras(
 
     **Errors:**
 
-    `ValueError` if there is no `Capture` of that name.
+    `ValueError` if there is no `Capture` of that name, and for less than one ray.
     """
+    if rays < 1:
+        raise ValueError(f"`align_cameras` needs at least one ray a picture; got {rays}.")
     capture = find_capture(scene, name)
     if capture is None:
         raise ValueError(f"the scene has no Capture {name!r}; `with_corrections` makes one.")
@@ -124,14 +133,33 @@ def align_cameras(
     still = {child: node for child, node in scene.root.children.items() if child != name}
     alone = eqx.tree_at(lambda s: s.root, scene, Group(**still))
     whole, posed = with_corrections(alone, moved, name=name)
-    result = fit(
-        whole,
-        RayBatches(posed, rays),
-        trainable=[f"{name}.poses"],
-        optimizer=optax.adam(optax.cosine_decay_schedule(_RATE, int(steps))),
-        loss=RenderLoss(MultiLevelLoss(), jitter=False),
-        steps=steps,
-        key=jax.random.key(0) if key is None else key,
-    )
-    found = find_capture(result.scene, name)
+    key = jax.random.key(0) if key is None else key
+    found = find_capture(_follow(whole, posed, name, int(steps), rays, key), name)
     return moved if found is None else eqx.tree_at(lambda v: v.cameras, moved, found.corrected())
+
+
+def _follow(scene: Scene, views: Views, name: str, steps: int, rays: int, key: RandomKey) -> Scene:
+    """Fits the poses of a `Capture` to its pictures."""
+    layout, total = as_layout(None), rays * views.frames
+    size = min(_BATCH, total)
+    batches, scene = layout.copy(RayBatches(views, size)), layout.place(scene)
+    loss = RenderLoss(MultiLevelLoss(), jitter=False, mesh=layout.mesh)
+    where: Any = lambda scene: scene.root.children[name].poses
+    known, count = None, max(1, round(total / size))
+    for number in range(steps):
+        new = sum_equations(batches, loss, scene, layout, key=key, number=number, count=count)
+        damping, kept, longest = _rule(number / steps)
+        blend = lambda old, new, kept=kept: kept * old + new
+        known = new if known is None else jax.tree.map(blend, known, new)
+        change = solve_poses(known, least=damping, longest=longest)
+        scene = eqx.tree_at(where, scene, layout.place(where(scene) + jnp.asarray(change)))
+    return scene
+
+
+def _rule(part: float) -> tuple[float, float, float]:
+    """Returns the damping, the share that is kept of equations, and the longest step."""
+    # Far off, single steps are noisy, and narrow minima many: steps go along the gradient rather
+    # than to where it vanishes. Near by, that would be slow in directions that are seen little of.
+    late = max(0.0, (part - _LATE) / (1 - _LATE))
+    damping = _DAMPINGS[0] * (_DAMPINGS[1] / _DAMPINGS[0]) ** late
+    return damping, _KEPT[late > 0], _LONGEST * (1 + math.cos(math.pi * part)) / 2

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, PyTree, Scalar
+from .._typing import Array, Float, PyTree, RandomKey, Scalar
 from .._words import describe
 from ..cameras import AbstractCamera
 from ..data import AbstractPixelChoice, Batch, RayBatches
-from ..integrators import choose_integrator, Guided
+from ..integrators import AbstractIntegrator, choose_integrator, Guided, OccupancyMarch
 from ..numerics import AbstractModule
 from ..parallel import Layout
 from ..pixels import AllImages, ScenePixels
@@ -42,6 +42,8 @@ _NUMBER, _SPACING = 18, 1.2
 _DAMPING, _LEAST, _LONGEST = 1e-2, 1e-4, 4.0
 # The scene follows the poses, so that they go farther than to where it is; not near the end.
 _RELAXATION = 1.4
+# Steps along rays are so many times as long as those of the fit.
+_COARSER = 2
 
 
 class PosePolish(AbstractModule):
@@ -118,8 +120,16 @@ class Polisher:
         """Returns the state after `number` steps, polished."""
         self._last = number
         close = number >= _CLOSE * horizon
-        before = state.tree
-        equations = self._equations(before, loss, number, self._count * (2 if close else 1))
+        before: Any = state.tree
+        equations = sum_equations(
+            self._batches,
+            loss,
+            before.model,
+            self._layout,
+            key=before.keys.batches,
+            number=number,
+            count=self._count * (2 if close else 1),
+        )
         change = (1.0 if close else _RELAXATION) * solve_poses(equations)
         poses = before.model.root.children[self._polish.name].poses + jnp.asarray(change)
         where = lambda scene: scene.root.children[self._polish.name].poses
@@ -131,22 +141,35 @@ class Polisher:
         period = max(1, round(max(horizon / _NUMBER, _SPACING * self._count)))
         return round(BEGIN * horizon), period
 
-    def _equations(self, state: Any, loss: RenderLoss, number: int, count: int) -> PoseEquations:
-        """Sums up the equations of so many batches, a pure function of seed and step."""
-        seeds = jax.random.bits(jax.random.fold_in(state.keys.batches, number), (count,), "uint32")
-        loss = dataclasses.replace(loss, jitter=False)
-        total = None
-        for seed in np.asarray(seeds):
-            batch = self._layout.copy(self._batch(seed, number))
-            one = pose_equations(loss, state.model, batch)
-            total = one if total is None else jax.tree.map(jnp.add, total, one)
-        assert total is not None
-        return total
 
-    def _batch(self, seed: np.uint32, number: int) -> Batch:
-        if reads_file(self._batches):
-            return self._batches.batch(int(seed), number)
-        return _make_batch(self._batches, jnp.asarray(seed), jnp.asarray(number))
+def sum_equations(
+    batches: RayBatches,
+    loss: RenderLoss,
+    scene: Scene,
+    layout: Layout,
+    *,
+    key: RandomKey,
+    number: int,
+    count: int,
+) -> PoseEquations:
+    """Sums up the equations of so many batches of step `number`, a pure function of key and step.
+
+    All is where `layout` has put it.
+    """
+    seeds = jax.random.bits(jax.random.fold_in(key, number), (count,), "uint32")
+    loss = dataclasses.replace(loss, jitter=False)
+    total = None
+    for seed in np.asarray(seeds):
+        one = pose_equations(loss, scene, layout.copy(_batch(batches, seed, number)))
+        total = one if total is None else jax.tree.map(jnp.add, total, one)
+    assert total is not None
+    return total
+
+
+def _batch(batches: RayBatches, seed: np.uint32, number: int) -> Batch:
+    if reads_file(batches):
+        return batches.batch(int(seed), number)
+    return _make_batch(batches, jnp.asarray(seed), jnp.asarray(number))
 
 
 @eqx.filter_jit
@@ -161,12 +184,21 @@ def pose_equations(loss: RenderLoss, scene: Scene, batch: Batch) -> PoseEquation
     A residual is the error of a ray's brightness: one reverse derivative of each ray is its row of
     J, and colours say little more of where an edge is.
     """
-    integrator = choose_integrator(scene, loss.integrator)
-    if isinstance(integrator, Guided):  # Its scaled gradients are no derivatives of the picture.
-        integrator = dataclasses.replace(integrator, scale_gradients=False)
-    whole = dataclasses.replace(loss, integrator=integrator)
+    whole = dataclasses.replace(loss, integrator=_quick(choose_integrator(scene, loss.integrator)))
     shared = whole, flatten_pictures(scene, batch), _camera_tangents(scene, batch)
     return sum_rays(shared, (batch, None), loss.mesh, _part)[1]
+
+
+def _quick(integrator: AbstractIntegrator) -> AbstractIntegrator:
+    """Returns the integrator with which equations are summed up."""
+    if isinstance(integrator, Guided):  # Its scaled gradients are no derivatives of the picture.
+        return dataclasses.replace(integrator, scale_gradients=False)
+    if isinstance(integrator, OccupancyMarch):
+        candidates = max(2, integrator.candidates // _COARSER)
+        budget = min(integrator.budget, candidates)
+        step = _COARSER * integrator.step
+        return dataclasses.replace(integrator, candidates=candidates, budget=budget, step=step)
+    return integrator
 
 
 def _camera_tangents(scene: Scene, batch: Batch) -> PyTree:
@@ -190,13 +222,14 @@ def _part(shared: PyTree, rows: PyTree) -> tuple[Scalar, PoseEquations]:
     (loss, (scene, pictures), turns), (batch, _, real) = shared, rows
     rays, tangents = _with_tangents(batch.rays, pictures.cameras, turns)
 
-    def brightness(rays: Ray) -> tuple[Array, Radiance]:
-        seen = render_pictures((loss.integrator, scene, pictures), rays, batch, None)[-1]
+    def brightness(line: tuple[Array, Array]) -> tuple[Array, Radiance]:
+        moved = eqx.tree_at(_line, rays, line)
+        seen = render_pictures((loss.integrator, scene, pictures), moved, batch, None)[-1]
         return jnp.mean(seen.rgb, axis=1), seen
 
-    values, pullback, seen = jax.vjp(brightness, rays, has_aux=True)
+    values, pullback, seen = jax.vjp(brightness, _line(rays), has_aux=True)
     (slopes,) = pullback(jnp.ones_like(values))
-    jacobian = _contract(slopes, tangents)
+    jacobian = _contract(slopes, _line(tangents))
     residuals = values - jnp.mean(batch.rgb, axis=1)
     counts = batch.lossmult if real is None else batch.lossmult * real
     counts = counts if seen.overflow is None else counts * (seen.overflow == 0)
@@ -208,7 +241,11 @@ def _part(shared: PyTree, rows: PyTree) -> tuple[Scalar, PoseEquations]:
     return jnp.zeros(()), PoseEquations(curvature, total(weighted * residuals[:, None]))
 
 
-def _contract(slopes: Ray, tangents: Ray) -> Float[Array, "rays 6"]:
+def _line(ray: Ray) -> tuple[Array, Array]:
+    return ray.origin, ray.direction
+
+
+def _contract(slopes: PyTree, tangents: PyTree) -> Float[Array, "rays 6"]:
     """Returns d value / d ray . d ray / d pose, summed over all numbers of a ray."""
 
     def one(slope: Array, tangent: Array) -> Array:
@@ -224,8 +261,13 @@ def _with_tangents(pixels: ScenePixels, cameras: AbstractCamera, turns: PyTree) 
     return rays, jax.vmap(push)(turns)
 
 
-def solve_poses(equations: PoseEquations) -> Float[np.ndarray, "frames 6"]:
-    """Returns the damped steps of poses; none for pictures whose equations are not finite."""
+def solve_poses(
+    equations: PoseEquations, *, least: float = _LEAST, longest: float = _LONGEST
+) -> Float[np.ndarray, "frames 6"]:
+    """Returns the damped steps of poses; none for pictures whose equations are not finite.
+
+    `least` is the least damping, as a share of the mean diagonal, and `longest` is in pixels.
+    """
     curvature = np.asarray(equations.curvature, np.float64)
     gradient = np.asarray(equations.gradient, np.float64)
     both = np.concatenate([curvature, gradient[:, None]], axis=1)
@@ -233,12 +275,12 @@ def solve_poses(equations: PoseEquations) -> Float[np.ndarray, "frames 6"]:
     curvature = np.where(finite[:, None, None], curvature, 0.0)
     # (A + lambda diag(A) + mu I) d = -g, with mu in parts of the mean diagonal
     diagonal = np.einsum("fii->fi", curvature)
-    least = _LEAST * diagonal.mean(axis=1, keepdims=True)
-    damping = _DAMPING * diagonal + np.maximum(least, 1e-12)
+    even = least * diagonal.mean(axis=1, keepdims=True)
+    damping = _DAMPING * diagonal + np.maximum(even, 1e-12)
     matrix = curvature + damping[:, :, None] * np.eye(6)
     steps = -np.linalg.solve(matrix, np.where(finite[:, None], gradient, 0.0)[..., None])[..., 0]
     lengths = np.linalg.norm(steps, axis=1, keepdims=True)
-    shares = np.minimum(1.0, _LONGEST / np.maximum(lengths, 1e-12))
+    shares = np.minimum(1.0, longest / np.maximum(lengths, 1e-12))
     return (shares * steps).astype(np.float32)
 
 

@@ -74,7 +74,8 @@ class FinalReport:
         frames = 0 if self.film == "none" else _FRAMES
         film = frames * round(scale * width) * round(scale * height)
         training = 0 if self.training is None else residual_rays(self.training)
-        return held_out.rays() + film + training + alignment_rays(self.refines)
+        alignment = alignment_rays(held_out.views.frames) if self.refines else 0
+        return held_out.rays() + film + training + alignment
 
     def _save_cameras(self, run: Run, held_out: HeldOut, say: Callable[[str], Any]) -> None:
         """Writes corrected cameras, those of held-out pictures too, as a listing to fit again."""

@@ -41,7 +41,8 @@ def place_held_out(
 ) -> HeldOut:
     """Places the cameras of pictures in a scene whose own cameras were corrected, and says how."""
     # At most half of the time goes into it, and none of it where compiling alone would take that.
-    affordable = plan.affordable(BACKWARD * RAYS) // 2 if plan.limited else None
+    rays = BACKWARD * RAYS * held_out.views.frames
+    affordable = plan.affordable(rays) // 2 if plan.limited else None
     hurried = plan.limited and plan.end - time.monotonic() < _LEAST
     steps = 0 if hurried else alignment_steps(affordable)
     views, how = place_cameras(scene, held_out.views, held_out.split, steps)

@@ -22,9 +22,9 @@ from ..scene import Capture, find_capture, Scene
 
 # The node of the scene that holds them.
 CAPTURE = "capture"
-# Steps and rays by which the poses of held-out pictures are found, and how much longer such a ray
-# takes than a rendered one.
-_STEPS, RAYS, BACKWARD = 200, 2048, 3
+# Steps, and rays of a picture, by which the poses of held-out pictures are found, and how much
+# longer such a ray takes than a rendered one.
+_STEPS, RAYS, BACKWARD = 200, 256, 3
 _FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
@@ -34,9 +34,9 @@ _END, _SOFT = 0.05, 50
 _MEMORY = 0.95
 # The width of the first rays, in pixels, and the steps after which they are a pixel wide.
 _COARSE, _FINE = 6.0, 400
-# The share of each picture's pixels, those with the largest slopes, that polish poses; and the most
-# pixels of all pictures that are searched for them.
-_EDGES, _LISTED = 0.15, 2**28
+# The share of each picture's pixels, those with the largest slopes, that polish poses; the most
+# pixels of all pictures that are searched for them; and how many a polish takes of a picture.
+_EDGES, _LISTED, _POLISHING = 0.15, 2**28, 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ class CorrectionSettings:
             return None
         few = batches.views.pixels.shape[0] <= _LISTED
         choice = edge_pixels(batches.views, batches.choice, _EDGES) if few else batches.choice
-        return PosePolish(CAPTURE, choice=choice)
+        return PosePolish(CAPTURE, _POLISHING, choice)
 
     def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene, by a node for them.
@@ -189,7 +189,7 @@ def place_cameras(scene: Scene, views: Views, split: str, steps: int) -> tuple[V
     placed = align_cameras(scene, views, name=CAPTURE, steps=steps, rays=RAYS)
     return placed, (
         "moved by the similarity of given and corrected training cameras; then the pose of each "
-        f"picture, and nothing else, was fitted to it ({steps} steps of {RAYS} rays)"
+        f"picture, and nothing else, was fitted to it ({steps} steps of {RAYS} of its rays)"
     )
 
 
@@ -198,6 +198,6 @@ def alignment_steps(affordable: int | None) -> int:
     return _STEPS if affordable is None else min(_STEPS, affordable)
 
 
-def alignment_rays(refines: bool) -> int:
-    """Returns the rays that an alignment takes, as many as take as long when they are rendered."""
-    return _STEPS * RAYS * BACKWARD if refines else 0
+def alignment_rays(frames: int) -> int:
+    """Returns the rays of an alignment, in as many as take as long when they are rendered."""
+    return _STEPS * RAYS * BACKWARD * frames

@@ -14,7 +14,14 @@ import scenegraph as sg
 from scenegraph.data import RayBatches
 from scenegraph.fields import GaussianBlob
 from scenegraph.fitting import find_motion, PosePolish, poses_of, RenderLoss, with_corrections
-from scenegraph.fitting._polish import Polisher, pose_equations, PoseEquations, solve_poses
+from scenegraph.fitting._polish import (
+    Polisher,
+    pose_equations,
+    PoseEquations,
+    solve_poses,
+    sum_equations,
+)
+from scenegraph.io import MappedArray
 from scenegraph.parallel import as_layout
 from scenegraph.pixels import edge_pixels, PixelList
 from scenegraph.scene import Capture
@@ -170,6 +177,26 @@ def test_a_horizon_that_falls_makes_one_polish_due_at_a_time(capture):
     assert not due(501, 1000.0) and not due(555, 1000.0) and due(556, 1000.0)
     assert not due(501, 800.0) and not due(530, 560.0)
     assert not due(960, 1000.0) and polisher.is_due(960, 960.0, True)
+
+
+def test_pixels_in_a_file_polish_as_those_in_memory_do(capture, tmp_path):
+    scene, views = capture
+    pixels = np.asarray(views.pixels)
+    path = tmp_path / "pixels.bin"
+    path.write_bytes(pixels.tobytes())
+    in_file = dataclasses.replace(views, pixels=MappedArray(path, pixels.shape, pixels.dtype))
+
+    def equations(views: sg.Views) -> PoseEquations:
+        batches = RayBatches(views, 32, edge_pixels(views, RayBatches(views).choice, 0.3))
+        loss, layout = RenderLoss(jitter=False), as_layout(None)
+        return sum_equations(batches, loss, scene, layout, key=KEY, number=3, count=2)
+
+    found, expected = equations(in_file), equations(views)
+    assert np.abs(np.asarray(expected.gradient)).max() > 0
+    assert eqx.tree_equal(found, expected, rtol=1e-5, atol=1e-6)
+    whole = fit_poses((scene, views), PosePolish(rays=64), steps=4)
+    again = fit_poses((scene, in_file), PosePolish(rays=64), steps=4)
+    assert_close(again.scene["capture"].poses, whole.scene["capture"].poses, 1e-5, 1e-5)
 
 
 def test_polish_refuses_what_has_no_poses(capture):

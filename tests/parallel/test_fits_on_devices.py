@@ -37,6 +37,16 @@ def test_eight_devices_fit_as_one_does(alone, scene):
 
 
 @pytest.mark.slow
+def test_four_devices_polish_poses_as_one_does():
+    """No number of rays divides by four."""
+    found = result(start(4, task="poses"))
+    one, four = np.array(found["poses"])
+    assert found["devices"] == 4 and np.abs(one).max() > 0.1
+    assert_close(four, one, 1e-3, 1e-3)
+    assert np.isfinite(found["moved"]) and found["moved"] > 1e-3
+
+
+@pytest.mark.slow
 def test_large_arrays_are_cut(alone):
     assert alone["network"][1]["cut"] == 0 < alone["grid"][1]["cut"]
 

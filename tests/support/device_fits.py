@@ -222,6 +222,46 @@ def room(size: int) -> dict:
     return {"left_out": float(terms.left_out), "asked": float(terms.requested), "by_ray": asked}
 
 
+def poses() -> dict:
+    """Poses that one device and all have polished, and have aligned with a fitted scene."""
+    import dataclasses
+
+    import jax
+    import numpy as np
+    import optax
+
+    import scenegraph as sg
+    from scenegraph import fitting
+    from scenegraph.data import RayBatches
+
+    given = dataclasses.replace(views(), backdrop=sg.data.Solid((1.0, 1.0, 1.0)))
+    scene, seen = fitting.with_corrections(grid_scene(), given)
+
+    def polished(devices) -> list[float]:
+        fitted = sg.fit(
+            scene,
+            RayBatches(seen, 23),
+            optimizer=optax.adam(0.01),
+            steps=4,
+            key=jax.random.key(0),
+            polish=fitting.PosePolish(rays=23),
+            devices=devices,
+        )
+        found = sg.parallel.gather_whole(fitted.scene)["capture"].poses
+        return np.asarray(found).reshape(-1).tolist()
+
+    alone, together = polished(jax.devices()[:1]), polished(None)
+    aligned = fitting.align_cameras(scene, given, steps=3, rays=11)
+    before, after = (fitting.poses_of(x.cameras) for x in (given, aligned))
+    return {
+        "poses": [alone, together],
+        "moved": float(
+            np.abs(fitting.poses_of(aligned.cameras) - fitting.poses_of(given.cameras)).max()
+        ),
+        "devices": len(jax.devices()),
+    }
+
+
 def pictures(scene: str, chunk) -> dict:
     """How far a picture by all devices is from one by a single device."""
     import jax
