@@ -1,6 +1,5 @@
 """Cameras in a scene whose own cameras were corrected: moved by what these have moved by."""
 
-import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -24,9 +23,9 @@ from ._polish import solve_poses, sum_equations
 
 # The longest first step of a pose, in pixels. The damping of equations, as a share of their mean
 # diagonal, up to a part of the steps and at the end; and the share that is kept of the equations of
-# steps before, until then and later.
-_LONGEST = 1.0
-_LATE, _DAMPINGS, _KEPT = 0.3, (1.0, 0.01), (0.8, 0.95)
+# steps before.
+_LONGEST, _KEPT = 1.0, 0.8
+_LATE, _DAMPINGS = 0.2, (1.0, 0.001)
 # The most rays of a batch.
 _BATCH = 2048
 
@@ -145,21 +144,21 @@ def _follow(scene: Scene, views: Views, name: str, steps: int, rays: int, key: R
     batches, scene = layout.copy(RayBatches(views, size)), layout.place(scene)
     loss = RenderLoss(MultiLevelLoss(), jitter=False, mesh=layout.mesh)
     where: Any = lambda scene: scene.root.children[name].poses
+    blend = lambda old, new: _KEPT * old + new
     known, count = None, max(1, round(total / size))
     for number in range(steps):
         new = sum_equations(batches, loss, scene, layout, key=key, number=number, count=count)
-        damping, kept, longest = _rule(number / steps)
-        blend = lambda old, new, kept=kept: kept * old + new
         known = new if known is None else jax.tree.map(blend, known, new)
-        change = solve_poses(known, least=damping, longest=longest)
+        damping, share = _rule(number / steps)
+        change = share * solve_poses(known, least=damping, longest=_LONGEST)
         scene = eqx.tree_at(where, scene, layout.place(where(scene) + jnp.asarray(change)))
     return scene
 
 
-def _rule(part: float) -> tuple[float, float, float]:
-    """Returns the damping, the share that is kept of equations, and the longest step."""
+def _rule(part: float) -> tuple[float, float]:
+    """Returns the damping, and the share of a step that is taken."""
     # Far off, single steps are noisy, and narrow minima many: steps go along the gradient rather
     # than to where it vanishes. Near by, that would be slow in directions that are seen little of.
     late = max(0.0, (part - _LATE) / (1 - _LATE))
-    damping = _DAMPINGS[0] * (_DAMPINGS[1] / _DAMPINGS[0]) ** late
-    return damping, _KEPT[late > 0], _LONGEST * (1 + math.cos(math.pi * part)) / 2
+    # Shares that fall to zero average the noise of all late steps.
+    return _DAMPINGS[0] * (_DAMPINGS[1] / _DAMPINGS[0]) ** late, min(1.0, 2 * (1 - part))

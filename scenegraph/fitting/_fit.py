@@ -248,11 +248,14 @@ class _Advance:
         return None if smaller is None else _Advance(feed, smaller, *others)
 
     def with_next_budget(self, extra: PyTree, number: int) -> "_Advance":
-        feed, loss, *others = self.parts
+        loss = self.parts[1]
         other = with_next_budget(loss, extra, number, self._rays)
-        if other is loss:
-            return self
-        advance = _Advance(feed, other, *others)
+        return self if other is loss else self.with_loss(other)
+
+    def with_loss(self, loss: Any) -> "_Advance":
+        """Returns the step with another loss, compiled when it is first taken."""
+        feed, _, *others = self.parts
+        advance = _Advance(feed, loss, *others)
         advance.compile_seconds, advance._rays = self.compile_seconds, self._rays
         return advance
 
@@ -295,13 +298,13 @@ def _run(
     state, extra = flatten(begin), begin.extra
     one_device = advance.layout.mesh is None
     refresh = OccupancyRefresh(one_device=one_device) if needs_refresh(begin.model) else None
-    horizon, start = float(steps), number
+    horizon, start, stop = float(steps), number, number >= steps
     if polisher is not None:
         polisher.skip(number, horizon)
-    stop = number >= steps
     while not stop:
         # Those of the step before: the host would have to wait for this one's.
         terms = extra
+        advance = _without_poses(advance, polisher, number, horizon, clock)
         state, extra, info = advance(state, number, horizon)
         number += 1
         state = state if refresh is None else refresh(state, number)
@@ -323,6 +326,17 @@ def _run(
         progress = Progress(number, state, info, clock.seconds, clock.rate, agree.first)
         stop = _call_back(callbacks, progress, stop, agree)
     return FitResult(state.tree.model, state.tree, records.history())
+
+
+def _without_poses(
+    advance: _Advance, polisher: Polisher | None, number: int, horizon: float, clock: "_Clock"
+) -> _Advance:
+    """Returns the step without a gradient of poses, once these are solved for."""
+    loss = None if polisher is None else polisher.stills(advance.parts[1], number, horizon)
+    if loss is None:
+        return advance
+    clock.forget()
+    return advance.with_loss(loss)
 
 
 def _call_back(

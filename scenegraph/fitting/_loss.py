@@ -65,6 +65,8 @@ class RenderLoss(AbstractModule):
     - `divisor`: a divisor of that number, where there is little memory.
     - `mesh`: the devices that share the rays, each with a sample budget of its own; `None` for one
       device. `fit` sets it.
+    - `still`: the name of a `Capture` whose poses have no gradient, because they are solved for;
+      `None` for none. `fit` sets it.
     """
 
     loss: AbstractLoss = MultiLevelLoss()
@@ -74,6 +76,7 @@ class RenderLoss(AbstractModule):
     chunk: int | Literal["auto"] | None = eqx.field(static=True, default="auto")
     divisor: int = eqx.field(static=True, default=1)
     mesh: Mesh | None = eqx.field(static=True, default=None)
+    still: str | None = eqx.field(static=True, default=None)
 
     def in_smaller_blocks(self, times: int) -> "RenderLoss | None":
         """Returns the same loss with fewer rays worked on at a time, which takes less memory.
@@ -93,6 +96,7 @@ class RenderLoss(AbstractModule):
         self, scene: Scene, terms: Any, batch: Batch, key: RandomKey
     ) -> tuple[Scalar, LossTerms]:
         integrator = choose_integrator(scene, self.integrator)
+        scene = scene if self.still is None else _with_still_poses(scene, self.still)
         count = batch.lossmult.shape[0]
         # By the index in the whole batch, so that blocks and devices change nothing.
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
@@ -111,6 +115,11 @@ class RenderLoss(AbstractModule):
             capture = find_capture(scene, batch.rays.paths[0])
             value = value if capture is None else value + capture.penalty()
         return value, jax.lax.stop_gradient(terms)
+
+
+def _with_still_poses(scene: Scene, name: str) -> Scene:
+    where: Any = lambda scene: scene.root.children[name].poses
+    return eqx.tree_at(where, scene, jax.lax.stop_gradient(where(scene)))
 
 
 # Called with what all rays share, and with some rays and which of them count; returns sums.

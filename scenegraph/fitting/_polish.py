@@ -36,7 +36,9 @@ from ._loss import (
 BEGIN, _CLOSE = 0.5, 0.9
 # There are so many in all of a fit, if the steps between two of them have at least so many times
 # their rays.
-_NUMBER, _SPACING = 18, 1.2
+_NUMBER, _SPACING = 12, 1.2
+# A step without a gradient of poses is compiled if it will be taken so many times.
+_WORTH = 400
 # Marquardt's damping, the least of it as a share of the mean diagonal, and the longest step, in
 # pixels.
 _DAMPING, _LEAST, _LONGEST = 1e-2, 1e-4, 4.0
@@ -52,6 +54,8 @@ class PosePolish(AbstractModule):
     Gradient descent sees a few rays of a picture at a time, and is slow where a turn of the camera
     is nearly made up for by a shift. Every so many steps, from the middle of the fit on, each
     picture's six numbers are therefore solved for with many of its rays, while the scene stays.
+    From then on they have no gradient, where enough steps are left for that to pay; the optimiser
+    should leave them alone.
 
     **Arguments:**
 
@@ -104,6 +108,16 @@ class Polisher:
         begin, period = self._plan(horizon)
         if number > 0 and number >= begin:
             self._last = number - (number - begin) % period
+
+    def stills(self, loss: Any, number: int, horizon: float) -> RenderLoss | None:
+        """Returns the loss without a gradient of the poses, if that is worth its compilation now.
+
+        From the first polish on the gradient leaves poses alone, and steps are faster without it.
+        """
+        begun = number >= self._plan(horizon)[0] and loss.still is None
+        if not begun or horizon - number < _WORTH:
+            return None
+        return dataclasses.replace(loss, still=self._polish.name)
 
     def is_due(self, number: int, horizon: float, last: bool) -> bool:
         """Returns true if poses are to be polished after so many steps.

@@ -173,10 +173,30 @@ def test_a_horizon_that_falls_makes_one_polish_due_at_a_time(capture):
     due = lambda number, horizon: polisher.is_due(number, horizon, False)
     assert not due(499, 1000.0) and due(500, 1000.0)
     polisher.skip(500, 1000.0)
-    # Every eighteenth of 1,000 steps is 56.
-    assert not due(501, 1000.0) and not due(555, 1000.0) and due(556, 1000.0)
+    # Every twelfth of 1,000 steps is 83.
+    assert not due(501, 1000.0) and not due(582, 1000.0) and due(583, 1000.0)
     assert not due(501, 800.0) and not due(530, 560.0)
     assert not due(960, 1000.0) and polisher.is_due(960, 960.0, True)
+
+
+def test_poses_lose_their_gradient_when_they_are_solved_for(capture):
+    scene, views = capture
+    batches, loss = RayBatches(views, 64), RenderLoss(jitter=False)
+    polisher = Polisher(PosePolish(rays=64), scene, batches, loss, as_layout(None))
+    # From the middle on, and where enough steps are left.
+    assert polisher.stills(loss, 499, 1000.0) is None and polisher.stills(loss, 450, 800.0) is None
+    still = polisher.stills(loss, 500, 1000.0)
+    assert still is not None and polisher.stills(still, 501, 1000.0) is None
+    batch = batches.batch(0, 0)
+
+    def gradient(loss: RenderLoss) -> Any:
+        value = lambda scene: loss(scene, None, batch, KEY)[0]
+        return eqx.filter_grad(value)(scene)
+
+    without, whole = gradient(still), gradient(loss)
+    assert np.abs(np.asarray(whole["capture"].poses)).max() > 0
+    assert np.all(np.asarray(without["capture"].poses) == 0)
+    assert_close(without["blob0"].field.rgb, whole["blob0"].field.rgb, 1e-5, 1e-8)
 
 
 def test_pixels_in_a_file_polish_as_those_in_memory_do(capture, tmp_path):
