@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from .._typing import Array, Int
 
 
-# Pixels along the side of a tile that is a bundle of rays.
-TILE_SIDE = 8
+# Pixels along the side of a tile that is a bundle of rays, and of the squares in which tiles go
+# together: what is shaded at once is one part of the picture, and its shadow rays are close.
+TILE_SIDE, _SQUARE_SIDE = 8, 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,23 +20,29 @@ class PixelOrder:
     height: int
     side: int = 1  # of a tile, in pixels; 1 for row by row
 
+    @property
+    def _sides(self) -> tuple[int, ...]:
+        return () if self.side == 1 else (_SQUARE_SIDE, self.side)
+
     def pixel(self, rank: Int[Array, "*n"]) -> Int[Array, "*n"]:
         """Returns the pixels (row by row) that have given places in the order."""
-        if self.side == 1:
-            return rank
-        row, rank = jnp.divmod(rank, self.side * self.width)
-        tall = jnp.minimum(self.side, self.height - self.side * row)
-        column, rank = jnp.divmod(rank, self.side * tall)
-        wide = jnp.minimum(self.side, self.width - self.side * column)
-        y, x = jnp.divmod(rank, wide)
-        return (self.side * row + y) * self.width + self.side * column + x
+        left, top, width, height = 0, 0, self.width, self.height
+        for side in self._sides:
+            row, rank = jnp.divmod(rank, side * width)
+            height = jnp.minimum(side, height - side * row)
+            column, rank = jnp.divmod(rank, side * height)
+            width = jnp.minimum(side, width - side * column)
+            left, top = left + side * column, top + side * row
+        y, x = jnp.divmod(rank, width)
+        return (top + y) * self.width + left + x
 
     def rank(self, pixel: Int[Array, "*n"]) -> Int[Array, "*n"]:
         """Returns the places of pixels in the order: the inverse of `pixel`."""
-        if self.side == 1:
-            return pixel
+        rank, width, height = 0, self.width, self.height
         y, x = jnp.divmod(pixel, self.width)
-        (row, y), (column, x) = jnp.divmod(y, self.side), jnp.divmod(x, self.side)
-        tall = jnp.minimum(self.side, self.height - self.side * row)
-        wide = jnp.minimum(self.side, self.width - self.side * column)
-        return self.side * (row * self.width + column * tall) + y * wide + x
+        for side in self._sides:
+            (row, y), (column, x) = jnp.divmod(y, side), jnp.divmod(x, side)
+            tall = jnp.minimum(side, height - side * row)
+            rank += side * (row * width + column * tall)
+            width, height = jnp.minimum(side, width - side * column), tall
+        return rank + y * width + x

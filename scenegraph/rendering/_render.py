@@ -280,9 +280,10 @@ def _in_chunks(
     """Maps over pixels chunk by chunk; under `grad`, chunks are rematerialised."""
     devices, count = 1 if mesh is None else mesh.size, order.width * order.height
     chunks = devices * -(-count // (devices * chunk))
-    # Every chunk has tiles from all over the picture, so that all have about as much to do.
+    # Every device has tiles from all over the picture, so that all have about as much to do; its
+    # chunks have neighbours, whose shadow rays go the same way.
     tile = math.gcd(chunk, order.side**2)
-    deal = lambda x: jnp.swapaxes(x.reshape(-1, chunks, tile), 0, 1).reshape(chunks, chunk)
+    deal = lambda x: jnp.swapaxes(x.reshape(-1, devices, tile), 0, 1).reshape(chunks, chunk)
     indices = deal(order.pixel(jnp.minimum(jnp.arange(chunks * chunk), count - 1)))
     sort = lambda x: x if order.side == 1 else x[order.rank(jnp.arange(count))]
     if chunks == 1:
@@ -296,7 +297,7 @@ def _in_chunks(
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
 
     def in_order(x: Array) -> Array:
-        tiles = x.reshape(chunks, -1, tile, *x.shape[2:])
+        tiles = x.reshape(devices, -1, tile, *x.shape[2:])
         return sort(jnp.swapaxes(tiles, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count])
 
     return jax.tree.map(in_order, results)
