@@ -14,18 +14,18 @@ from ..rays import Ray
 from ..rowwise import map_rows
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
 from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
-from ._order import invert_order
 
 
 # Faces that rays are tested against before the hits are put in order.
 VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
-# touch, how many meet faces at once.
-_ROWS, _FEW_ROWS = 1024, 256
+# touch, how many meet faces at once. Kernels of fewer rays cost more than what they compute.
+_ROWS, _FEW_ROWS = 4096, 256
 # Clusters of a bundle whose faces are tested in one go; no more than a word has bits.
 _SLOTS = 32
-# Faces of every bundle that its rays are tested against at once: a divisor of the bits of a word.
-_AT_ONCE = 8
+# Clusters that are tested against bundles at once, and runs of 32 faces against rays, of whatever
+# bundles: those of few candidates do not wait for those of many.
+_CLUSTERS, _RUNS = 64, 8
 
 
 class FaceVisit(NamedTuple):
@@ -75,88 +75,119 @@ def search_faces(
     apart = lambda x: x.reshape(-1, size, *x.shape[1:])
     count = rays.near.shape[0]
     rays, used, before = jax.tree.map(apart, (rays, used, before))
-    any_used = jnp.any(used, axis=1)
-    beams = jax.vmap(beam_of)(rays, used)
-    lists: AbstractCandidates = Everything(any_used, tree.by_cluster.shape[0])
-    if everything:
-        beams = beams._replace(narrow=jnp.zeros_like(any_used), planes=beyond_all(beams.planes))
-    else:
-        lists = list_by(may_meet, beams.planes, tree.clusters, any_used, _GROUPING)
-    bundles = any_used.shape[0]
-    block = min(max(_ROWS // size, 1), bundles)
+    beams, lists = _list_clusters(tree, rays, used, everything=everything)
+    bundles, few = count // size, min(_FEW_ROWS // size, count // size)
+    block = min(_ROWS // size, few * -(-bundles // few))
     order = jnp.argsort(-lists.lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
-    results = jax.tree.map(apart, visit.nothing(count, _flat(before)))
+    # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
+    numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
+    own = jax.tree.map(lambda x: x.at[numbers].get(mode="clip"), _flat(before))
+    state = numbers, visit.nothing(numbers.shape[0], own), visit.start(block * size)
 
-    def one_block(i: Array, results: PyTree) -> PyTree:
+    def one_block(i: Array, state: tuple[Array, PyTree, PyTree]) -> tuple[Array, PyTree, PyTree]:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
         own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), (lists, beams, rays, before))
-        new = _search_block(tree, own[0], own[1], own[2:], visit)
-        put = lambda x, y: x.at[chosen].set(apart(y), mode="drop", unique_indices=True)
-        return jax.tree.map(put, results, new)
+        lengths = jnp.where(chosen < bundles, own[0].lengths, 0)
+        return _search_block(tree, (lengths, *own), visit, state, i * block * size)
 
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
-    return _flat(jax.lax.fori_loop(0, blocks, one_block, results))
+    numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
+    back = jnp.zeros(count, jnp.int32).at[numbers].set(jnp.arange(numbers.shape[0]), mode="drop")
+    return jax.tree.map(lambda x: x[back], results)
+
+
+def _list_clusters(
+    tree: FaceTree, rays: Ray, used: Bool[Array, "bundles size"], *, everything: bool
+) -> tuple[Beam, AbstractCandidates]:
+    """Returns beams about the rays of bundles, and the clusters of faces that these may touch."""
+    any_used, beams = jnp.any(used, axis=1), jax.vmap(beam_of)(rays, used)
+    if not everything:
+        return beams, list_by(may_meet, beams.planes, tree.clusters, any_used, _GROUPING)
+    beams = beams._replace(narrow=jnp.zeros_like(any_used), planes=beyond_all(beams.planes))
+    return beams, Everything(any_used, tree.by_cluster.shape[0])
 
 
 class _Found(NamedTuple):
     """The faces of bundles, some at a time, and which of them rays may touch, 32 to a word."""
 
-    words: UInt32[Array, "slots rays"]
-    faces: Int[Array, "places bundles"]
-    bundle: Int[Array, " rays"]
+    words: UInt32[Array, "runs size"]  # a bit for every face of a run, for the rays of its bundle
+    faces: Int[Array, "runs 32"]
+    # Of every ray:
+    first: Int[Array, " rays"]  # the first run of its bundle
+    column: Int[Array, " rays"]
+    slots: UInt32[Array, " rays"]  # a bit for every run of its bundle that it may touch
+    length: Int[Array, " rays"]  # the number of faces that it may touch
 
 
 def _search_block(
-    tree: FaceTree, lists: AbstractCandidates, beams: Beam, rows: tuple, visit: FaceVisit
-) -> PyTree:
+    tree: FaceTree, block: tuple, visit: FaceVisit, state: tuple[Array, PyTree, PyTree], at: Array
+) -> tuple[Array, PyTree, PyTree]:
     """Searches some bundles at once; rays that may touch as many faces go together.
 
-    Rows are rays, and what they had before.
+    The block is lengths of lists, these, beams, rays, and what rays had before. Of the state, the
+    numbers of rays and their results get those of the block, from the place `at` on; what the
+    memory holds at first is not read.
     """
-    rows = _flat(rows)
+    (lengths, lists, beams), rows = block[:3], _flat(block[3:])
     count = rows[0].near.shape[0]
+    longest, own = jnp.max(lengths), jax.lax.dynamic_slice(state[0], (at,), (count,))
 
     def some(carry: tuple) -> tuple:
-        begin, order, memory, results = carry
-        found = _test_rays(tree, *_faces_of(tree, lists, beams, begin), beams)
-        order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.words)
-        found = _Found(found.words[:, order], found.faces, found.bundle[order])
-        own = jax.tree.map(lambda x: x[order], rows)
-        # Results are in the order of the rays, which is known now.
-        first = lambda x, y: jnp.where(begin == 0, x, y)
-        results = jax.tree.map(first, visit.nothing(count, own[1]), results)
-        return begin + _SLOTS, order, *_meet_all(tree, found, own, visit, (memory, results))
+        begin, order, numbers, memory, results = carry
+        runs = _Runs(jnp.cumsum(jnp.clip(lengths - begin, 0, _SLOTS)))
+        found = _test_rays(tree, *_faces_of(tree, lists, beams, runs, begin), beams)
+        order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.length)
+        numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
+        known = begin > 0, begin + _SLOTS < longest
+        state = _meet_all(tree, found, rows, order, visit, known, (memory, results), at)
+        return begin + _SLOTS, order, numbers, *state
 
-    longest, results = jnp.max(lists.lengths), visit.nothing(count, rows[1])
-    order = jnp.arange(count, dtype=jnp.int32)
-    start = jnp.zeros((), jnp.int32), order, visit.start(count), results
-    _, order, _, results = jax.lax.while_loop(lambda carry: carry[0] < longest, some, start)
-    back = invert_order(order)
-    return jax.tree.map(lambda x: x[back], results)
+    order, (numbers, results, memory) = jnp.arange(count, dtype=jnp.int32), state
+    start = jnp.zeros((), jnp.int32), order, numbers, memory, results
+    end = jax.lax.while_loop(lambda carry: carry[0] < longest, some, start)
+    return end[2], end[4], end[3]
+
+
+class _Runs(NamedTuple):
+    """Runs of numbers of some lengths, one for every bundle, one after the other."""
+
+    ends: Int[Array, " bundles"]
+
+    def find(self, n: Int[Array, " some"]) -> tuple[Array, Array]:
+        """Returns the bundles of places, and the numbers there; any beyond the last run."""
+        bundle = jnp.sum(self.ends <= n[:, None], axis=1, dtype=jnp.int32)
+        bundle = jnp.minimum(bundle, self.ends.shape[0] - 1)
+        return bundle, n - self.begins[bundle]
+
+    @property
+    def begins(self) -> Int[Array, " bundles"]:
+        return jnp.concatenate([jnp.zeros_like(self.ends[:1]), self.ends[:-1]])
 
 
 def _faces_of(
-    tree: FaceTree, lists: AbstractCandidates, beams: Beam, begin: Array
+    tree: FaceTree, lists: AbstractCandidates, beams: Beam, runs: _Runs, begin: Array
 ) -> tuple[CandidateLists, Int[Array, "bundles slots"]]:
     """Tests the faces of the next clusters of every bundle against all of its rays together.
 
     Returns lists of places in these clusters, and their numbers.
     """
-    bundles = beams.narrow.shape[0]
 
-    def one(slot: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        words, clusters = carry
-        cluster, there = lists.nth(begin + slot), begin + slot < lists.lengths
-        within = faces_within(beams.planes, tree.by_cluster[cluster]) & there[:, None]
-        word = jax.vmap(pack_bits)(within)[:, 0]
-        return words.at[slot].set(word), clusters.at[slot].set(cluster.astype(jnp.int32))
+    def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        bundle, n = runs.find(i * _CLUSTERS + jnp.arange(_CLUSTERS, dtype=jnp.int32))
+        cluster = lists.nth_of(bundle, begin + n).astype(jnp.int32)
+        planes = jax.tree.map(lambda x: x[bundle], beams.planes)
+        word = jax.vmap(pack_bits)(faces_within(planes, tree.by_cluster[cluster]))[:, 0]
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * _CLUSTERS, 0)
+        return put(carry[0], word), put(carry[1], cluster)
 
-    slots = jnp.minimum(jnp.max(lists.lengths) - begin, _SLOTS)
-    words = jnp.zeros((_SLOTS, bundles), jnp.uint32)
-    start = words, jnp.zeros((_SLOTS, bundles), jnp.int32)
-    words, clusters = jax.lax.fori_loop(0, slots, one, start)
-    return CandidateLists(words.T, jnp.cumsum(count_bits(words.T), axis=1)), clusters.T
+    places = jnp.zeros(_SLOTS * beams.narrow.shape[0] + _CLUSTERS, jnp.uint32)
+    start = places, places.astype(jnp.int32)
+    found = jax.lax.fori_loop(0, -(-runs.ends[-1] // _CLUSTERS), several, start)
+    slot = jnp.arange(_SLOTS, dtype=jnp.int32)
+    place, there = runs.begins[:, None] + slot, runs.begins[:, None] + slot < runs.ends[:, None]
+    words, clusters = (jnp.where(there, x.at[place].get(mode="clip"), 0) for x in found)
+    return CandidateLists(words, jnp.cumsum(count_bits(words), axis=1)), clusters
 
 
 def _test_rays(
@@ -164,34 +195,44 @@ def _test_rays(
 ) -> _Found:
     """Tests faces of bundles against their rays, one by one."""
     bundles, size = beams.near.shape
+    runs = _Runs(jnp.cumsum(-(-lists.lengths // 32)))
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        words, faces = carry
-        n = i * _AT_ONCE + jnp.arange(_AT_ONCE, dtype=jnp.int32)
-        place = jax.vmap(lists.nth, out_axes=1)(n)
-        cluster = jnp.take_along_axis(clusters, place // CLUSTER, axis=1)
+        bundle, run = runs.find(i * _RUNS + jnp.arange(_RUNS, dtype=jnp.int32))
+        n = 32 * run[:, None] + jnp.arange(32, dtype=jnp.int32)
+        place = jax.vmap(lists.nth_of, (None, 1), 1)(bundle, n)
+        cluster = jnp.take_along_axis(clusters[bundle], place // CLUSTER, axis=1)
         face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
-        touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(beams, tree.corners[face])
-        touched &= (n < lists.lengths[:, None])[..., None]
-        bits = jnp.where(touched, (jnp.uint32(1) << (n % 32).astype(jnp.uint32))[:, None], 0)
-        word = n[0] // 32
-        words = words.at[word].set(words[word] | jnp.sum(bits, axis=1, dtype=bits.dtype).ravel())
-        return words, jax.lax.dynamic_update_slice_in_dim(faces, face.T, n[0], 0)
+        own = jax.tree.map(lambda x: x[bundle], beams._replace(planes=None))
+        touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(own, tree.corners[face])
+        touched &= (n < lists.lengths[bundle][:, None])[..., None]
+        bits = touched.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)[:, None]
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * _RUNS, 0)
+        return put(carry[0], jnp.sum(bits, axis=1, dtype=bits.dtype)), put(carry[1], face)
 
-    words = jnp.zeros((_SLOTS, bundles * size), jnp.uint32)
-    faces = jnp.zeros((_SLOTS * CLUSTER, bundles), jnp.int32)
-    steps = -(-jnp.max(lists.lengths) // _AT_ONCE)
-    words, faces = jax.lax.fori_loop(0, steps, several, (words, faces))
-    bundle = jnp.repeat(jnp.arange(bundles, dtype=jnp.int32), size)
-    return _Found(words, faces, bundle)
+    places = _SLOTS * bundles + _RUNS
+    start = jnp.zeros((places, size), jnp.uint32), jnp.zeros((places, 32), jnp.int32)
+    words, faces = jax.lax.fori_loop(0, -(-runs.ends[-1] // _RUNS), several, start)
+
+    def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
+        own = words.at[runs.begins + slot].get(mode="clip")
+        own = jnp.where((runs.begins + slot < runs.ends)[:, None], own, 0)
+        bit = (own > 0).astype(jnp.uint32) << slot.astype(jnp.uint32)
+        return known[0] | bit, known[1] + count_bits(own)
+
+    nothing = jnp.zeros((bundles, size), jnp.uint32)
+    longest = jnp.max(runs.ends - runs.begins)
+    slots, length = jax.lax.fori_loop(0, longest, count, (nothing, nothing.astype(jnp.int32)))
+    first = jnp.repeat(runs.begins, size)
+    column = jnp.tile(jnp.arange(size, dtype=jnp.int32), bundles)
+    return _Found(words, faces, first, column, slots.ravel(), length.ravel())
 
 
-def _by_length(words: UInt32[Array, "slots rays"]) -> Int[Array, " rays"]:
+def _by_length(length: Int[Array, " rays"]) -> Int[Array, " rays"]:
     """Sorts rays by how many faces they may touch, most first."""
-    length = jnp.sum(count_bits(words), axis=0).astype(jnp.uint32)
     place = jnp.arange(length.shape[0], dtype=jnp.uint32)
     # One number that holds length and place is sorted faster than a pair.
-    packed = ((jnp.uint32(_SLOTS * CLUSTER) - length) << 16) | place
+    packed = ((_SLOTS * CLUSTER - length).astype(jnp.uint32) << 16) | place
     return (jax.lax.sort(packed) & 0xFFFF).astype(jnp.int32)
 
 
@@ -206,29 +247,43 @@ def _part(tree: PyTree, i: Array, size: int, axis: int) -> PyTree:
     return jax.tree.map(take, tree)
 
 
-def _put(whole: PyTree, part: PyTree, i: Array, size: int, axis: int) -> PyTree:
-    place = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * size, axis % x.ndim)
+def _put(whole: PyTree, part: PyTree, begin: Array, axis: int) -> PyTree:
+    place = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, begin, axis % x.ndim)
     return jax.tree.map(place, whole, part)
 
 
 def _meet_all(
-    tree: FaceTree, found: _Found, rows: tuple, visit: FaceVisit, known: tuple[PyTree, PyTree]
+    tree: FaceTree,
+    found: _Found,
+    rows: tuple,
+    order: Int[Array, " rays"],
+    visit: FaceVisit,
+    known: tuple[Array, Array],
+    state: tuple[PyTree, PyTree],
+    at: Array,
 ) -> tuple[PyTree, PyTree]:
-    """Shows all rays the faces that they may touch; returns their memory, and the results."""
-    lengths = jnp.sum(count_bits(found.words), axis=0)
+    """Shows all rays the faces that they may touch; returns their memory, and the results.
+
+    Memory is read, and written, only if rays had faces before, and if they get more.
+    """
+    lengths = found.length[order]
     size = math.gcd(lengths.shape[0], _FEW_ROWS)
 
-    def few(i: Array, known: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
-        words, bundle = _part((found.words, found.bundle), i, size, -1)
-        mine, most = _Found(words, found.faces, bundle), jnp.max(_part(lengths, i, size, -1))
-        rays, before = _part(rows, i, size, 0)
-        state = _meet_few(tree, mine, most, rays, visit, _part(known[0], i, size, -1))
-        memory = _put(known[0], state, i, size, -1)
-        return memory, _put(known[1], visit.finish(state, before), i, size, 0)
+    def few(i: Array, state: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
+        chosen, most = _part(order, i, size, 0), jnp.max(_part(lengths, i, size, 0))
+        mine = _Found(*found[:2], *(x[chosen] for x in found[2:]))
+        rays, before = jax.tree.map(lambda x: x[chosen], rows)
+        memory, results = state
+        recall = lambda _, own: _part(memory, i, size, -1)
+        own = jax.lax.fori_loop(0, known[0].astype(jnp.int32), recall, visit.start(size))
+        own = _meet_few(tree, mine, most, rays, visit, own)
+        keep = lambda _, memory: _put(memory, own, i * size, -1)
+        memory = jax.lax.fori_loop(0, known[1].astype(jnp.int32), keep, memory)
+        return memory, _put(results, visit.finish(own, before), at + i * size, 0)
 
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
     parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
-    return jax.lax.fori_loop(0, parts, few, known)
+    return jax.lax.fori_loop(0, parts, few, state)
 
 
 def _meet_few(
@@ -249,7 +304,7 @@ def _meet_few(
         cursor, state = jax.lax.fori_loop(0, some, one, begin)
         return cursor, visit.settle(state, some)
 
-    start = _first_slots(found), memory
+    start = _Cursor(found.slots, jnp.zeros_like(found.slots), jnp.zeros_like(found.first)), memory
     return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
 
 
@@ -261,24 +316,21 @@ class _Cursor(NamedTuple):
     slot: Int[Array, " rays"]
 
 
-def _first_slots(found: _Found) -> _Cursor:
-    place = jnp.arange(_SLOTS, dtype=jnp.uint32)[:, None]
-    slots = jnp.sum((found.words > 0).astype(jnp.uint32) << place, axis=0, dtype=jnp.uint32)
-    return _Cursor(slots, jnp.zeros_like(slots), jnp.zeros(slots.shape, jnp.int32))
-
-
 def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
     """Returns the next face of every ray, whether there is one, and what is left then."""
     slot, slots = _pop(cursor.slots)
     new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)
-    first = jnp.take_along_axis(found.words, slot[None], axis=0)[0]
+    first = found.words.ravel().at[found.words.shape[1] * (found.first + slot) + found.column]
+    first = first.get(mode="clip")
     word, slot = jnp.where(new, first, cursor.word), jnp.where(new, slot, cursor.slot)
     # Without any slot left, a word that was read before must not come again.
     there = ~new | (cursor.slots > 0)
     bit, rest = _pop(word)
     left = jnp.where(there, rest, 0)
-    face = found.faces[CLUSTER * slot + jnp.minimum(bit, CLUSTER - 1), found.bundle]
-    return face, there, _Cursor(jnp.where(new, slots, cursor.slots), left, slot)
+    # Apart, because what is computed within a look-up is computed number by number.
+    place = jax.lax.optimization_barrier(32 * (found.first + slot) + jnp.minimum(bit, 31))
+    face = found.faces.ravel().at[place]
+    return face.get(mode="clip"), there, _Cursor(jnp.where(new, slots, cursor.slots), left, slot)
 
 
 def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:

@@ -26,6 +26,10 @@ class AbstractCandidates(AbstractModule):
     def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
         """Finds the `n`-th candidate of every bundle; any thing if it has fewer."""
 
+    @abc.abstractmethod
+    def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
+        """Finds the `n`-th candidates of some bundles; any things if they have fewer."""
+
 
 class Everything(AbstractCandidates):
     """All things as candidates of all bundles that have rays."""
@@ -40,6 +44,10 @@ class Everything(AbstractCandidates):
     def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
         return jnp.broadcast_to(jnp.minimum(n, self.count - 1), self.used.shape)
 
+    def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
+        del bundles
+        return jnp.minimum(n, self.count - 1)
+
 
 class CandidateLists(AbstractCandidates):
     """Lists of candidates, stored as bits: no length has to be known in advance."""
@@ -53,6 +61,9 @@ class CandidateLists(AbstractCandidates):
 
     def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
         return jax.vmap(lambda words, ends: _nth(words, ends, n))(self.words, self.ends)
+
+    def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
+        return jax.vmap(_nth)(self.words[bundles], self.ends[bundles], n)
 
 
 def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"]) -> CandidateLists:
