@@ -11,6 +11,7 @@ from ._volume import interval_weights, optical_depths, transmittance
 
 def layer_weights(alpha: Float[Array, " layers"]) -> Float[Array, " layers"]:
     """Computes each layer's share in the colour of a ray on which there are only layers."""
+    # docs/surfaces.md, "Layers": w_i = alpha_i prod_{j<i} (1 - alpha_j)
     before = jnp.cumprod(1 - alpha[:-1])
     return alpha * jnp.concatenate([jnp.ones_like(alpha[:1]), before])
 
@@ -77,6 +78,7 @@ def _median_among(
     # The light that is left falls within intervals, and jumps at layers: both sides are listed.
     left = jnp.concatenate([jnp.ones_like(t, shape=1), jnp.cumprod(1 - layers.alpha)])
     through = jnp.exp(-_fraction_before(edges, t) @ depths)
+    # At edge k: T_k prod_{t_j <= t_k} (1 - alpha_j).
     passed = jnp.prod(jnp.where(t <= edges[:, None], 1 - layers.alpha, 1), axis=1)
     at_edges = passed * transmittance(jnp.concatenate([depths, jnp.zeros_like(depths, shape=1)]))
     # It never rises: sorted apart, places and values still belong together.
@@ -89,6 +91,7 @@ def _fraction_before(
     edges: Float[Array, " edges"], t: Float[Array, " layers"]
 ) -> Float[Array, "layers edges-1"]:
     """Computes the part of every interval that lies before each layer."""
+    # p_jk = (t_j - t_k) / (t_{k+1} - t_k), clipped to [0, 1]
     start, length = edges[:-1], jnp.diff(edges)
     filled = length > 0
     share = (t[:, None] - start) / jnp.where(filled, length, 1)

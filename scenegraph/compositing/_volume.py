@@ -12,6 +12,7 @@ def optical_depths(
     density: Float[Array, " samples"], edges: Float[Array, " samples+1"], direction: Vector
 ) -> Float[Array, " samples"]:
     """Computes the optical depth of each interval: density times length in space."""
+    # tau_i = sigma_i (t_{i+1} - t_i) |d|
     return density * (jnp.diff(edges) * safe_norm(direction))
 
 
@@ -72,6 +73,7 @@ def composite(
     The radiance; its colour is premultiplied by opacity. It has normal and median depth if the
     medium has normals.
     """
+    # C = sum_i w_i c_i, alpha = sum_i w_i = 1 - exp(-sum_i tau_i)
     weights = interval_weights(optical_depths(medium.density, edges, direction))
     empty = edges[0] if empty_depth_near else edges[-1]
     return Radiance(

@@ -69,6 +69,7 @@ def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Ar
     # An edge outside the pixel, or a step, has the derivative zero, and zero further derivatives.
     crosses = (r > 0) & (a > _least_slope(margin))
     a, b, c = jnp.where(crosses, a, 1), jnp.where(crosses, b, 1), jnp.where(crosses, c, 0)
+    # The part beyond the edge has d/db = c / (a b) (1 - c / b) / 2, which is 0 where r > b.
     ramp = quotient(c, b)
     by_margin = quotient(ramp, a)
     side = jnp.where(margin > 0, -1.0, 1.0)
@@ -82,6 +83,7 @@ def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Ar
 
 def slab_coverage(margins: Float[Array, "2"], gradients: Float[Array, "2 2"]) -> Scalar:
     """Computes the part of a pixel between two edges that do not cross in it."""
+    # What is beyond one edge is not beyond the other: 1 - (1 - c_0) - (1 - c_1).
     return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, gradients)) - 1, 0)
 
 
@@ -105,6 +107,7 @@ def disk_coverage(
     """
     centred = jnp.all(offset == 0)
     outward = safe_normalise(jnp.where(centred, gradients[:, 0], offset))
+    # The offset's derivatives split in two: d distance = outward . d offset, and what is across it.
     distance = safe_norm(offset)
     radial = outward @ gradients
     across = safe_norm((gradients - outward[:, None] * radial).T)

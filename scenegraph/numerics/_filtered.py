@@ -68,6 +68,8 @@ def _many_edges(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """Averages the wave by the second difference of its second antiderivative `W`."""
     # mean = (W(x + (a+b)/2) - W(x + (a-b)/2) - W(x - (a-b)/2) + W(x - (a+b)/2)) / (a b)
     x_part, y_part = jnp.abs(gradient[0]), jnp.abs(gradient[1])
+    # Used where a + b > 1, and so a > 1/2: the bounds keep the branch that is not taken finite, and
+    # the difference of nearly equal numbers above rounding where b is tiny.
     a = jnp.maximum(jnp.maximum(x_part, y_part), 0.5)
     b = jnp.maximum(jnp.minimum(x_part, y_part), 0.02 * a)
     far, near = (a + b) / 2, (a - b) / 2
@@ -80,4 +82,5 @@ def _second_antiderivative(x: Scalar) -> Scalar:
     """Computes `W`, a parabola on every interval between whole numbers, from -1/8 to 1/8."""
     whole = jnp.floor(x)
     rest = x - whole
+    # W = +-r (r - 1) / 2 with r = x - floor(x): W'' = +-1, and W and W' are continuous.
     return (1 - 2 * (whole % 2)) * 0.5 * rest * (rest - 1)

@@ -40,6 +40,8 @@ def _sort_by_digits(code: UInt32[Array, " points"], passes: int, place_bits: int
     order = places
     for i in range(passes):
         own = (code[order] if i else code) >> (digit * i)
+        # A radix sort, lowest digit first; the shift cuts off the digits above. Ties are broken by
+        # the places, which makes each pass stable.
         rank = jax.lax.sort((own << place_bits) | places) & jnp.uint32(2**place_bits - 1)
         order = order[rank]
     return order.astype(jnp.int32)
@@ -57,10 +59,12 @@ def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, 
             x[0] ^= jnp.where(up, low, swap)
             x[i] ^= swap
     for i in range(1, len(x)):
+        # The last step: Gray encode.
         x[i] ^= x[i - 1]
     flip = jnp.zeros_like(x[0])
     for bit in reversed(range(1, bits)):
         flip ^= jnp.where((x[-1] >> bit) & 1 == 1, jnp.uint32(2**bit - 1), 0)
+    # The bits of all coordinates in turn, the highest first.
     code = jnp.zeros_like(x[0])
     for bit in reversed(range(bits)):
         for cell in x:

@@ -35,6 +35,7 @@ class Ray(AbstractModule):
         origin: Vector, direction: Vector, view: Vector, radius: Scalar, near: Scalar, far: Scalar
     ) -> "Ray":
         """Makes a cone from mip-NeRF's scalar radius at `t = 1`, in world units, not a camera."""
+        # A square of side s has the radius s / sqrt(3), see `radius`.
         footprint = jnp.sqrt(3.0) * radius * jnp.eye(2, 3, dtype=direction.dtype)
         return Ray(origin, direction, view, jnp.zeros_like(footprint), footprint, near, far)
 

@@ -79,6 +79,7 @@ class AbstractShape(AbstractModule):
         """
         parts = self.parts(ray)
         most = jnp.argmax(parts.coverage)
+        # Parts do not overlap: their coverages add, to one but for rounding.
         total = jnp.minimum(jnp.sum(parts.coverage), 1)
         hit = jax.tree.map(lambda x: x[most], parts)
         return eqx.tree_at(lambda hit: hit.coverage, hit, total)

@@ -72,6 +72,7 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
 
     Candidate lists hold every ball that it is true of: each bundle with the ray touches these, too.
     """
+    # With u = d / |d|: center - o = along u + a vector across it, whose length is `across`.
     speed, unit = safe_norm(ray.direction), safe_normalise(ray.direction)
     away = ball.center - ray.origin
     along = dot(away, unit)
@@ -109,6 +110,8 @@ def _is_outside(
     reach = radius + width + _ROUNDING * (jnp.abs(along) + across)
     whole = length + reach
     # In the plane of the ball and the axis, the surface is the ray (1, slope) / sqrt(1 + slope^2).
+    # A point beside that ray is (across - slope along) / sqrt(1 + slope^2) from it, negative inside
+    # the cone; one before its start, sqrt(along^2 + across^2).
     beside = along + across * slope > 0
     off_cone = across - along * slope > reach * jnp.sqrt(1 + slope * slope)
     outside = jnp.where(beside, off_cone, distance_2 > reach * reach)

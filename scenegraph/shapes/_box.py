@@ -91,6 +91,8 @@ class Box(AbstractShape, AbstractBounded):
 
     def _holds_eye(self, ray: Ray) -> Bool[Array, ""]:
         """Returns true if a ray begins in the box."""
+        # All slabs are entered at n_i / v_i before `near`. So are those of a box behind the ray,
+        # whose far faces are out of reach.
         speed, near, _ = self._slabs(ray.origin, ray.direction)
         return jnp.max(near / speed) <= ray.near
 

@@ -67,6 +67,7 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
 
     def _visible(self, ray: Ray, body: Crossing, first: Crossing, last: Crossing) -> Crossing:
         """Returns the crossing of the side, or of the ball at the end beyond which it lies."""
+        # Of the endless cylinder, only what lies between both ends is on the surface.
         share = self._share(ray.at(body.t))
         ball = choose(share < 0.5, first, last)
         return choose((share >= 0) & (share <= 1), body, ball)
@@ -92,6 +93,7 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
         along, across = dot(axis, direction), dot(direction, direction)
         rest = dot(axis, axis) * across - along**2
         wanted = across * dot(between, axis) - along * dot(between, direction)
+        # With that s, t = -(b - s a) . d / |d|^2: what remains of b - s a is across the line.
         start = between - jnp.clip(safe_divide(wanted, rest), 0, 1) * axis
         return start - safe_divide(dot(start, direction), across) * direction
 

@@ -72,9 +72,12 @@ class Cylinder(AbstractShape, AbstractBounded):
         begin, finish = (Crossing(ends[i], derivatives[2][i]) for i in (0, 1))
         inside = jnp.maximum(enter.t, begin.t) <= ray.near
         side, end = choose(inside, leave, enter), choose(inside, finish, begin)
+        # In the endless cylinder and between the ends: the line is in both from the later of the
+        # two entries to the earlier of the two exits.
         later = side.t > end.t
         seen = choose(later ^ inside, side, end)
         covered = disk_coverage(least, derivatives[3], self.radius)
+        # A pixel on the rim may see the side where its own line has passed the end.
         side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.gradient)
         return (side, end), covered * within_reach(ray, seen)
 

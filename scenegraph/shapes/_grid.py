@@ -31,6 +31,7 @@ class SampledDistance(AbstractModule):
         inside = jnp.clip(point, self.lower, self.upper)
         position = (inside - self.lower) / (self.upper - self.lower) * last
         nearest = jnp.round(position).astype(int)
+        # Coefficients have one more in front: the window is nearest - 1 ... nearest + 1.
         window = jax.lax.dynamic_slice(_coefficients(self.values), nearest, (3, 3, 3))
         # The quadratic B-spline of the nearest sample and of its neighbours, axis by axis.
         x = position - nearest

@@ -53,6 +53,9 @@ class Pieces(NamedTuple):
 def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> Pieces:
     """Returns the fragment of a triangle, and the stretch of the ray over which it is seen."""
     fragment = cross_triangle(ray, corners)
+    # A point p is seen at t = (p - o) . d / |d|^2. With p = sum_i w_i c_i, its derivatives by the
+    # pixel are sum_i dw_i (c_i - o) . d / |d|^2; t differs from that in the middle by at most
+    # (|t_x| + |t_y|) / 2, here by twice that.
     squared = dot(ray.direction, ray.direction)
     t = (corners - ray.origin) @ ray.direction / squared
     gradients = fragment.d_weights.T @ (corners - ray.origin) @ ray.direction / squared
@@ -78,6 +81,7 @@ def find_sheets(pieces: Pieces) -> Sheets:
     def join(i: Array, leader: Array) -> Array:
         begin, kind = pieces.begin[i], pieces.kind[i]
         alike = (places < i) & (pieces.kind == kind)
+        # Sorted by their begins: those before have begun, and touch if they have not ended.
         touches = begin <= jnp.max(jnp.where(alike, pieces.end, -jnp.inf), axis=0)
         latest = jnp.max(jnp.where(alike, leader, -1), axis=0)
         own = jnp.where(touches & (latest >= 0), latest, i)
@@ -118,6 +122,8 @@ def _hidden(sheets: Pieces, most: Array) -> Array:
 
 def unhidden(coverage: Array, hidden: Array) -> Array:
     """Returns what counts of the coverage of sheets, as layers behind those that hide them."""
+    # docs/surfaces.md, "Meshes": (b - f) / (1 - f). Layers multiply: the one behind is seen through
+    # 1 - f, and b - f is to be seen of it.
     left = jnp.minimum(coverage, 1) - hidden
     share = left / jnp.maximum(1 - hidden, _VISIBLE)
     return jnp.where(hidden > 0, jnp.where(left > _VISIBLE, share, 0), jnp.minimum(coverage, 1))
@@ -170,6 +176,7 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
 
 def shadow_of(fragments: Fragment) -> Scalar:
     """Returns the part of a cone that all fragments stop."""
+    # A closed mesh is entered as often as it is left, so each side by itself covers what it stops.
     side = lambda sign: jnp.sum(jnp.where(fragments.facing == sign, fragments.coverage, 0))
     return jnp.minimum(jnp.maximum(side(-1), side(1)), 1)
 

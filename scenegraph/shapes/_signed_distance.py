@@ -122,6 +122,7 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         reach = _ROUNDING * (span.far - span.near) / self.steps
         along = lambda line, t: function(line[0], line[1] + t * line[2])
         derivative = lambda line, t: jax.jvp(partial(along, line), (t,), (jnp.ones_like(t),))[1]
+        # The hit is a root of f(t), the nearest point one of f'(t).
         first = _root(along, found.hit, line, reach)
         middle = _root(derivative, found.nearest, line, reach)
         # Least where the search ends, it moves with the bounds.
@@ -130,6 +131,8 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         steep = _steep(distance, ray, first)
         outline, least, gradient, bend = _outline(distance, ray, middle, reach)
         grazing = _on_parabola(outline, least, gradient, bend)
+        # In the pixel, the least value m + s . p differs from m by at most (|s_x| + |s_y|) / 2;
+        # here, by twice that.
         near_outline = (-least < jnp.sum(jnp.abs(gradient))) & (bend > 0)
         # The parabola is used only where its own root (not the mean) is that of the function.
         chord = safe_sqrt(-2 * least * safe_divide(jnp.ones_like(bend), bend))

@@ -76,6 +76,8 @@ def search(
     line = _line(constants, ray, span, clearance)
     start = _start(line, span.near > ray.near, steps)
     end = loop_rows(partial(_advance, distance, steps), line, start, span.far > span.near)
+    # Below this, the cone (twice its width) may hold an outline, or the interval between two
+    # samples (a step) a part of the surface, of a function that is as steep as it has been so far.
     wide = end.steepest * (2 * line.width(end.low_t) + _spacing(line, steps))
     grazes = (end.low < wide) & ~(end.is_hit & (end.low < -wide))
     derivative = partial(_derivative, distance)
@@ -131,6 +133,7 @@ def _step_length(line: Line, old: _March, value: Scalar, clear: Array, steps: in
 
     The rest of the ray, divided by the number of steps that are left, is the least length of all.
     """
+    # Until it is clear of the surface at its start, a ray goes on by the clearance at least.
     size = jnp.where(clear, jnp.abs(value), jnp.maximum(value, line.clearance))
     least = jnp.minimum(line.width(old.t) / 2, _spacing(line, steps))
     least = jnp.maximum(least, line.speed * (line.far - old.t) / old.left)
@@ -147,6 +150,7 @@ def _advance(distance: Distance, steps: int, line: Line, old: _March) -> tuple[_
     clear = peak > 0
     length = _step_length(line, old, value, clear, steps)
     following = jnp.minimum(t + length / line.speed, line.far)
+    # |f - f_last| / (|d| (t - t_last)), the slope along the ray; of a distance it is 1 at most.
     change = jnp.abs(value - old.last) / jnp.maximum(line.speed * (t - old.last_t), 1e-30)
     steepest = jnp.where(begins, 1, jnp.maximum(old.steepest, change))
     enters = clear & (value <= 0) & (old.last > 0) & ~old.is_hit
@@ -167,6 +171,7 @@ def _advance(distance: Distance, steps: int, line: Line, old: _March) -> tuple[_
         jnp.where(enters, t, old.root_to),
         is_hit,
     )
+    # From here on, the surface is farther away than the cone is wide: no outline is in the pixel.
     deep = is_hit & (value < -2 * steepest * (width + _spacing(line, steps)))
     return new, (t < line.far) & (old.left > 1) & ~deep
 
@@ -186,6 +191,7 @@ def _solve(
     def step(line: Line, state: tuple) -> tuple[tuple, Bool[Array, ""]]:
         t, low, high, last, left = state
         value, rate = jax.jvp(lambda t: function(line, t), (t,), (jnp.ones_like(t),))
+        # The interval keeps f(low) < 0 <= f(high).
         low, high = jnp.where(value < 0, t, low), jnp.where(value < 0, high, t)
         newton = t - value / rate
         good = (newton >= low) & (newton <= high) & (2 * jnp.abs(newton - t) < last)

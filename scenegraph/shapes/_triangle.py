@@ -58,10 +58,12 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     third = jnp.full_like(inside, 1 / 3)
     weights = jnp.where(total > 0, inside / jnp.where(total > 0, total, 1), third)
     # w_i = e_i / sum(e), so dw_i = (de_i - w_i d sum(e)) / sum(e).
+    # |d . n| = |d| |n| cos(incidence)
     size = safe_norm(_normal(corners)) * safe_norm(ray.direction)
     steep = away_from_zero(speed, jnp.maximum(_GRAZING * size, jnp.finfo(size.dtype).tiny))
     d_weights = (d_edges - weights[:, None] * d_speed) / steep
     away = weights @ corners - ray.origin
+    # Where the ray is nearest to the point p = sum_i w_i c_i: t = (p - o) . d / |d|^2.
     t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
     return Fragment(coverage, t, weights, d_weights, facing)
 
