@@ -91,6 +91,7 @@ class FisheyeCamera(AbstractCamera):
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)
+        # With a = (x, -y): theta a / |a|, theta = atan2(|a|, -z), distorted.
         off_axis = jnp.stack([x, -y])
         angle = off_axis * _angle_by_length(dot(off_axis, off_axis), -z)
         shown = _distort(self._coefficients(), angle)

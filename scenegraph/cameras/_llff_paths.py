@@ -19,6 +19,7 @@ def spherify_poses(poses: np.ndarray) -> tuple[np.ndarray, float]:
     # The point nearest to all axes solves sum (I - d d^T) (c - x) = 0; z points to the cameras.
     axes, places = poses[:, :3, 2], poses[:, :3, 3]
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    # P = I - d d^T is its own square, so that sum P^T P c = sum P x is that equation.
     squares = (across.transpose(0, 2, 1) @ across).mean(axis=0)
     centre = np.linalg.solve(squares, (across @ places[:, :, None]).mean(axis=0)[:, 0])
     up = _unit((places - centre).mean(axis=0))
@@ -26,6 +27,7 @@ def spherify_poses(poses: np.ndarray) -> tuple[np.ndarray, float]:
     frame = np.eye(4)
     frame[:3] = np.stack([first, _unit(np.cross(up, first)), up, centre], axis=1)
     moved = np.linalg.inv(frame) @ poses
+    # The root mean square distance becomes one.
     scale = 1 / np.sqrt(np.mean(np.sum(moved[:, :3, 3] ** 2, axis=1)))
     moved[:, :3, 3] *= scale
     return moved, float(scale)

@@ -105,6 +105,7 @@ def keep_near(eyes: np.ndarray, places: np.ndarray, bound: float) -> np.ndarray:
 
 
 def _look_inwards(poses: np.ndarray, target: np.ndarray) -> bool:
+    # Cameras look along -z: cos = -(target - x) . z / |target - x|.
     arms = target - poses[:, :3, 3]
     distance = np.linalg.norm(arms, axis=1)
     cosine = -np.sum(arms * poses[:, :3, 2], axis=1) / np.maximum(distance, 1e-300)
@@ -151,6 +152,7 @@ def _follow(
     usual = np.sum((shape - np.median(shape, axis=0)) ** 2, axis=1)
     found, last = np.zeros((len(angles), 2)), shape[np.argmin(usual)]
     for index in [*range(len(angles))] * 2:
+        # Weights exp(-(turn / width)^2 / 2 - |shape - last|^2 / (2 bound^2)); turns from -pi to pi.
         turn = np.angle(np.exp(1j * (azimuth - angles[index])))
         apart = np.sum((shape - last) ** 2, axis=1) / bound**2
         cost = 0.5 * ((turn / width) ** 2 + apart)
@@ -165,6 +167,7 @@ def _smoothed(values: np.ndarray) -> np.ndarray:
     steps = np.arange(len(values))
     apart = np.minimum(steps, len(values) - steps) / (_SMOOTH * len(values))
     weight = np.exp(-0.5 * apart**2)
+    # A convolution around the path is a product of spectra.
     spectrum = np.fft.rfft(weight / weight.sum())[:, None] * np.fft.rfft(values, axis=0)
     return np.fft.irfft(spectrum, n=len(values), axis=0)
 

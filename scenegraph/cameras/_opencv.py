@@ -85,6 +85,7 @@ class OpenCVCamera(AbstractCamera):
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         shown = (pixel - self.principal_point) / self.focal
         x, y = undistort(_distort, self._coefficients(), shown)
+        # (x, -y, -1) with (x, y) = distort^-1((p - c) / f): OpenCV looks along +z, with y down.
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
 
@@ -93,6 +94,7 @@ class OpenCVCamera(AbstractCamera):
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, z = self.pose.inverse().point(point)
+        # c + f distort(x / -z, -y / -z)
         point2 = jnp.stack([x, -y]) / jnp.where(z < 0, -z, jnp.nan)
         shown = _distort(self._coefficients(), point2)
         seen = is_before_fold(_distort, self._coefficients(), point2)

@@ -63,6 +63,7 @@ def _level_plane(points: np.ndarray, up: np.ndarray) -> np.ndarray | None:
     if not level.any():
         return None
     normals, starts = normals[level], triples[level, 0]
+    # n . (x - p), of all points and planes
     heights = points @ normals.T - np.sum(normals * starts, axis=1)
     inside = np.abs(heights) < slab
     best = int(np.argmax(inside.sum(axis=0)))

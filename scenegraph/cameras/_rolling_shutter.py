@@ -124,6 +124,7 @@ class RollingShutter(AbstractOuterCamera):
 
             return jax.lax.fori_loop(0, _STEPS, newton, y)
 
+        # The root of g(y, p) = 0 has dy = -(g_p dp) / g_y.
         divide = lambda linear, right: right / linear(jnp.ones_like(right))
         row = jax.lax.custom_root(above, unfreeze(self).rows / 2, find_row, divide)
         return self.at_height(row).project(point)

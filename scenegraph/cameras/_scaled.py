@@ -18,6 +18,7 @@ def scale_resolution(camera: AbstractCamera, factor: float) -> AbstractCamera:
 
 def _scaled(camera: AbstractCamera, factor: float) -> AbstractCamera:
     """Scales the leaves that are in pixels, those of a camera inside it, too."""
+    # Lines are functions of (p - c) / f and y / rows, which stay if all of these grow alike.
     values = {field.name: getattr(camera, field.name) for field in dataclasses.fields(camera)}
     changes = {
         name: _scaled(value, factor)

@@ -54,6 +54,7 @@ class Contraction(AbstractModule):
     def direction(self, place: Vector, direction: Vector) -> Vector:
         """Contracts a direction, the change of a place per unit of anything, at that place."""
         a, b = self._factors(place)
+        # J d = a d + b (x . d) x
         return a * direction + b * jnp.sum(place * direction) * place
 
     def gaussian(self, gaussian: AbstractGaussian) -> FullGaussian:
@@ -62,6 +63,7 @@ class Contraction(AbstractModule):
         a, b = self._factors(x)
         direction = self.direction(x, d)
         if not isinstance(gaussian, Gaussian):
+            # J is symmetric, so that J C J^T is J C J.
             matrix = self.linear(x)
             spread = jnp.einsum("ij,jk,kl->il", matrix, gaussian.covariance(), matrix)
             return FullGaussian(a * x, direction, spread)
@@ -85,11 +87,13 @@ class Contraction(AbstractModule):
 
 def contract_length(length: Float[Array, "*places"]) -> Float[Array, "*places"]:
     """Contracts signed lengths as `Contraction` does along an axis, to between -2 and 2."""
+    # Mip-NeRF 360, equation 10, along one axis: f(x) = sign(x) (2 - 1 / |x|) for |x| > 1, else x.
     far = jnp.maximum(1.0, jnp.abs(length))
     return jnp.where(jnp.abs(length) < 1, length, jnp.sign(length) * (2 - 1 / far))
 
 
 def expand_length(length: Float[Array, "*places"]) -> Float[Array, "*places"]:
     """Inverts `contract_length`; what is at the end, or beyond it, is very far away."""
+    # With |y| = 2 - 1 / |x|: |x| = 1 / (2 - |y|).
     left = jnp.maximum(1e-6, 2 - jnp.maximum(1.0, jnp.abs(length)))
     return jnp.where(jnp.abs(length) < 1, length, jnp.sign(length) / left)

@@ -87,6 +87,7 @@ class Grid(AbstractEncoding):
         """
         found, start = [], 0
         for resolution, size in zip(self.resolutions, self._sizes(), strict=True):
+            # Points of the lattice lie at -1 + 2 i / resolution, cells between them.
             place = (jnp.clip(point, -1, 1) + 1) * (resolution / 2)
             cell = jnp.clip(jnp.floor(place), 0, resolution - 1)
             weights, corners = simplex_weights(place - cell)

@@ -44,6 +44,7 @@ class SphericalHarmonics(AbstractModule):
         # Factors of the polynomials, band by band: 1/2 sqrt(1/pi); sqrt(3/(4 pi)); 1/2 sqrt(15/pi),
         # 1/4 sqrt(5/pi), 1/4 sqrt(15/pi); 1/4 sqrt(35/(2 pi)), 1/2 sqrt(105/pi), 1/4 sqrt(21/(2
         # pi)), 1/4 sqrt(7/pi), 1/4 sqrt(105/pi).
+        # All have the sign (-1)^m of their order m.
         bands = [
             [0.28209479177387814 * one],
             [-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x],

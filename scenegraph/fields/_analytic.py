@@ -69,6 +69,7 @@ class GaussianBlob(AbstractAnalyticField):
         offset = gaussian.mean - self.center
         spread = gaussian.covariance() / self.radius**2 + jnp.eye(3, dtype=offset.dtype)
         squared = jnp.sum(offset * rotate(inverse_matrix(spread), offset))
+        # det S = s_0 . (s_1 x s_2) by rows
         determinant = jnp.sum(spread[0] * jnp.cross(spread[1], spread[2]))
         falloff = jnp.exp(-0.5 * squared / self.radius**2)
         return self.extinction * falloff / safe_sqrt(determinant)

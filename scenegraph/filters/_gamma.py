@@ -19,5 +19,6 @@ class Gamma(AbstractPixelFilter):
 
     def pixel(self, rgb: Color, place: Float[Array, "2"], space: AbstractColorSpace) -> Color:
         positive = rgb > 0
+        # d x^e / de = x^e log(x), which at zero is 0 times infinity.
         powers = jnp.where(positive, rgb, 1.0) ** self.exponent
         return jnp.where(positive, powers, rgb)

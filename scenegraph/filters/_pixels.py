@@ -38,5 +38,6 @@ class AbstractPixelFilter(AbstractFilter):
 
 def relative_place(pixel: Float[Array, "*rays 2"], size: Array) -> Float[Array, "*rays 2"]:
     """Returns the places of pixels from the picture's middle, in halves of its diagonal."""
+    # (p - size / 2) / (|size| / 2): corners are at distance one.
     size = size.astype(pixel.dtype)
     return (pixel - size / 2) / (jnp.sqrt(jnp.sum(size**2, axis=-1, keepdims=True)) / 2)

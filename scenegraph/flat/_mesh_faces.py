@@ -178,6 +178,7 @@ def _turned_outward(
     points = jax.lax.stop_gradient(points)[corners]
     order = order_by_place(jnp.mean(points, axis=1), jnp.ones(corners.shape[0], bool))
     a, b, c = jnp.moveaxis(points - jnp.mean(points, axis=(0, 1)), 1, 0)
+    # Six times the volume: sum a . (b x c) over faces.
     inward = jnp.sum(a * jnp.cross(b, c)) < 0
     return jnp.where(inward, corners[:, ::-1], corners)[order]
 

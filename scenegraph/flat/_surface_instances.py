@@ -100,6 +100,7 @@ def _mean_opacity(instance: Instance, ray: Ray) -> Scalar:
     solid = eqx.tree_at(lambda x: x.node.opacity, instance, jnp.ones_like(ray.near))
     hits = intersect(solid, ray)
     opacities = jax.vmap(lambda hit: opacity_at(instance.node.opacity, hit, ray.view))(hits)
+    # sum_i c_i o_i / sum_i c_i
     return safe_divide(jnp.sum(opacities * hits.coverage), jnp.sum(hits.coverage))
 
 
@@ -112,6 +113,7 @@ def part_alphas(hits: Hit) -> Float[Array, " parts"]:
         return hits.coverage
     t, first = hits.t, jnp.tri(hits.t.shape[0], k=-1, dtype=bool)
     before = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & first)
+    # alpha_i prod_{j<i} (1 - alpha_j) = c_i, where by induction the product is 1 - sum_{j<i} c_j.
     left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
 

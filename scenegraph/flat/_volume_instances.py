@@ -85,4 +85,5 @@ def _stretch(local: Section, section: Section) -> Scalar:
     """Returns how much longer a part of a ray is in an instance's frame: `|A^-1 d| / |d|`."""
     if local is section:
         return jnp.ones_like(section.t0)
+    # The optical depth sigma |d| dt is the same in both frames, so sigma grows as |d| shrinks.
     return safe_norm(local.gaussian.direction) / safe_norm(section.gaussian.direction)

@@ -105,6 +105,7 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     order = (jax.lax.sort(packed) & (2**bits - 1)).astype(jnp.int32)
     members = jnp.sum(kinds == jnp.arange(count)[:, None], axis=1, dtype=jnp.int32)
     blocks = -(-members // size)
+    # Each kind fills whole blocks: sum_k ceil(n_k / size) <= total // size + kinds of them.
     first_row, first_block = (jnp.cumsum(x) - x for x in (members, blocks))
     number = jnp.arange(total // size + count, dtype=jnp.int32)
     kind = jnp.sum(number[:, None] >= (first_block + blocks)[None, :-1], axis=1)
@@ -113,6 +114,7 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     rows = order.at[first_row[kind, None] + within].get(mode="clip")
     place = jnp.arange(total, dtype=jnp.int32)
     own = jnp.minimum(kinds, count - 1)[order]
+    # The n-th row of its kind is the n-th place from the kind's first block on.
     slot = size * first_block[own] + place - first_row[own]
     slots = jnp.zeros(total, jnp.int32).at[order].set(slot, unique_indices=True)
     return _Schedule(rows, kind, jnp.sum(blocks), slots)

@@ -82,6 +82,7 @@ def _visible_part(
     """Returns the visible part of what lies around the mirrored view."""
     normal, view = seen
     view = safe_normalise(view)
+    # v - 2 (n . v) n, with the view away from the eye
     mirrored = view - 2 * dot(normal, view) * normal
     # exp(k (cos - 1)) is about as wide as the samples are apart: k = 1 / their solid angle. Those
     # below the surface do not count.

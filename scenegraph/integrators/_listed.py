@@ -336,6 +336,7 @@ def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
         stop = partial(_stopped, total=scene.cuts.shape[0])
         stopped = map_blocks(stop, (scene.occluders, rays, own), ranking.codes, ranks)
+        # prod over all of (1 - stopped): `rest` is the factor of the weaker ones, a constant.
         return ranking.rest * math.prod(1 - x for x in stopped)
 
     visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])

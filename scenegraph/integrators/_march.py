@@ -28,6 +28,7 @@ class March(AbstractModule):
         place = self.start + number * self.step
         if self.pace is None:
             return place
+        # Steps are even in s = contract((t - middle) rate), which has this inverse.
         return self.pace.middle + expand_length(place) / self.pace.rate
 
 

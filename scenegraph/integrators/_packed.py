@@ -23,6 +23,7 @@ def pack_steps(occupied: Bool[Array, "rays steps"], length: int) -> PackedSteps:
     """Packs the occupied steps of as many rays as find space for all of theirs, in order."""
     words = jax.vmap(pack_bits)(occupied)
     requested = jnp.sum(count_bits(words), axis=1)
+    # Running sums never fall: behind the first ray without space, none has any.
     kept = jnp.where(jnp.cumsum(requested) <= length, requested, 0)
     ray, rank, valid = ragged_items(kept, length)
     step = jnp.where(valid, jax.vmap(nth_bit)(words[ray], rank), occupied.shape[1] - 1)

@@ -134,6 +134,7 @@ class Surfaces(AbstractIntegrator):
             rgb = _shade(found, lit, ray.view)[order]
             seen = near.hit.normal if normal else None
             layers = Layers(near.hit.t, near.alpha, rgb, missed + overflow, seen)
+        # What is behind all layers is seen through prod_i (1 - alpha_i).
         transmits = jnp.prod(1 - layers.alpha) > INVISIBLE
         return eqx.tree_at(lambda x: x.overflow, layers, jnp.where(transmits, layers.overflow, 0))
 

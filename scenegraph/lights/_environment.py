@@ -136,6 +136,7 @@ def _cells(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarra
     elevations = (edges[:-1] + edges[1:]) / 2
     azimuths = -np.pi + 2 * np.pi * (np.arange(width) + 0.5) / width
     texels = _on_sphere(*np.meshgrid(azimuths, elevations))
+    # Of unit vectors, the nearest is that with the largest cosine.
     owners = np.argmax(texels.reshape(-1, 3) @ _lattice(samples).T, axis=1)
     return owners, np.repeat(bands, width)
 

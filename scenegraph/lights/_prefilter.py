@@ -56,6 +56,7 @@ def look_up(
 
 def dominant_directions(normal: Vector, eye: Vector) -> Float[Array, "levels 3"]:
     """Returns about where the light comes from that each level's roughness reflects to the eye."""
+    # r = 2 (n . v) n - v
     mirrored = 2 * dot(normal, eye) * normal - eye
     # n + (r - n) (1 - a) (sqrt(1 - a) + a), with a = roughness^2: Lagarde and de Rousiers 2014.
     smooth = 1 - LEVELS**2
@@ -114,6 +115,7 @@ def _lobes(height: int, width: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]
         row = np.clip(np.floor((0.5 - elevation / np.pi) * high), 0, high - 1)
         column = np.floor((0.5 + azimuth / (2 * np.pi)) * wide) % wide
         indices = (first[mip] + row * wide + column).astype(np.int32)
+        # Karis 2013: lights of the lobe weigh by n.l; n = v is the direction of the texel.
         result.append((indices, offsets[:, 2] / np.sum(offsets[:, 2])))
     return tuple(result)
 

@@ -30,6 +30,7 @@ def jittered_strata(jitter: Float[Array, " n"]) -> Float[Array, " n"]:
     """Moves evenly spaced numbers up by jitter in [0, 1/n) each: sorted numbers in [0, 1)."""
     count = jitter.shape[0]
     epsilon = float(jnp.finfo(jnp.float32).eps)
+    # The last i / n + u may round to 1; bounded as in `sorted_piecewise_constant_pdf`.
     starts = jnp.arange(count, dtype=jitter.dtype) * (1 / count)
     return jnp.minimum(starts + jitter, 1 - epsilon)
 

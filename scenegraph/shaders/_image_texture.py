@@ -125,6 +125,7 @@ class PreparedTexture(AbstractShader):
         del view, lights
         position, derivatives = self.coordinates(hit)
         corner = -self.size / 2 if self.corner is None else self.corner
+        # Parts of the picture's extent; footprints are in texels. Rows go down, against `up`.
         right, up = (position[:2] - corner) / self.size
         extent = jnp.asarray(self.shape[::-1], position.dtype)
         d_right, d_up = derivatives[:2] * (extent / self.size)[:, None]

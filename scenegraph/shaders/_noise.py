@@ -98,10 +98,13 @@ def _perlin(x: Float[Array, " n"], seed: Int[Array, ""]) -> Scalar:
 
 def _gradient(corner: Int[Array, " n"], seed: Int[Array, ""], dtype) -> Float[Array, " n"]:
     """Hashes a corner of the lattice to a unit vector."""
+    # The hash of (x, y, ...): h_0 = seed, h_i = mix(h_(i-1) ^ x_i); from the last one, a number for
+    # each component.
     bits = seed
     for number in corner:
         bits = _mix(bits ^ number.astype(jnp.uint32))
     several = _mix(bits + _STRIDE * jnp.arange(1, corner.shape[0] + 1, dtype=jnp.uint32))
+    # The upper 24 bits, from -1 to 1.
     return safe_normalise((several >> 8).astype(dtype) / 2**23 - 1)
 
 

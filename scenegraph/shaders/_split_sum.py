@@ -78,6 +78,7 @@ def _terms(alpha: float, seen: np.ndarray) -> np.ndarray:
     view = spread(seen[:, None])
     share = up * (seen[:, None] + view) / (up * view + seen[:, None] * spread(up))
     share = np.where(lit > 0, share, 0) * weights
+    # F(f0, c) = f0 (1 - (1 - c)^5) + (1 - c)^5: the factor of f0 is A, the rest is B.
     grazing = np.clip(1 - meets, 0, 1) ** 5
     return np.stack([np.sum(share * x, axis=1) for x in (1 - grazing, grazing)], axis=-1)
 
@@ -87,13 +88,17 @@ def _visible_facets(alpha: float, seen: np.ndarray) -> tuple[np.ndarray, np.ndar
     part = (np.arange(_PARTS) + 0.5) / _PARTS
     # Finer towards the disk's rim, where steep facets are; half of it, by symmetry.
     radius, angle = np.meshgrid(np.sqrt(1 - (1 - part) ** 2), np.pi * (part - 0.5))
+    # With r^2 = 1 - (1 - p)^2, a step dp stands for the part d(r^2) = 2 (1 - p) dp of the disk.
     weights = np.broadcast_to(2 * (1 - part), radius.shape).ravel() / _PARTS**2
     across, along = (radius * np.cos(angle)).ravel(), (radius * np.sin(angle)).ravel()
     # The view stretched by alpha: facets are then those of a half sphere, seen from there.
     x, z = alpha * np.sqrt(1 - seen**2), seen
     x, z = x / np.hypot(x, z), z / np.hypot(x, z)
+    # The disk is bent to the outline of the half sphere: with s = (1 + z) / 2,
+    # along' = (1 - s) sqrt(1 - across^2) + s along.
     along = (1 - z) / 2 * np.sqrt(1 - across**2) + (1 + z) / 2 * along
     out = np.sqrt(np.maximum(1 - across**2 - along**2, 0))
+    # With w = (x, 0, z): h = across y + along (-z, 0, x) + out w, stretched back by alpha across n.
     half = np.stack(
         [
             alpha * (x * out - z * along),

@@ -133,6 +133,7 @@ def may_meet(planes: Planes, box: Boxes) -> Bool[Array, ""]:
     away = [box.center[i] - planes.origin[i] for i in range(3)]
     size, outside = sum(abs(x) for x in away), jnp.asarray(False)
     for normal, distance in zip(planes.normal, planes.distance, strict=True):
+        # The corner nearest to the plane is beyond it if n . (c - o) - sum_i |n_i| h_i > distance.
         reach = sum(abs(normal[i]) * box.half[i] for i in range(3))
         height = sum(normal[i] * away[i] for i in range(3)) - reach
         steep = 1 + sum(abs(normal[i]) for i in range(3))
@@ -166,6 +167,7 @@ def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]
     least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
     for one, other in ((0, 1), (1, 2), (2, 0)):
         (a, da), (b, db) = points[one], points[other]
+        # In the pixel, to first order, m differs from that in the middle by (|m_x| + |m_y|) / 2.
         margin = _cross(a, b)
         # d (a x b) = da x b + a x db
         change = sum(abs(_cross(x, b) + _cross(a, y)) for x, y in zip(da, db, strict=True)) / 2
@@ -198,6 +200,7 @@ def _beside(beam: Beam, points: list, tolerance: Array) -> Array:
 
 def _seen(beam: Beam, point: Float[Array, "3"]) -> tuple[list[Array], list[list[Array]]]:
     """Returns where rays see a point in its plane, and the derivatives by the pixel."""
+    # p - (place + z slope), of the two coordinates across.
     z = point[2]
     place = [point[i] - beam.place[i] - z * beam.slope[i] for i in range(2)]
     moves = [[-beam.d_place[k, i] - z * beam.d_slope[k, i] for i in range(2)] for k in range(2)]

@@ -335,4 +335,5 @@ def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
 
 def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:
     """Returns the place of the lowest bit, 32 without any, and the word without it."""
+    # w & -w is the lowest bit alone, one less the bits below it, and w & (w - 1) all but that bit.
     return count_bits((word & -word) - 1), word & (word - 1)
