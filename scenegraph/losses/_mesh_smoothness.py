@@ -106,5 +106,6 @@ def normal_roughness(
     a, b, c = jnp.moveaxis(vertices[faces], 1, 0)
     normals = safe_normalise(jnp.cross(b - a, c - a))
     one, other = edges.pairs.T
+    # 1 - n_f . n_g for the faces f and g on both sides of an edge
     bends = 1 - jnp.sum(normals[one] * normals[other], axis=1)
     return jnp.sum(bends) / max(len(edges.pairs), 1)

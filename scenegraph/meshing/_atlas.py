@@ -72,6 +72,8 @@ def _barycentric(corners: np.ndarray, point: np.ndarray) -> np.ndarray:
     a, b, c = np.moveaxis(corners, 1, 0)
     cross = lambda u, v: u[:, 0] * v[:, 1] - u[:, 1] * v[:, 0]
     area = cross(b - a, c - a)
+    # p - a = w_b (b - a) + w_c (c - a) by Cramer's rule:
+    # w_b = (p - a) x (c - a) / area, w_c = (b - a) x (p - a) / area.
     second, third = cross(point - a, c - a), cross(b - a, point - a)
     weights = np.stack([area - second - third, second, third], axis=1)
     return np.where(area[:, None] == 0, -1.0, weights / np.where(area == 0, 1, area)[:, None])

@@ -124,5 +124,6 @@ def _densities(
 
 def cell_gaussian(point: Vector, direction: Vector, width: Scalar) -> Gaussian:
     """Returns the round Gaussian that stands for a cell, seen along a unit direction."""
+    # Along each axis, a cube has the variance of an even distribution, width^2 / 12.
     variance = width**2 / 12
     return Gaussian(point, direction, variance, variance)

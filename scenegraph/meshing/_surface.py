@@ -52,6 +52,7 @@ def fill_hollows(opacity: np.ndarray, level: float) -> None:
     around = 2 * math.ceil(_BALL) + 1
     empty = np.pad(opacity < level, around, constant_values=True)
     # The middles of balls that fit into what is empty, and those that come from outside.
+    # The space that balls sweep: what is empty, eroded by their radius, and dilated again.
     labels = _labels(_distance(empty) > _BALL)
     comes = labels == labels[0, 0, 0]
     reached = _distance(~comes) <= _BALL
@@ -113,6 +114,7 @@ def _gradients(grid: OpacityGrid, points: np.ndarray) -> np.ndarray:
     from scipy import ndimage
 
     blurred = ndimage.gaussian_filter(np.pad(grid.opacity, 2), 1.0)
+    # Cells have their middles at a half, and there are two more in front: -1/2 + 2.
     places = ((points - grid.lower) / grid.cell + 1.5).T
     gradients = []
     for axis in range(3):

@@ -67,6 +67,8 @@ def large_steps(
 
     def update(updates: PyTree, state: Any, params: Any = None) -> tuple[PyTree, Any]:
         del params
+        # With u = (I + s L) x: the gradient by u is (I + s L)^-1 g, and Adam's step of u moves x by
+        # (I + s L)^-1 du.
         scaled, state = adam.update(jax.tree.map(smooth, updates), state)
         return jax.tree.map(lambda x: -learning_rate * smooth(x), scaled), state
 

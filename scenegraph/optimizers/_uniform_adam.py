@@ -62,6 +62,7 @@ def uniform_adam(
     def update(updates: PyTree, state: Any, params: Any = None) -> tuple[PyTree, _Moments]:
         del params
         steps = state.steps + 1
+        # m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) square(g): one v for all entries of g
         mean = lambda old, new, rate: rate * old + (1 - rate) * new
         first = jax.tree.map(lambda m, g: mean(m, g, b1), state.first, updates)
         second = jax.tree.map(lambda v, g: mean(v, square(g), b2), state.second, updates)

@@ -52,6 +52,7 @@ def welded(
 
     def update(updates: PyTree, state: Any, params: Any = None) -> tuple[PyTree, _State]:
         inner, first = state
+        # Vertices x_i = y_f(i) have the gradient dL/dy_f = sum of dL/dx_i over those with f(i) = f.
         total = jax.tree.map(lambda x: jnp.zeros_like(x).at[first].add(x), updates)
         steps, inner = optimizer.update(total, inner, params)
         return jax.tree.map(lambda x: x[first], steps), _State(inner, first)

@@ -63,6 +63,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
     def thickness(point: Vector) -> Scalar:
         nothing = jnp.zeros_like(point)
         at_point = Gaussian(point, nothing, nothing[0], nothing[0])
+        # tau = sigma times the longest edge of a cell
         return opened.field.density(at_point) * jnp.max(edges)
 
     seen = jax.vmap(thickness)(points)

@@ -121,6 +121,7 @@ class Volume(AbstractNode):
         if self.contraction is not None:
             direction = self.contraction.direction(middle, direction)
         if self.occupancy is not None:
+            # Occupancies hold sigma times the edge of a cell. The part is |J d| dt long there.
             known, (lower, upper) = unfreeze(self.occupancy), self.corners()
             edge = jnp.max((upper - lower) / jnp.asarray(known.thickness.shape))
             depth = jnp.maximum(0, known.thickness_at(self._cell(ray, part))) / edge

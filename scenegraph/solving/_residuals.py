@@ -66,6 +66,7 @@ class PictureResiduals(NamedTuple):
         counts = jnp.repeat((weight > 0) & ~missed, 3)
         rgb = self._filtered(scene, radiance.rgb, frame, place)
         difference = (rgb - batch.rgb).reshape(-1)
+        # r = sqrt(lossmult) (rgb - target), so that squares weigh by lossmult
         root = jnp.sqrt(jnp.where(counts, jnp.repeat(weight, 3), 1.0))
         values = jnp.where(counts, root * difference, 0.0)
         left_out = jnp.sum(missed & (weight > 0))

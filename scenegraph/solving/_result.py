@@ -153,6 +153,8 @@ def dense_uncertainty(
     """
     matrix = np.asarray(root, np.float64)[:, :-1]
     lengths = np.linalg.norm(matrix, axis=0)
+    # A number counts if its move, as far as the leaf may go, changes the residuals by more than
+    # their rounding: eps each, sqrt(count) eps together.
     seen = lengths * layout.reach() > 8 * eps * np.sqrt(count)
     scale = np.where(seen, 1 / np.where(seen, lengths, 1.0), layout.reach())
     _, singular, rows = np.linalg.svd(matrix * np.where(seen, scale, 0.0))
@@ -160,6 +162,7 @@ def dense_uncertainty(
     good = singular > eps**0.7
     rank, kept, lost = int(np.sum(good)), rows[good], rows[~good]
     variance = weighted / max(count - rank, 1) if variance is None else variance
+    # With J S = U diag(s) V^T: cov = variance S V diag(s)^-2 V^T S = variance half half^T.
     half = scale[:, None] * kept.T / singular[good]
     covariance = variance * half @ half.T
     # A number is undetermined where the null space has a part along it.

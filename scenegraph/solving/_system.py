@@ -96,6 +96,8 @@ def jacobian(
         _, derivative, block = jax.jvp(values, (unknowns.zeros(),), (seed,), has_aux=True)
         return derivative, block
 
+    # A seed moves all unknowns of one color at once, and no residual depends on more than one of
+    # them: Curtis, Powell and Reid 1974, "On the Estimation of Sparse Jacobian Matrices".
     columns, block = jax.vmap(along, out_axes=(0, None))(seeds)
     ours = (problem.owner < 0) | (problem.owner == block.camera[:, None])
     return jnp.where(ours & block.counts[:, None], columns[problem.color].T, 0.0), block
