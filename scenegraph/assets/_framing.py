@@ -88,6 +88,7 @@ def frame_camera(
     The camera.
     """
     bounds, (right, up, front) = scene_bounds(scene), _axes(up)
+    # A ball of radius r fills the half angle a at the distance r / sin(a).
     half = min(_FOV / 2, math.atan(math.tan(_FOV / 2) * int(height) / int(width)))
     distance = _MARGIN * bounds.radius / math.sin(half)
     way = 0.5 * right + 0.4 * up + front

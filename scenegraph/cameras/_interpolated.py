@@ -124,6 +124,7 @@ def _two_opt(order: list[int], between: np.ndarray, start: int) -> bool:
     before, first = order[start - 1], order[start]
     for end in range(start + 1, len(order)):
         last, after = order[end], order[(end + 1) % len(order)]
+        # |a b| + |c d| - |a c| - |b d|, for the way a b ... c d that becomes a c ... b d
         gain = between[before, first] + between[last, after]
         gain -= between[before, last] + between[first, after]
         if gain > 1e-9:

@@ -18,6 +18,7 @@ def layer_weights(alpha: Float[Array, " layers"]) -> Float[Array, " layers"]:
 
 def composite_layers(layers: Layers, ray: Ray) -> Radiance:
     """Composites the layers of one ray, sorted from near to far, before any background."""
+    # rgb = sum_i w_i c_i, t = sum_i w_i t_i / sum_i w_i
     weights = layer_weights(layers.alpha)
     opacity = jnp.sum(weights)
     mean = safe_divide(jnp.sum(weights * layers.t), opacity)

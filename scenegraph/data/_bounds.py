@@ -290,6 +290,7 @@ def _look_up(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds which points lie in a picture, and at which of them its mask is true."""
     x, y = _project(views, frame, points).T
+    # Masks are coarser than pictures: x / width and y / height, in their cells.
     column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
     row = np.floor(y / int(views.heights[frame]) * mask.shape[0])
     seen = (column >= 0) & (column < mask.shape[1]) & (row >= 0) & (row < mask.shape[0])

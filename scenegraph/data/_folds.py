@@ -18,6 +18,7 @@ def folded_share(
     if not any(coefficients.values()):
         return 0.0
     radius = _last_radius(model, coefficients)
+    # (p - c) / f of a raster of pixels
     steps = (np.arange(_RASTER) + 0.5) / _RASTER
     x, y = np.meshgrid(
         (steps * size[0] - pixels[2]) / pixels[0], (steps * size[1] - pixels[3]) / pixels[1]

@@ -157,6 +157,7 @@ def _read_pinhole(where: str, value: Any) -> np.ndarray:
             f"{where}: `pix2cam` must be that of a pinhole with square pixels, "
             "[[1/f, 0, -cx/f], [0, -1/f, cy/f], [0, 0, -1]]."
         )
+    # (f, cx, cy)
     return np.array([1, -matrix[0, 2], matrix[1, 2]]) / scale
 
 

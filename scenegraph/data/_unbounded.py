@@ -74,6 +74,7 @@ def find_unseen_cells(views: Views, ball: Ball, resolution: int) -> np.ndarray:
     for origins, directions in zip(probe.origins, probe.directions, strict=True):
         local = ((origins - ball.centre) / ball.radius).astype(np.float32)
         places = _contracted_lines(local, directions.astype(np.float32), half)
+        # Contracted space reaches from -2 to 2.
         x, y, z = np.clip((places / 4 + 0.5) * half, 0, half - 1).astype(int).T
         seen[x, y, z] = True
     # A cell between two lines of the raster is beside one that a line meets.
@@ -95,8 +96,10 @@ def _contracted_lines(origins: np.ndarray, directions: np.ndarray, resolution: i
     begin = _contract(-middle)
     steps = np.linspace(0, 1, _STEPS * resolution // 2, endpoint=False, dtype=np.float32)
     even = begin + (2 - begin) * steps
+    # With |y| = 2 - 1 / |x|: |x| = 1 / (2 - |y|).
     far = np.sign(even) / np.maximum(2 - np.maximum(np.abs(even), 1), 1e-6)
     distance = middle + np.where(np.abs(even) < 1, even, far)
+    # Mip-NeRF 360, equation 10: (2 - 1 / |x|) x / |x| beyond the unit ball.
     points = origins[:, None] + distance[..., None] * directions[:, None]
     length = np.maximum(np.linalg.norm(points, axis=-1, keepdims=True), 1)
     return (points * ((2 - 1 / length) / length)).reshape(-1, 3)

@@ -55,4 +55,5 @@ def fisher(
         sizes = [find_camera(scene, camera) for camera in cameras]
         blank = [jnp.zeros((one.height, one.width, 3)) for one in sizes]
         cameras = views(list(cameras), blank, space=Linear())
+    # Information J^T J / sigma^2, and its inverse, the covariance: no colour is in either.
     return linear_uncertainty(scene, cameras, trainable, sigma, integrator)

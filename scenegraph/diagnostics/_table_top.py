@@ -250,6 +250,7 @@ def _about_z(angle: float) -> np.ndarray:
 
 
 def _random_rotation(generator: np.random.Generator) -> np.ndarray:
+    # Q of normal numbers with diag(R) > 0 is even over the orthogonal group (Stewart 1980).
     q, r = np.linalg.qr(generator.normal(size=(3, 3)))
     q = q * np.sign(np.diag(r))
     return q * np.sign(np.linalg.det(q))

@@ -96,6 +96,7 @@ class RadianceNetwork(AbstractModule):
         """Computes the raw colour, before its activation."""
         if self.bottleneck is None:
             return self.rgb(hidden)
+        # W [bottleneck, view] + b = W_1 bottleneck + condition
         first, *others = self.head
         bottleneck = self.bottleneck(hidden)
         x = jax.nn.relu(first.weight[:, : bottleneck.shape[0]] @ bottleneck + condition)

@@ -22,6 +22,7 @@ class Blur(AbstractFilter):
         rows, columns = self._weights(image.height), self._weights(image.width)
 
         def blur(plane: Float[Array, "height width"]) -> Float[Array, "height width"]:
+            # A Gaussian is separable: K_y P K_x^T.
             return rows @ plane @ columns.T
 
         rgb = jax.vmap(blur, in_axes=-1, out_axes=-1)(image.rgb)

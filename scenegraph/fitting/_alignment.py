@@ -56,6 +56,7 @@ def find_motion(before: np.ndarray, after: np.ndarray) -> Motion:
     crossed += np.mean(after[:, :3, :3] @ before[:, :3, :3].transpose(0, 2, 1), axis=0)
     left, _, right = np.linalg.svd(crossed)
     turn = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
+    # s = sum y . R x / sum |x|^2, of places about their means
     scale = float(np.sum(their * (own @ turn.T)) / (spread * len(own)))
     scale = scale if len(own) > 1 and scale > 0 and spread > 1e-12 else 1.0
     return Motion(scale, turn, other - scale * turn @ middle)

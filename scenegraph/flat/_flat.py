@@ -78,6 +78,7 @@ class FlatScene(AbstractModule):
         spans = _joined(stack.map(partial(span_of, ray=ray)) for stack in self.volumes)
         if spans.near.shape[0] == 1:
             return jax.tree.map(lambda x: x.reshape(()), spans)
+        # From the least near to the largest far end, of spans that are not empty.
         hit = spans.far > spans.near
         near = jnp.min(jnp.where(hit, spans.near, jnp.inf))
         far = jnp.max(jnp.where(hit, spans.far, -jnp.inf))

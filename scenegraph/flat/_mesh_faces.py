@@ -114,6 +114,7 @@ def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
     for stack in meshes:
         part = place_stack(stack).map(_part_of)
         count, each = part.vertices.point.shape[:2]
+        # Meshes of one stack have as many vertices each: mesh i has those from begin + i each on.
         first = begin + each * jnp.arange(count, dtype=part.corners.dtype)
         part = part._replace(corners=part.corners + first[:, None, None])
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
@@ -194,6 +195,7 @@ def _tree_of(part: _Part) -> FaceTree:
     """Bounds faces, and clusters of them."""
     more = -part.corners.shape[0] % CLUSTER
     fill = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
+    # The last cluster is filled with points: one vertex of the last face, three times.
     numbers = part.corners.at[-1:].get()[:, :1]
     numbers = jnp.concatenate([part.corners, jnp.broadcast_to(numbers, (more, 3))])
     corners = part.vertices.point[numbers]

@@ -156,6 +156,7 @@ def _joined(arrays: list[Array], frozen: list[bool]) -> Array:
 def _of_copies(leaf: Leaf, begin: int) -> LeafStack:
     """Stacks the copies of one leaf node, the innermost `Instances` running fastest."""
     total = math.prod(leaf.counts)
+    # Copy n of nested `Instances` is the copy unravel(n)_l of level l.
     place = np.unravel_index(np.arange(total), leaf.counts)
     tree = (leaf.node, leaf.transforms)
     tree = unfreeze(Frozen(tree) if leaf.frozen else tree)

@@ -61,6 +61,7 @@ def medium_of(
         medium = _medium_of(instance, prepared, moved, linear, key)
         return medium.density, medium
 
+    # d sigma / d mean, with the shape of the sample as it is.
     gradient, medium = jax.grad(density, has_aux=True)(section.gaussian.mean)
     return Medium(medium.density, medium.rgb, -gradient)
 

@@ -108,6 +108,7 @@ class Guided(AbstractMediaIntegrator):
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
         depth = thickness_at(scene, rays, parts)
         places = jax.vmap(self._places)(depth, fold(keys, 0))
+        # Numbers of steps, fractions included, become t.
         return jax.lax.stop_gradient(jax.vmap(jax.vmap(March.edge, (None, 0)))(march, places))
 
     def _march(self, ray: Ray, span: Span, pace: Pace | None) -> March:

@@ -95,6 +95,7 @@ class Hierarchical(AbstractMediaIntegrator):
         for level in range(len(self.samples)):
             edges = self._edges(level, levels, spans, keys)
             sections = jax.vmap(self._sections)(rays, edges)
+            # Of a ray's key, 2 l is for the edges of level l, and 2 l + 1 for noise at its samples.
             own = sample_keys(fold(keys, 2 * level + 1), self.samples[level])
             samples = Samples(rays, sections, own)
             if self.proposals and level < len(self.samples) - 1:

@@ -60,6 +60,7 @@ def add_glossy(
 
     Each stack of them has one entry in `glossy`, and one in `counts`: that of its directions.
     """
+    # Panoramas are the last lights: theirs are the last directions.
     total, begin = jnp.zeros_like(glossy[0][0]), lit.direction.shape[0] - sum(counts)
     for light, count in zip(glossy, counts, strict=True):
         if visible is not None:

@@ -131,8 +131,10 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
     numbers, needed = _number(scene, codes), []
     for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
         needed.append(open_before & (code >= 0))
+        # Nothing is seen behind what is opaque and stays so.
         open_before &= ~(scene.cuts[number] & (alpha >= 1))
         transmits *= jnp.where(code >= 0, 1 - alpha, 1)
+    # Light that passes all layers and is stopped by what has no rank.
     behind = transmits * (1 - found.rest)
     missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
     return jnp.stack(needed), missed
@@ -146,6 +148,7 @@ def _sorted_groups(
     for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
         for kind, stack in enumerate(stacks):
             kinds = kinds.at[stack.members.number].add(1 << (base + kind) % 30)
+    # A bit for each kind of shape, and of shader: bundles with the same bits run the same branches.
     bits = jnp.where(needed, kinds[_number(scene, codes)], 0).reshape(-1, BUNDLE)
     keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
     used = keys > 0

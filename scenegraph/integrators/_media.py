@@ -205,6 +205,7 @@ class _Blocks(NamedTuple):
         """Returns what samples have, by blocks: `blocks bundle run`."""
 
         def one(x: Array) -> Array:
+            # From (bundles, bundle, runs, run) to (bundles, runs, bundle, run), blocks being last.
             x = jnp.swapaxes(self.runs_of(x), 1, 2)
             return x.reshape(-1, self.bundle, self.run, *x.shape[4:])
 

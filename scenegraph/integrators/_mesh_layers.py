@@ -40,6 +40,8 @@ def sheet_hits(
     rays, rows, places = block
     member = (rows.leader == places[:, None]) & (rows.ids >= 0)
     covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
+    # What has no derivatives of a sheet's coverage: fragments beyond `count`, and those that the
+    # search did not return.
     used, rest = covers > 0, jnp.sum(jnp.where(member, rows.coverage, 0), axis=1)
     rest = jnp.maximum(rest - jnp.sum(jnp.where(used, covers, 0), axis=1), 0)
     ids = jnp.take_along_axis(rows.ids, best, axis=1)
@@ -133,6 +135,7 @@ def _with_masks(scene: FlatScene, rays: Ray, sums: FaceSums, found: Ranking) -> 
     rows = rays, ids, some
     sums_of = partial(_sums_of, total=scene.cuts.shape[0])
     meshes = scene.triangles, scene.masks
+    # Of all sums, only the terms of these faces move.
     moving, known = map_used(sums_of, meshes, jnp.any(some, axis=1), rows)
     # What the search knew of these faces gives way to what they are.
     total = lambda every, part, known: every + part.T - jax.lax.stop_gradient(known.T)

@@ -60,6 +60,7 @@ def _shape_hits(scene: FlatScene, rays: Ray, found: Nearest, on_shape: Array) ->
 
     def meet(instance: Instance, row: tuple[Ray, Array]) -> Hit:
         hits = intersect(instance, row[0])
+        # A sum over all parts of which one counts: look-ups are slow in `map_rows`.
         one = jnp.arange(hits.t.shape[0]) == row[1]
         wide = lambda x: one.reshape(-1, *(1,) * (x.ndim - 1))
         white = jnp.ones_like(hits.point)

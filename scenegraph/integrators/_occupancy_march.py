@@ -166,6 +166,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> Radiance:
         """Composites a row of steps for every ray, empty where nothing was sampled."""
         shape = rays.near.shape[0], self.candidates
+        # Unused entries go to a ray beyond the last, and are dropped.
         ray = jnp.where(packed.valid, packed.ray, shape[0])
 
         def unpack(x: Array) -> Array:

@@ -225,6 +225,7 @@ def _sorted(keys: Float[Array, " n"], *lists: Array) -> tuple[Array, ...]:
     if count < 2:
         return lists
     first = jnp.tri(count, k=-1, dtype=bool)
+    # The place of j is the number of those before it; chosen_ij is true if j has the place i.
     before = (keys[None, :] < keys[:, None]) | ((keys[None, :] == keys[:, None]) & first)
     place = jnp.sum(before, axis=1)
     chosen = place[None, :] == jnp.arange(count)[:, None]

@@ -95,6 +95,7 @@ def write_hdr(path: str | os.PathLike, light: np.ndarray) -> None:
     """Writes linear light, `height width 3`, as a Radiance HDR file; negative numbers become 0."""
     light = np.maximum(np.asarray(light, np.float32), 0)
     height, width, _ = light.shape
+    # byte = value 256 / 2^exponent, of which the largest is from 128 to 255
     mantissa, exponent = np.frexp(np.max(light, axis=-1))
     scale = np.where(mantissa > 0, np.ldexp(256.0, -exponent), 0)
     pixels = np.empty((height, width, 4), np.uint8)

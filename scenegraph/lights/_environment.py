@@ -88,6 +88,7 @@ class PreparedEnvironment(AbstractEnvironment):
         directions = dominant_directions(normal, -safe_normalise(view))
 
         def unturned(direction: Vector) -> Vector:
+            # The panorama is turned by F_1 F_2 ... F_n: undone from the outermost on.
             for frame in self.frames:
                 direction = frame.inverse().direction(direction)
             return direction

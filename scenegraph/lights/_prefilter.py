@@ -25,6 +25,7 @@ def prefilter(texels: Float[Array, "height width 3"]) -> Float[Array, "all 3"]:
         rows, columns, _ = pyramid[-1].shape
         pyramid.append(_shrink(pyramid[-1], rows // 2, max(columns // 2, 1)))
     flat = jnp.concatenate([picture.reshape(-1, 3) for picture in pyramid])
+    # Texel t of a level is sum_n w_n p_i(t,n), of the texels p of the whole pyramid.
     levels = [pyramid[0].reshape(-1, 3)]
     for indices, weights in _lobes(height, width):
         mean = jnp.einsum("n,tnc->tc", jnp.asarray(weights, flat.dtype), flat[indices])
@@ -140,6 +141,7 @@ def _frames(rows: int, columns: int) -> np.ndarray:
     elevation = np.pi / 2 - np.pi * (np.arange(rows) + 0.5) / rows
     azimuth = -np.pi + 2 * np.pi * (np.arange(columns) + 0.5) / columns
     azimuth, elevation = (x.ravel() for x in np.meshgrid(azimuth, elevation))
+    # v = (cos e cos a, cos e sin a, sin e), and east = dv/da / cos e
     east = np.stack([-np.sin(azimuth), np.cos(azimuth), 0 * azimuth], axis=-1)
     toward = np.cos(elevation)[:, None] * np.stack([np.cos(azimuth), np.sin(azimuth)], axis=-1)
     toward = np.concatenate([toward, np.sin(elevation)[:, None]], axis=-1)

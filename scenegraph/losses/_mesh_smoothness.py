@@ -35,10 +35,12 @@ def mesh_edges(faces: Int[Array, "faces 3"]) -> MeshEdges:
     ```
     """
     corners = np.asarray(faces)
+    # Sorted by number, an edge is alike in all of its faces.
     sides = np.sort(corners[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
     edges, edge = np.unique(sides, axis=0, return_inverse=True)
     face = np.repeat(np.arange(len(corners)), 3)
     order = np.argsort(edge.reshape(-1), kind="stable")
+    # Faces in the order of their edges: neighbours with one edge are a pair.
     shared = np.flatnonzero(np.diff(edge.reshape(-1)[order]) == 0)
     pairs = np.stack([face[order[shared]], face[order[shared + 1]]], axis=1)
     as_table = lambda x: jnp.asarray(x.reshape(-1, 2), jnp.int32)

@@ -56,6 +56,7 @@ def spread_out(points: np.ndarray, most: int) -> np.ndarray:
     chosen = [0]
     distance = np.full(len(points), np.inf)
     while len(chosen) < most:
+        # Of every point, the distance to the nearest that is chosen.
         apart = np.linalg.norm(points - points[chosen[-1]], axis=1)
         distance = np.minimum(distance, apart)
         chosen.append(int(np.argmax(distance)))
@@ -82,6 +83,7 @@ def _color(
     viewpoints: Float[Array, "views 3"],
 ) -> Float[Array, "3"]:
     """Returns the mean over all views that see a point; the one along the normal counts little."""
+    # Weights cos = -view . n, where nothing hides the viewpoint.
     views = jnp.concatenate([-normal[None], jax.vmap(safe_normalise)(point - viewpoints)])
     facing = jnp.maximum(-views[1:] @ normal, 0) * is_seen(cells, point, viewpoints)
     weights = jnp.concatenate([jnp.full(1, _LEAST), facing])

@@ -35,6 +35,7 @@ def is_seen(
     """Returns true for viewpoints with no solid cell between them and a point."""
     size = jnp.asarray(cells.solid.shape)
     first = _SKIPPED * jnp.max(cells.cell)
+    # From beyond the cells about the point, as far as the grid's diagonal.
     stride = jnp.linalg.norm(size * cells.cell) / _STEPS
     steps = first + stride * jnp.arange(_STEPS)
 

@@ -94,6 +94,7 @@ def _occupied(volume: Volume, grid: OpacityGrid) -> np.ndarray:
     first, last = np.asarray(volume.bounds.lower), np.asarray(volume.bounds.upper)
     axes = []
     for axis, count in enumerate(shape):
+        # The occupancy's cell in which the middle of each cell lies, axis by axis.
         middle = grid.lower[axis] + (np.arange(count) + 0.5) * grid.cell[axis]
         place = (middle - first[axis]) / (last[axis] - first[axis]) * known.shape[axis]
         axes.append(np.clip(place.astype(int), 0, known.shape[axis] - 1))

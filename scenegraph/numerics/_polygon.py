@@ -77,6 +77,7 @@ def _edges_of(margins: Array, gradients: Array) -> _Edges:
 
 def _clip(edges: _Edges) -> tuple[Float[Array, " edges"], Float[Array, "2 edges"]]:
     """Returns the lengths of what the pixel and the other edges leave of each, and the middles."""
+    # q_i(u) remains between the largest lower and the least upper bound of u: l_i = high - low.
     bounds = zip(_bounds_by_pixel(edges), _bounds_by_others(edges), strict=True)
     low, high = (jnp.concatenate(both) for both in bounds)
     low, high = jnp.max(low, axis=0, initial=-_FAR), jnp.min(high, axis=0, initial=_FAR)

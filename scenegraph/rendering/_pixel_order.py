@@ -28,6 +28,7 @@ class PixelOrder:
         """Returns the pixels (row by row) that have given places in the order."""
         left, top, width, height = 0, 0, self.width, self.height
         for side in self._sides:
+            # A whole row of tiles has side x width pixels, and a tile of it side x height.
             row, rank = jnp.divmod(rank, side * width)
             height = jnp.minimum(side, height - side * row)
             column, rank = jnp.divmod(rank, side * height)

@@ -103,6 +103,7 @@ class Box(AbstractShape, AbstractBounded):
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array]:
             speed, near, far = slabs = self._slabs(origin, direction)
+            # From outside, faces are seen where slabs are entered; from inside, where left.
             return jnp.where(inside, far, near) / speed, margins_of(slabs)
 
         (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
@@ -111,6 +112,7 @@ class Box(AbstractShape, AbstractBounded):
     def _slabs(self, origin: Vector, direction: Vector) -> Slabs:
         """Returns a line's speed along each axis, and its distances to the near and far faces."""
         speed = away_from_zero(direction, _LEAST)
+        # With v_i = |d_i|, the line enters slab i at t = n_i / v_i and leaves it at f_i / v_i.
         sense = jnp.sign(speed)
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
         return jnp.abs(speed), jnp.minimum(below, above), jnp.maximum(below, above)

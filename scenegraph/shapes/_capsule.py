@@ -77,6 +77,7 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
             start = origin - center
+            # x - (x . a) a projects the cylinder about the unit axis a to a disk; t stays.
             if across:
                 start, direction = self._from_axis(start), self._from_axis(direction)
             middle, _, square = chord(start, direction, self.radius)

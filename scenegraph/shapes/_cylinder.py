@@ -86,11 +86,13 @@ class Cylinder(AbstractShape, AbstractBounded):
     ) -> tuple[Scalar, Scalar, Float[Array, "2"], Float[Array, "2"]]:
         """Intersects a line: the chord's middle and squared half in the endless cylinder, the
         planes of both ends, and the offset from the axis that is least between these."""
+        # Across the axis, the line is one in the plane, with the same t.
         start, level = (origin - self.center)[:2], direction[:2]
         t, _, square = chord(start, level, self.radius)
         planes = [self.center[2] - self.height / 2, self.center[2] + self.height / 2]
         low, high = (level_distance(plane, origin, direction) for plane in planes)
         ends = jnp.stack([jnp.minimum(low, high), jnp.maximum(low, high)])
+        # The distance from the axis is convex in t: between the ends it is least at t_m, clipped.
         least = start + jnp.clip(t, ends[0], ends[1]) * level
         return t, square, ends, least
 
@@ -102,6 +104,7 @@ class Cylinder(AbstractShape, AbstractBounded):
 
         values = (end.t, ray.origin, ray.direction)
         derivatives = (end.gradient, ray.d_origin.T, ray.d_direction.T)
+        # The offset (o + t d - c)_xy of the hit, with t as a function of the pixel, too.
         return disk_coverage(*batched_jvp(offset, values, derivatives), self.radius)
 
     def _side_normal(self, point: Vector) -> Vector:

@@ -87,6 +87,7 @@ def search(
     nearest = jnp.where(better, nearest, end.low_t)
     # What is thinner than a step is found only here.
     thin = better & ~end.is_hit & (least < 0)
+    # Positive before the nearest point, negative there: the root lies between.
     low = jnp.where(thin, end.low_from, end.root_from)
     high = jnp.where(thin, nearest, end.root_to)
     is_hit = end.is_hit | thin
@@ -97,6 +98,7 @@ def search(
 
 def _line(constants: PyTree, ray: Ray, span: Span, clearance: Scalar) -> Line:
     def width(t: Scalar) -> Scalar:
+        # |s_x| + |s_y| with s = d_origin + t d_direction: norms of linear functions are convex.
         sides = ray.d_origin + t * ray.d_direction
         return safe_norm(sides[0]) + safe_norm(sides[1])
 

@@ -99,6 +99,7 @@ def _volumes(
     normal, away = _normal(corners), corners - origin
     return (
         jnp.stack([dot(direction, moment) for moment in _moments(away)]),
+        # All corners have the same a . n; their mean is symmetric in rounding, too.
         dot(jnp.mean(away, axis=0), normal),
         dot(direction, normal),
     )

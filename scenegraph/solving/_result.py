@@ -206,6 +206,7 @@ def _sparse(rows: np.ndarray) -> np.ndarray:
     """Returns a basis of the same space with few entries, by elimination with full pivots."""
     rows = rows.copy()
     for i in range(len(rows)):
+        # Gauss and Jordan: row i becomes 1 in its pivot's column, all others 0.
         j, k = np.unravel_index(np.argmax(np.abs(rows[i:])), rows[i:].shape)
         rows[[i, i + j]] = rows[[i + j, i]]
         rows[i] /= rows[i, k]

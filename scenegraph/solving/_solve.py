@@ -161,6 +161,7 @@ class _Course:
             return f"converged in {len(self.history) - 1} iterations."
         moved, self.renders = self.unknowns.moved(delta), self.renders + 1
         cost = costs(problem, moved).cost
+        # The damping falls if the cost does about as promised, and rises if it hardly does.
         judged = judge(problem, self.unknowns, system, scaled, cost, size)
         self.size, accepted = (x.item() for x in judged)
         if lost and np.isfinite(float(cost)):

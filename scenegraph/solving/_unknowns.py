@@ -49,6 +49,7 @@ class Unknowns(NamedTuple):
 def _moved(leaf: Array, part: Array, is_turn: bool) -> Array:
     if not is_turn:
         return leaf + part.reshape(leaf.shape).astype(leaf.dtype)
+    # q exp(d): a rotation vector in the frame that is turned.
     turns = jax.vmap(lambda q, d: (jaxlie.SO3(q) @ jaxlie.SO3.exp(d)).wxyz)
     return turns(leaf.reshape(-1, 4), part.reshape(-1, 3)).astype(leaf.dtype).reshape(leaf.shape)
 

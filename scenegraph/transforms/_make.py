@@ -86,6 +86,7 @@ def rotate_euler(angles: VectorLike, order: str = "xyz") -> Similarity:
         jaxlie.SO3(_quaternion(jnp.asarray(_AXES[letter], angle.dtype), angle))
         for letter, angle in zip(order.lower(), angles, strict=True)
     ]
+    # About fixed axes R_n ... R_2 R_1, about turning ones R_1 R_2 ... R_n.
     whole, *others = turns
     for turn in others:
         whole = turn @ whole if fixed else whole @ turn

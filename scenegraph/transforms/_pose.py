@@ -81,6 +81,7 @@ def _refuse_scaling(matrix: Matrix4) -> None:
     """Refuses a matrix that is known, and no rotation and shift."""
     if isinstance(matrix, Tracer):
         return
+    # R^T R = 1 and det R > 0
     turn, rest = np.asarray(matrix[:3, :3]), np.asarray(matrix[3])
     off = np.max(np.abs(turn.T @ turn - np.eye(3)))
     if not (off < _RIGID and np.linalg.det(turn) > 0 and np.allclose(rest, [0, 0, 0, 1])):

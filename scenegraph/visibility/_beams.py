@@ -151,6 +151,7 @@ def faces_within(
     outside = jnp.zeros(size.shape, bool)
     for k in range(6):
         x, y, z = (planes.normal[:, k, i, None] for i in range(3))
+        # A triangle is beyond a plane if the least n . (x - o) of its corners is.
         heights = [x * away[j] + y * away[j + 1] + z * away[j + 2] for j in (0, 3, 6)]
         least = jnp.minimum(jnp.minimum(heights[0], heights[1]), heights[2])
         steep = 1 + abs(x) + abs(y) + abs(z)

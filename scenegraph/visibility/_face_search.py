@@ -174,6 +174,7 @@ def _faces_of(
     """
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        # All bundles' clusters in one list, of which a block may have those of several bundles.
         bundle, n = runs.find(i * _CLUSTERS + jnp.arange(_CLUSTERS, dtype=jnp.int32))
         cluster = lists.nth_of(bundle, begin + n).astype(jnp.int32)
         planes = jax.tree.map(lambda x: x[bundle], beams.planes)
@@ -200,6 +201,8 @@ def _test_rays(
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         bundle, run = runs.find(i * _RUNS + jnp.arange(_RUNS, dtype=jnp.int32))
         n = 32 * run[:, None] + jnp.arange(32, dtype=jnp.int32)
+        # In the bundle's row of clusters, face n is at `place`: of cluster place // 32, the face
+        # place % 32.
         place = jax.vmap(lists.nth_of, (None, 1), 1)(bundle, n)
         cluster = jnp.take_along_axis(clusters[bundle], place // CLUSTER, axis=1)
         face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
@@ -217,6 +220,7 @@ def _test_rays(
     def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
         own = words.at[runs.begins + slot].get(mode="clip")
         own = jnp.where((runs.begins + slot < runs.ends)[:, None], own, 0)
+        # Of a ray: the runs in which it may touch any face, and how many faces in all of them.
         bit = (own > 0).astype(jnp.uint32) << slot.astype(jnp.uint32)
         return known[0] | bit, known[1] + count_bits(own)
 

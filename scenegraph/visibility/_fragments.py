@@ -129,6 +129,8 @@ def _settle(known: tuple[_Found, _Fragments], n: Array) -> _Found:
     """Puts fragments in the order in which they begin, and leaves out those without a place."""
     (fragments, lost, rest), buffer = known
     ranks = fragments.begin.shape[0]
+    # At first there is the buffer alone, and of most rays little of it: of a few sizes, the least
+    # that holds all is sorted. Later, what is known is sorted again with the buffer.
     few = [some for some in _USUAL if some <= min(ranks, VISITS)]
 
     def of_buffer(count: int) -> _Found:
@@ -219,6 +221,7 @@ def _group(
     def add(i: Array, ranking: Ranking) -> Ranking:
         there, named = alphas[i] > 0, slots[i] < returned
         ranking = insert(ranking, sheets.t[i], first_code + slots[i], alphas[i], there & named)
+        # A sheet whose first fragment is not returned has no name, and passes into the rest.
         beyond = jnp.where(named, 0, alphas[i])
         total, passes = ranking.total + (beyond > 0), ranking.rest * (1 - beyond)
         return ranking._replace(total=total, rest=passes)
@@ -281,6 +284,7 @@ def sum_shadows(
         coverage, facing = jnp.where(there, piece[0], 0), piece[1]
         sums = jax.tree.map(jnp.add, sums, by_side(coverage, facing, tree.opacity[face]))
         if ranking is not None:
+            # Keys ascend: those that cover most are the first.
             ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
         return (sums, ranking), nothing
 

@@ -126,6 +126,7 @@ def _test_by_words(
         n, words = carry
         which = coarse.nth(n)
         members = jax.tree.map(lambda x: x.at[which].get(mode="clip"), by_word)
+        # Every group is tested once for a bundle, so that its word is still zero.
         bits = jax.vmap(lambda *own: _touched(test, *own))(bundles, members)[:, 0]
         bits = jnp.where(n < coarse.lengths, bits, 0)
         return n + 1, words.at[rows, which].add(bits, mode="drop")

@@ -33,6 +33,7 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " ray
 
 def _unfold(units: Float[Array, "rays 3"]) -> Float[Array, "rays 2"]:
     """Maps the sphere to a square: the octahedron's lower half is folded out at its corners."""
+    # On |x| + |y| + |z| = 1; below, (u, v) = ((1 - |y|) sign(x), (1 - |x|) sign(y)).
     x, y, z = jnp.moveaxis(units / jnp.sum(jnp.abs(units), axis=1, keepdims=True), 1, 0)
     sign = lambda a: jnp.where(a < 0, -1, 1)
     lower = z < 0

@@ -160,6 +160,7 @@ def _search_few(
     block = min(_BLOCK, count)
     touched = _touched(stacks, rays, used)
     lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
+    # Of each kind, the rays that may touch any member, packed; places beyond have no ray.
     order = jnp.where(lists.valid, lists.indices, count)
     order = jnp.pad(order, ((0, 0), (0, -count % block)), constant_values=count)
     blocks = -(-jnp.sum(lists.valid, axis=1) // block)
@@ -188,6 +189,7 @@ def _touched(
     joined = jax.tree.map(lambda *x: jnp.concatenate(x), *balls)
 
     def one(ray: Ray, is_used: Bool[Array, ""]) -> Bool[Array, " members"]:
+        # One ray is a bundle by itself.
         bundle = bound_rays(jax.tree.map(lambda x: x[None], ray), is_used[None])
         return is_used & jax.vmap(lambda ball: may_touch(bundle, ball))(joined)
 
@@ -213,6 +215,7 @@ def _search_lists(
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
     block = min((_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK) // size, bundles)
+    # Longest lists first: a block takes as many turns as its longest.
     order = jnp.argsort(-lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     rows = jax.tree.map(in_bundles, rows)
@@ -297,6 +300,7 @@ def find_occluders(
 
     def meet(instance: Instance, row: tuple[Ray, Array]) -> list[Item]:
         stopped = occlusion(instance, *row)
+        # Keys ascend: the strongest is the first.
         return [(-stopped, instance.number, stopped)]
 
     return _search_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
