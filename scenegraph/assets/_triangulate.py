@@ -131,6 +131,7 @@ def _grid(vertices: np.ndarray, normals: np.ndarray, uv: np.ndarray) -> ModelPar
     """Joins rows of vertices, counter-clockwise seen from outside; leaves out faces at poles."""
     rows, columns = vertices.shape[:2]
     a = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    # Each cell of the grid is (a, b, c, d), from the lower left corner on, counter-clockwise.
     b, c, d = a + 1, a + columns + 1, a + columns
     faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
     flat = vertices.reshape(-1, 3)

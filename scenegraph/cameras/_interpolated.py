@@ -142,6 +142,7 @@ def _at_constant_speed(points: np.ndarray, radius: float, frames: int, closed: b
     # One more motion before and after: that of the other end, or the same once more.
     beyond = [-1, *range(len(knots)), 0] if closed else [0, *range(len(knots)), -1]
     spline = jnp.asarray(ends, jnp.float32), moves[jnp.asarray(beyond)], knots[beyond]
+    # The length up to each parameter, inverted at even lengths.
     fine = np.linspace(0, len(knots), len(knots) * _PIECES + 1)
     steps = _spline(*spline, fine)
     length = np.concatenate([[0], np.cumsum(_distances(steps[:-1], steps[1:], radius))])

@@ -68,6 +68,7 @@ def is_before_fold(lens: LensMap, coefficients: PyTree, point: Point2) -> Bool[A
 def _solve(matrix: Float[Array, "2 2"], right: Point2) -> Point2:
     (a, b), (c, d) = matrix
     x, y = right
+    # ((a, b), (c, d))^-1 = ((d, -b), (-c, a)) / (a d - b c)
     return jnp.stack([d * x - b * y, a * y - c * x]) / (a * d - b * c)
 
 

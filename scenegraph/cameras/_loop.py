@@ -95,6 +95,7 @@ def near_bound(poses: np.ndarray, target: np.ndarray) -> float:
 
 def keep_near(eyes: np.ndarray, places: np.ndarray, bound: float) -> np.ndarray:
     """Moves what is farther than a bound from the nearest of some places towards it."""
+    # place + arm min(1, bound / |arm|), from the nearest place
     away = eyes[:, None] - places[None]
     nearest = np.argmin(np.linalg.norm(away, axis=2), axis=1)
     arm = away[np.arange(len(eyes)), nearest]
@@ -131,6 +132,7 @@ def _around(arms: np.ndarray, up: np.ndarray, bound: float) -> tuple[np.ndarray,
     else:
         begin = order[(widest + 1) % len(order)]
         half = 0.5 * (2 * np.pi - gaps[widest])
+        # To and fro about the middle of the arc, at begin + half.
         angles = begin + half * (1 + _SWEPT * np.sin(phase))
         kind = "goes to and fro before the scene, where the cameras stood"
         # Forth above, back below: half of the deviation of the heights.

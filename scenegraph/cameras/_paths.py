@@ -105,6 +105,7 @@ def _elevate(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
         0.1 - math.pi / 2,
         math.pi / 2 - 0.1,
     )
+    # |arm| (cos(e) outward + sin(e) axis)
     outward = level / max(float(np.linalg.norm(level)), 1e-12)
     distance = float(np.linalg.norm(arm))
     return distance * (math.cos(elevation) * outward + math.sin(elevation) * axis)

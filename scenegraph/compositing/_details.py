@@ -19,6 +19,7 @@ def median_between(
     opacity: Float[Array, " edges"], edges: Float[Array, " edges"], empty: Scalar
 ) -> Scalar:
     """Finds where an opacity that grows linearly between bin edges is half of its last value."""
+    # F(t) = opacity(t) / opacity(end) = 1/2
     share = safe_divide(opacity, jnp.broadcast_to(opacity[-1], opacity.shape))
     middle = inverse_cdf(edges, share, jnp.full_like(share, 0.5, shape=1))[0]
     return jnp.where(opacity[-1] > 0, middle, empty)
@@ -29,6 +30,7 @@ def median_layer(
 ) -> Scalar:
     """Finds the `t` of the layer at which half of a ray's opacity is reached."""
     opacity = jnp.concatenate([jnp.zeros_like(weights, shape=1), jnp.cumsum(weights)])
+    # The j with sum_{i<j} w_i < half <= sum_{i<=j} w_i.
     half = opacity[-1] / 2
     reached = (opacity[1:] >= half) & (opacity[:-1] < half)
     return jnp.where(opacity[-1] > 0, jnp.sum(jnp.where(reached, t, 0)), empty)

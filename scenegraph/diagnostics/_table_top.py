@@ -114,6 +114,7 @@ _COVERED = 0.5
 def _place(generator: np.random.Generator, counts: dict[str, int]) -> dict[str, _Footprints]:
     """Puts circles on the table that do not overlap, the largest first."""
     radii = np.concatenate([generator.uniform(*_RANGES[k], n) for k, n in counts.items()])
+    # sum pi r^2 = covered (2 half)^2
     radii *= 2 * _HALF * np.sqrt(_COVERED / np.sum(np.pi * radii**2))
     radii = np.minimum(radii, 0.3)
     centers = None

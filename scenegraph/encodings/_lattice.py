@@ -51,6 +51,7 @@ def table_rows(
     # more than `capacity` of them share rows by the hash (x p_1 ^ y p_2 ^ z p_3) mod capacity.
     x, y, z = jnp.moveaxis(points, -1, 0)
     if count_points(resolution) <= capacity:
+        # All points have rows of their own.
         return (x * (resolution + 1) + y) * (resolution + 1) + z
     a, b, c = (axis.astype(jnp.uint32) * p for axis, p in zip((x, y, z), _PRIMES, strict=True))
     return ((a ^ b ^ c) & (capacity - 1)).astype(jnp.int32)

@@ -79,6 +79,7 @@ class GridField(AbstractConditionedField):
         return self._density(self._hidden(gaussian)[0])
 
     def _hidden(self, gaussian: AbstractGaussian) -> Float[Array, " hidden"]:
+        # (raw density, geometry) = W_2 relu(W_1 encoding + b_1) + b_2
         read = jax.nn.relu(self._apply(self.trunk, self.encoding(gaussian)))
         return self._apply(self.geometry, read)
 

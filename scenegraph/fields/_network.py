@@ -75,6 +75,7 @@ class RadianceNetwork(AbstractModule):
 
     def hidden(self, features: Float[Array, " features"]) -> Float[Array, " hidden"]:
         """Runs the trunk on an encoded sample."""
+        # x <- relu(W_i x + b_i), or [relu(W_i x + b_i), features] where they enter again
         x = features
         for index, layer in enumerate(self.trunk):
             x = jax.nn.relu(layer(x))

@@ -40,6 +40,7 @@ class Motion(NamedTuple):
     def of_poses(self, poses: np.ndarray) -> np.ndarray:
         """Moves poses, `frames 4 4`, world from camera."""
         moved = np.array(poses, np.float64)
+        # A pose keeps its units: R' = T R, and x' = s T x + b.
         moved[:, :3, :3] = self.turn @ moved[:, :3, :3]
         moved[:, :3, 3] = self.scale * moved[:, :3, 3] @ self.turn.T + self.shift
         return moved

@@ -294,6 +294,7 @@ def solve_poses(
     matrix = curvature + damping[:, :, None] * np.eye(6)
     steps = -np.linalg.solve(matrix, np.where(finite[:, None], gradient, 0.0)[..., None])[..., 0]
     lengths = np.linalg.norm(steps, axis=1, keepdims=True)
+    # Unit steps move what a picture shows by about a pixel each.
     shares = np.minimum(1.0, longest / np.maximum(lengths, 1e-12))
     return (shares * steps).astype(np.float32)
 

@@ -60,4 +60,5 @@ def _channel(image: Image, name: str, quantity: str) -> np.ndarray:
 
 
 def _on_white(rgb: np.ndarray, alpha: np.ndarray) -> jnp.ndarray:
+    # alpha rgb + (1 - alpha) white
     return jnp.asarray(rgb * alpha + 1 - alpha)

@@ -92,6 +92,7 @@ class Guided(AbstractMediaIntegrator):
         medium = media_at(scene, samples, prepare(scene, rays), normal=bool(outputs))
         paces = jax.vmap(scene.pace)(rays) if self.scale_gradients else None
         if paces is not None:
+            # t |d|, the distance from the eye, in the frame in which the ball has radius one.
             away = (edges[:, 1:] + edges[:, :-1]) / 2 * paces.rate[:, None]
             medium = jax.vmap(jax.vmap(_scale_gradient))(medium, away)
         if layers is not None:

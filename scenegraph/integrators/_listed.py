@@ -165,6 +165,7 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
     scene, bundles, layers = shared
     take = lambda x, i: x.at[i].get(mode="clip").reshape(-1, *x.shape[2:])
+    # Group layer x bundles + bundle is one layer of one bundle.
     rays, sheets = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
     codes, needed = jax.tree.map(lambda x: take(x, groups), layers)
     numbers = _number(scene, codes)

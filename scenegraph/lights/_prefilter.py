@@ -83,6 +83,7 @@ def _shrink(texels: Float[Array, "h w 3"], height: int, width: int) -> Float[Arr
     edges = lambda n: (1 - np.cos(np.pi * np.linspace(0, 1, n + 1))) / 2
     rows = _overlaps(edges(height), edges(texels.shape[0]))
     columns = _overlaps(np.linspace(0, 1, width + 1), np.linspace(0, 1, texels.shape[1] + 1))
+    # Areas on the sphere are products of those of rows and columns.
     rows, columns = (jnp.asarray(x, texels.dtype) for x in (rows, columns))
     fewer = jnp.einsum("ab,bcd->acd", rows, texels, precision="highest")
     return jnp.einsum("ab,cbd->cad", columns, fewer, precision="highest")

@@ -261,6 +261,7 @@ def _matrix(node: Fields) -> np.ndarray:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
+    # T R S: scaled, turned, shifted.
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = rotation * scale, shift
     return matrix

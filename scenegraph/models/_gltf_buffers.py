@@ -249,5 +249,6 @@ def _denormalised(array: np.ndarray) -> np.ndarray:
     """Maps integers to [0, 1], or [-1, 1] if they have a sign."""
     if array.dtype.kind == "f":
         return array
+    # c / (2^(b-1) - 1) with a sign, by which the least integer would be below -1.
     top = np.float32(np.iinfo(array.dtype).max)
     return np.maximum(array.astype(np.float32) / top, -1)

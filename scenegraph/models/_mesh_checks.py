@@ -91,6 +91,7 @@ def _unit_normals(part: ModelPart, faces: np.ndarray, repairs: Counter[str]) -> 
 def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Computes unit normals of vertices, means of faces' by area; z where there is none."""
     corners = vertices.astype(np.float64)[faces]
+    # (b - a) x (c - a) is as long as twice the area: the sum is a mean by area.
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     total = np.zeros((len(vertices), 3))
     for corner in range(3):
@@ -115,5 +116,6 @@ def _between(colors: np.ndarray | None, repairs: Counter[str]) -> np.ndarray | N
 
 def fan_of(order: np.ndarray) -> np.ndarray:
     """Returns the triangles of a fan, or of a polygon, about its first corner."""
+    # (0, i, i + 1) for i = 1 ... n - 2
     first = np.full(max(len(order) - 2, 0), order[0]) if len(order) else order
     return np.stack([first, order[1:-1], order[2:]], axis=1)

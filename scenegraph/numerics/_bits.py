@@ -13,6 +13,7 @@ def pack_bits(mask: Bool[Array, " n"]) -> UInt32[Array, " words"]:
     """Packs a mask into `max(1, ceil(n / 32))` words, its first entry in the lowest bit."""
     words = max(1, -(-mask.shape[0] // WORD))
     rows = jnp.pad(mask, (0, WORD * words - mask.shape[0])).reshape(words, WORD)
+    # Bit i of word w is entry 32 w + i.
     bits = rows.astype(jnp.uint32) << jnp.arange(WORD, dtype=jnp.uint32)
     return jnp.sum(bits, axis=1, dtype=jnp.uint32)
 

@@ -15,7 +15,8 @@ def filtered_sqrt(x: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, Float
     Returns the mean and its derivatives by the pixel's x and y.
     """
     # docs/surfaces.md, "Coverage": l and h are the least and the largest value in the pixel,
-    # mean = 2/3 (h + sqrt(h l) + l) / (sqrt(h) + sqrt(l)), d mean/dx = 1 / (sqrt(h) + sqrt(l)).
+    # mean = 2/3 (h^(3/2) - l^(3/2)) / (h - l) = 2/3 (h + sqrt(h l) + l) / (sqrt(h) + sqrt(l)), and
+    # the mean of d sqrt(x)/dx = 1 / (2 sqrt(x)) is 1 / (sqrt(h) + sqrt(l)).
     half = (jnp.abs(gradient[0]) + jnp.abs(gradient[1])) / 2
     high = x + half
     positive = high > 0

@@ -19,6 +19,7 @@ def octaves(
     angles = x * _powers(first, last, _FRESH, x.dtype)[:, None]
     # As a loop, because a compiler that sees all formulas at once computes the sine for each anew.
     _, waves = jax.lax.scan(_double_angle, (jnp.sin(angles), jnp.cos(angles)), length=_FRESH)
+    # Octave `first` + 4 i + j is row i after j doublings.
     sines, cosines = (jnp.moveaxis(wave, 0, 1).reshape(-1, x.size) for wave in waves)
     return sines[: last - first], cosines[: last - first]
 

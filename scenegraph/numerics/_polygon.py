@@ -48,6 +48,7 @@ def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "e
 @polygon_coverage.defjvp
 def _polygon_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     # d coverage = sum_i l_i / |s_i| (d m_i + q_i . d s_i), with q_i the middle of what is left.
+    # At its point q, edge i moves outwards by (d m_i + q . d s_i) / |s_i|.
     (margins, gradients), (d_margins, d_gradients) = primals, tangents
     edges = _edges_of(margins, gradients)
     lengths, middles = _clip(edges)

@@ -82,6 +82,7 @@ def within(bounds: Mapping[str, tuple[Any, Any]]) -> optax.GradientTransformatio
 
         def shorten(limit: _Limits, step: Any, leaf: Any) -> Any:
             low, high = (as_float_leaf(x).astype(leaf.dtype) for x in limit.ends)
+            # clip(x + d, low, high) - x
             return projections.projection_box(leaf + step, low, high) - leaf
 
         every = label_leaves(params, limits)

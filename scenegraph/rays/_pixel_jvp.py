@@ -28,4 +28,5 @@ def batched_jvp(function: Callable, values: tuple, tangents: tuple) -> tuple[PyT
     def along(tangents: tuple) -> tuple[PyTree, PyTree]:
         return jax.jvp(function, values, tangents)
 
+    # All tangents share the value; only derivatives get an axis.
     return jax.vmap(along, in_axes=-1, out_axes=(None, -1))(tangents)

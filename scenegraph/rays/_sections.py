@@ -29,6 +29,7 @@ class ConeBeam(AbstractBeam):
     def __call__(self, ray: Ray, t0: Scalar, t1: Scalar) -> Gaussian:
         mid, half = (t0 + t1) / 2, (t1 - t0) / 2
         # Squared radius r^2(s) = q0 + q1 s + q2 s^2: a sixth of the pixel's squared sides.
+        # Of equal variances: a disk has r^2 / 4 along an axis, a square of side s has s^2 / 12.
         sides = ray.d_origin + mid * ray.d_direction
         q0 = jnp.sum(sides * sides) / 6
         q1 = jnp.sum(sides * ray.d_direction) / 3

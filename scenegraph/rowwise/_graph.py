@@ -92,6 +92,7 @@ def make_node(operation: str, inputs: Sequence[Node], emit: Callable, dtype: Any
 
 def topological_order(outputs: Sequence[Node]) -> list[Node]:
     """Returns the nodes that the outputs need, each after its inputs."""
+    # Depth first, by a stack of its own: graphs are deeper than Python's recursion goes.
     order: dict[Node, None] = {}
     stack = [(node, False) for node in reversed(outputs)]
     while stack:

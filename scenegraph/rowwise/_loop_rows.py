@@ -65,6 +65,7 @@ def _in_rounds(
 
     def one_round(carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         active = carry[1]
+        # Places beyond the active rows have the number `rows`: read clipped, and not written.
         order = jnp.nonzero(active, size=rows, fill_value=rows)[0].astype(jnp.int32)
         order = jnp.concatenate([order, jnp.full(-rows % size, rows, jnp.int32)])
         blocks = (jnp.sum(active, dtype=jnp.int32) + size - 1) // size

@@ -81,6 +81,7 @@ def _in_blocks(
 
 def _count_blocks(rows: int, most: int) -> int:
     """Returns a number of blocks of equal size, none much larger than `most` rows."""
+    # The least number from there on that divides the rows; one block if none is near.
     fewest = max(-(-rows // most), 1)
     return next((n for n in range(fewest, 2 * fewest) if rows % n == 0), 1)
 

@@ -90,6 +90,7 @@ def _batch(values: Any, axes: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced:
     numbers = jnp.arange(count_rows(rest, varying[1:]), dtype=jnp.int32)
 
     def one_block(count: Array, whole: Array, number: Array, *block: Array) -> list[Array]:
+        # Lanes take turns together: beyond a lane's own number, its results count as zero.
         there = number < whole
         some = lambda x: jnp.where(there.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)
         return jax.tree.map(some, lane(count, *block))

@@ -60,5 +60,6 @@ class TimePlan:
         if not self.limited:
             return _MANY
         left, known = self.end - time.monotonic() - _CLOSING, self._ray_seconds
+        # time left / (margin x seconds of a ray x rays of a picture)
         pictures = _MANY if known is None else int(left / (_MARGIN * known * rays))
         return self.agree(pictures if left > 0 else 0)

@@ -63,6 +63,7 @@ class Sky(AbstractBackground):
 def _panorama(texels: Float[Array, "height width 3"]) -> ImageTexture:
     """Returns a texture that goes on beyond azimuth -pi and pi."""
     width = texels.shape[1]
+    # One more column on each side: 2 pi (w + 2) / w of azimuth.
     around = jnp.concatenate([texels[:, -1:], texels, texels[:, :1]], axis=1)
     full, half = 2 * jnp.pi * (width + 2) / width, jnp.pi / 2
     return ImageTexture(around, [full, jnp.pi], [-full / 2, -half], probes=1)

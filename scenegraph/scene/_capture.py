@@ -53,6 +53,7 @@ class Capture(AbstractNode):
     def corrected(self) -> AbstractCamera:
         """Applies the corrections of poses and lens: cameras whose leaves have an axis `frames`."""
         own: Capture = unfreeze(self)
+        # CamP: delta_i = P_i p_i, with the preconditioners P_i.
         poses = None if own.poses is None else jnp.einsum("fij,fj->fi", own.pose_scales, own.poses)
         lens = None if own.lens is None else own.lens_scale @ own.lens
         return jax.vmap(move_camera, (0, None if poses is None else 0, None))(

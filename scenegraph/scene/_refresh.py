@@ -83,6 +83,7 @@ def _some_cells(
     possible: Bool[Array, " cells"], part: int, key: RandomKey
 ) -> tuple[Int[Array, " some"], Bool[Array, " some"]]:
     """Returns the next cells that are not marked empty, from a random one on."""
+    # In turn from there on, so that the list holds no cell twice.
     start = jax.random.randint(key, (), 0, possible.size)
     found = compact(jnp.roll(possible, -start), max(1, possible.size // part))
     return (found.indices + start) % possible.size, found.valid

@@ -52,6 +52,7 @@ class Box(AbstractShape, AbstractBounded):
         first = safe_divide(self.lower - ray.origin, ray.direction)
         second = safe_divide(self.upper - ray.origin, ray.direction)
         inside = (ray.origin > self.lower) & (ray.origin < self.upper)
+        # A line along the planes of an axis is between them all the time, or never.
         always = jnp.where(inside, -jnp.inf, jnp.inf)
         enters = jnp.where(parallel, always, jnp.minimum(first, second))
         leaves = jnp.where(parallel, -always, jnp.maximum(first, second))

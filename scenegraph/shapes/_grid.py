@@ -29,6 +29,7 @@ class SampledDistance(AbstractModule):
         """Interpolates the function at any point."""
         last = jnp.asarray(self.values.shape) - 1
         inside = jnp.clip(point, self.lower, self.upper)
+        # In cells: the first sample is at 0, the last at n - 1.
         position = (inside - self.lower) / (self.upper - self.lower) * last
         nearest = jnp.round(position).astype(int)
         # Coefficients have one more in front: the window is nearest - 1 ... nearest + 1.

@@ -71,7 +71,9 @@ def propose(
         curve = optx.FunctionInfo.ResidualJac(right, lx.MatrixLinearOperator(matrix))
         solver = lx.QR()
     descent, state = optx.DampedNewtonDescent(linear_solver=solver), None
+    # (S J^T W J S + I / step_size) d = -S J^T W r
     scaled, _ = descent.step(step_size, descent.query(system.gradient, curve, state))  # type: ignore
+    # -(g . d + d . H d / 2)
     promise = -_SEARCH.predict_reduction(scaled, information)
     return scaled, system.scale * scaled, promise
 

@@ -9,6 +9,7 @@ from ..numerics import AbstractModule
 
 def rotate(matrix: Matrix3, vector: Vector) -> Vector:
     """Applies a matrix to one vector, in full precision on every device."""
+    # Not a matrix product, which some devices compute from rounded numbers.
     return jnp.sum(matrix * vector, axis=-1)
 
 

@@ -64,6 +64,7 @@ class Pose(AbstractTransform):
         return Pose(_look_at(**points))
 
     def linear(self) -> Matrix3:
+        # R exp(w), with the last three numbers of the tangent vector
         turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
         return jnp.matmul(unfreeze(self.base)[:3, :3], turn, precision="highest")
 

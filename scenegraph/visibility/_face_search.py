@@ -324,6 +324,7 @@ def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
     """Returns the next face of every ray, whether there is one, and what is left then."""
     slot, slots = _pop(cursor.slots)
     new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)
+    # Word (run, column) of the flattened table, which is read when the last one is used up.
     first = found.words.ravel().at[found.words.shape[1] * (found.first + slot) + found.column]
     first = first.get(mode="clip")
     word, slot = jnp.where(new, first, cursor.word), jnp.where(new, slot, cursor.slot)

@@ -149,6 +149,7 @@ def _in_words(things: Any, nothing: float) -> Any:
 
 def _ball_around(balls: Ball) -> Ball:
     """Returns a ball that holds several; one that is not finite if any of them is not."""
+    # max_i (|c_i - c| + r_i)
     center = jnp.mean(balls.center, axis=0)
     reach = safe_norm(balls.center - center) + balls.radius
     return Ball(center, (1 + _ROUNDING) * jnp.max(reach))
