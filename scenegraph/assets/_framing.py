@@ -107,6 +107,7 @@ def _axes(up: VectorLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns unit vectors right, up and to the front: x, y and z where y is up."""
     up = np.asarray(up, float) / np.linalg.norm(np.asarray(up, float))
     x = np.array([1.0, 0.0, 0.0]) if abs(up[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    # front = x cross up, of an x that is not parallel; right = up cross front
     front = np.cross(x, up)
     front = front / np.linalg.norm(front)
     return np.cross(up, front), up, front

@@ -47,6 +47,7 @@ def ellipse(
     radii = np.percentile(np.abs(arms @ across.T), 90, axis=0)
     radii = np.maximum(radii, _FLATTEST * radii.max())
     height = np.median(arms @ axis)
+    # (cos a, sin a) of the camera, were it on the ellipse
     start = across @ own / radii
     angles = _even_angles(radii, math.atan2(start[1], start[0]), frames)
     level = np.stack([np.cos(angles), np.sin(angles)], axis=1) * radii

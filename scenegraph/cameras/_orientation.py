@@ -55,6 +55,7 @@ def _level_plane(points: np.ndarray, up: np.ndarray) -> np.ndarray | None:
         return None
     slab = _PLANE_SLAB * float(np.median(away))
     # Normals of random triples, of which that with most points in its slab is taken.
+    # RANSAC: Fischler and Bolles 1981, "Random Sample Consensus".
     triples = points[np.random.default_rng(0).integers(0, len(points), (_TRIALS, 3))]
     normals = np.cross(triples[:, 1] - triples[:, 0], triples[:, 2] - triples[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)

@@ -120,6 +120,7 @@ class RollingShutter(AbstractOuterCamera):
         def find_row(function: Any, y: Scalar) -> Scalar:
             def newton(_: int, y: Scalar) -> Scalar:
                 value, derivative = jax.jvp(function, (y,), (jnp.ones_like(y),))
+                # y <- y - g / g', where g(y) = 0 in the row y in which the point is seen
                 return y - value / derivative
 
             return jax.lax.fori_loop(0, _STEPS, newton, y)

@@ -89,4 +89,5 @@ def composite(
 
 def over(rgb: Color, alpha: Scalar, background: Color) -> Color:
     """Puts a premultiplied colour in front of a background."""
+    # C + (1 - alpha) B
     return rgb + (1 - alpha) * background

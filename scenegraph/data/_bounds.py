@@ -274,6 +274,7 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
     axes = [low + (np.arange(_CELLS) + 0.5) * step for low, step in zip(lower, cell, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     # A point of the hull is in no picture where that is empty, and in enough pictures at all.
+    # Laurentini 1994, "The Visual Hull Concept for Silhouette-Based Image Understanding".
     counts = np.zeros(len(points), int)
     for frame, mask in enumerate(masks):
         seen, filled = _look_up(views, frame, mask, points)

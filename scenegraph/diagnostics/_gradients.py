@@ -88,6 +88,7 @@ def check_gradients(
             gradient = np.asarray(gradients[index])
             direction = rng.normal(size=gradient.shape)
             along = _along(fixed_value, scene, index, direction)
+            # The derivative along a direction v is g . v.
             automatic = float(np.sum(gradient * direction))
             checks.append(_judge(path, automatic, along, noise, tolerance))
             progress(len(checks), len(numbered))

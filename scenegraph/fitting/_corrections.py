@@ -133,6 +133,7 @@ def _squares(cameras: AbstractCamera, distance: Scalar) -> Float[Array, "frames 
         def seen(change: Float[Array, " n"]) -> Float[Array, "points 2"]:
             return jax.vmap(move_camera(camera, change[:6], change[6:]).project)(points)
 
+        # Of each point (p 2 n): how its pixel moves with pose and lens.
         jacobian = jax.jacfwd(seen)(zero)
         known = jnp.all(jnp.isfinite(jacobian), axis=(1, 2), keepdims=True)
         jacobian = jnp.where(known, jacobian, 0.0)

@@ -242,6 +242,8 @@ def _part(shared: PyTree, rows: PyTree) -> tuple[Scalar, PoseEquations]:
         return jnp.mean(seen.rgb, axis=1), seen
 
     values, pullback, seen = jax.vjp(brightness, _line(rays), has_aux=True)
+    # J_i = d brightness_i / d ray_i . d ray_i / d pose: no ray depends on another, so that one
+    # reverse derivative of their sum has all of the first factors.
     (slopes,) = pullback(jnp.ones_like(values))
     jacobian = _contract(slopes, _line(tangents))
     residuals = values - jnp.mean(batch.rgb, axis=1)

@@ -136,6 +136,7 @@ class FlatScene(AbstractModule):
         linear = bool(self.lights)
         one = partial(medium_of, section=section, linear=linear, key=key, normal=normal)
         stacks = zip(self.volumes, prepared, strict=True)
+        # sigma = sum_i sigma_i and rgb = sum_i sigma_i rgb_i / sigma
         return mix_media(_joined(stack.map(one, ready) for stack, ready in stacks))
 
 

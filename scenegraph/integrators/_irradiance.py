@@ -108,6 +108,7 @@ def visibility(
     as uncorrelated: `prod(1 - occlusion)`. If the number is `known` while rays are traced, nothing
     is computed of the shadow of a convex surface on itself, which it does not have.
     """
+    # docs/surfaces.md, "Shadows": the product of 1 - opacity coverage over all occluders
     total = jnp.ones_like(ray.near)
     for stack in scene.occluders:
         convex = stack.shared.node.shape.is_convex

@@ -115,6 +115,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         return spans, jax.vmap(self._march)(rays, spans, paces, fold(keys, 0))
 
     def _march(self, ray: Ray, span: Span, pace: Pace | None, key: RandomKey | None) -> March:
+        # One shift a ray, so that its steps stay even.
         shift = None if key is None else jax.random.uniform(key, (), span.near.dtype)
         return even_steps(ray, span, pace, self.candidates, self.step, shift)
 

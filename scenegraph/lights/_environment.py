@@ -112,6 +112,7 @@ def _sample(
     spread = float(np.sqrt(4 * np.pi / count))
 
     def ray(direction: Vector) -> Ray:
+        # F_1 F_2 ... F_n d: the innermost first
         for frame in reversed(frames):
             direction = frame.direction(direction)
         return rays_along(safe_normalise(direction), point, d_point, 1e4, spread)

@@ -46,6 +46,7 @@ def look_up(
     column = (0.5 + azimuth / (2 * jnp.pi)) * shapes[:, 1] - 0.5
     first = np.concatenate([[0], np.cumsum(np.prod(shapes, axis=1))[:-1]])
     top, left = jnp.floor(row), jnp.floor(column)
+    # Weights (1 - r, r) by rows times (1 - c, c) by columns, of the rests r and c.
     total = jnp.zeros_like(directions)
     for i, down in ((0, 1 - (row - top)), (1, row - top)):
         for j, right in ((0, 1 - (column - left)), (1, column - left)):

@@ -51,6 +51,7 @@ def measure_opacity(volume: Volume, options: MeshOptions, track: Track) -> Opaci
     extent = upper - lower
     resolution = options.resolution or _default_resolution(volume.field)
     shape = np.maximum(np.round(resolution * extent / extent.max()), 1).astype(int)
+    # docs/meshes.md, "The surface of a fitted field"
     thickness = float(extent.max()) / _LAYERS
     grid = OpacityGrid(np.zeros(shape, np.float32), lower, extent / shape, thickness)
     places = np.flatnonzero(_occupied(volume, grid))

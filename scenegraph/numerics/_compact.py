@@ -75,4 +75,5 @@ def ragged_items(counts: Int[Array, " rows"], budget: int) -> RaggedItems:
     # An item's row is the number of rows that have ended before its place.
     row = jnp.cumsum(jnp.bincount(ends, length=budget))
     row = jnp.minimum(row, counts.shape[0] - 1)
+    # Of its row it is number place - begin, begin = end - count.
     return RaggedItems(row, place - (ends - counts)[row], place < ends[-1])

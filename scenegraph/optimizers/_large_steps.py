@@ -86,6 +86,7 @@ def _smoothed(
         apart = y[b] - y[a]
         return y + smoothness * jnp.zeros_like(y).at[a].add(-apart).at[b].add(apart)
 
+    # I + s L is symmetric, and not smaller than I: conjugate gradients converge.
     return jax.scipy.sparse.linalg.cg(product, x, tol=_TOLERANCE)[0]
 
 

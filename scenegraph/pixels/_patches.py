@@ -31,6 +31,7 @@ class Patches(AbstractPixelChoice):
         frame_key, corner_key = jax.random.split(key)
         frame = jax.random.randint(frame_key, (patches,), 0, views.frames)
         size = jnp.stack([views.widths, views.heights], axis=-1)[frame][:, None]
+        # Corners from 0 to size - side: a square lies in its picture.
         most = jnp.maximum(size - self.side, 0)
         corner = jax.random.randint(corner_key, (patches, 1, 2), 0, most + 1)
         down, right = jnp.divmod(jnp.arange(self.side**2), self.side)

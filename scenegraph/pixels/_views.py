@@ -88,6 +88,7 @@ class Views(AbstractModule):
 
     def starts(self) -> Int[Array, " frames"]:
         """Computes the index of each picture's first pixel in the flat list."""
+        # start_i = sum_{j<i} width_j height_j
         sizes = self.widths * self.heights
         return jnp.cumsum(sizes) - sizes
 
@@ -146,6 +147,7 @@ class Views(AbstractModule):
     ) -> tuple[Int[Array, " rays"], Int[Array, "rays 2"]]:
         """Finds pictures, columns and rows of pixels of the flat list."""
         frame = self.frame_of(indices)
+        # index = start + row width + column
         row, column = jnp.divmod(indices - self.starts()[frame], self.widths[frame])
         return frame, jnp.stack([column, row], axis=-1)
 

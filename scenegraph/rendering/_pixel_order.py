@@ -44,6 +44,8 @@ class PixelOrder:
         for side in self._sides:
             (row, y), (column, x) = jnp.divmod(y, side), jnp.divmod(x, side)
             tall = jnp.minimum(side, height - side * row)
+            # Before a tile come whole rows of tiles, side x width pixels each, and in its own row
+            # tiles of side x tall.
             rank += side * (row * width + column * tall)
             width, height = jnp.minimum(side, width - side * column), tall
         return rank + y * width + x

@@ -48,6 +48,7 @@ def emit(outputs: Sequence[Node], rows: int) -> list[Array]:
     apart = set(outputs).union(*(node.inputs for node in order if node.operation == "call"))
     for node in order:
         emitter.compute(node)
+        # What it costs to compute it again for every user but one.
         again = max(emitter.costs[node], 1) * (uses[node] - 1)
         if node in apart or node.operation == "result" or again > _WORTH_STORING:
             emitter.store(node)

@@ -67,6 +67,7 @@ class Graph:
             result = jax.ShapeDtypeStruct((), dtype)
             [number] = evaluate(primitive, [x.value for x in inputs], params, [result])
             return self.constant(number, dtype)
+        # f(a, b) and f(b, a) are one expression where they are equal.
         operands = map(id, inputs)
         ordered = sorted(operands) if primitive.name in _COMMUTATIVE else operands
         key = primitive, tuple(ordered), hashable(params)

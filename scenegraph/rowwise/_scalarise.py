@@ -185,6 +185,7 @@ def join(values: Sequence[Array], shape: tuple[int, ...], dtype: Any, rows: int 
         return jnp.stack(values).reshape(shape)
     wide = [lax.broadcast_in_dim(x, (rows, len(values)), range(jnp.ndim(x))) for x in values]
     place = lax.broadcasted_iota(jnp.int32, (rows, len(values)), 1)
+    # select(place = 0, x_0, select(place = 1, x_1, ...))
     total = wide[-1]
     for i in reversed(range(len(values) - 1)):
         total = lax.select(place == i, wide[i], total)

@@ -94,6 +94,7 @@ def _small_psnr(scene: Scene, views: Views, frame: int) -> float:
     if views.weights is not None:
         counts = np.asarray(views.weights[views.part(frame)] > 0, float)
         counts = counts.reshape(int(views.heights[frame]), -1)[: height * block, : width * block]
+        # A block counts if all of its pixels do.
         weight = counts.reshape(height, block, width, block).mean(axis=(1, 3)) == 1
     if not np.any(weight):
         return float("inf")

@@ -62,6 +62,7 @@ class Occupancy(AbstractModule):
         It is negative where the cell is known to stay empty.
         """
         size = jnp.asarray(self.thickness.shape)
+        # Cell (x n_y + y) n_z + z of the flattened grid.
         x, y, z = jnp.clip((place * size).astype(jnp.int32), 0, size - 1)
         _, ny, nz = self.thickness.shape
         return self.thickness.reshape(-1)[(x * ny + y) * nz + z]

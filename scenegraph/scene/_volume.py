@@ -165,6 +165,7 @@ class Volume(AbstractNode):
         """Returns the middle of a part of a ray, from 0 to 1 along the axes of the occupancy."""
         point = ray.at((part.near + part.far) / 2)
         if self.contraction is not None:
+            # From the cube of contracted space, -radius to radius along each axis, to 0 to 1.
             return (self.contraction.point(point) / self.contraction.radius + 1) / 2
         bounds: Any = self.bounds
         return (point - bounds.lower) / (bounds.upper - bounds.lower)

@@ -131,6 +131,7 @@ def _lamps(material: _Material, hit: Hit, eye: Vector, seen: Scalar, lights: Irr
         half = eye + light
         # Half of its length is the cosine v.h, both of length one.
         mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, hit.normal, half)
+        # (1 - F(0.04, n.v)) (1 - F(0.04, n.l)) n.l / pi
         even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
         return paint * even + mirrors * _visibility(alpha, cosine, seen)
 
@@ -147,6 +148,7 @@ def _surroundings(
     even = _passed(seen) * (1 - _DIELECTRIC) * _EVENLY * lights.ambient
     if lights.soft:
         even += _passed(seen) * _enter(hit, soft) / jnp.pi
+    # docs/surfaces.md, "Panoramas in highlights": (f0 A + B) L(roughness, r)
     head_on, grazing = reflected_parts(material.roughness, seen)
     mirrored = mirrored_light(lights, material.roughness)
     return material.paint * even + (material.metal * head_on + grazing) * mirrored

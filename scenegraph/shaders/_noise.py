@@ -87,6 +87,7 @@ def _perlin(x: Float[Array, " n"], seed: Int[Array, ""]) -> Scalar:
     rest = x - low
     # The quintic 6 x^5 - 15 x^4 + 10 x^3 has zero first and second derivatives at 0 and at 1.
     rising = rest**3 * (rest * (6 * rest - 15) + 10)
+    # sum_c prod_i w(c_i) g_c . (x - c) over the corners c of the cell
     weights = jnp.prod(jnp.where(corners == 1, rising, 1 - rising), axis=1)
     gradients = jax.vmap(lambda corner: _gradient(corner, seed, x.dtype))(
         low.astype(jnp.int32) + corners.astype(np.int32)

@@ -37,6 +37,7 @@ def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
 def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:
     """Returns `A` and `B`: GGX reflects the part `f0 A + B` of even light; `seen` is `n.v`."""
     # Bilinear in roughness and sqrt(n.v).
+    # docs/surfaces.md, "Panoramas in highlights": A and B of f0 A + B.
     row, right = _between(roughness)
     column, down = _between(jnp.sqrt(seen))
     table = jnp.asarray(_table(), seen.dtype)

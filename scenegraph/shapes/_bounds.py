@@ -77,6 +77,7 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
     away = ball.center - ray.origin
     along = dot(away, unit)
     across = safe_norm(away - along * unit)
+    # The footprint is linear in t, so that its width is convex, and below what joins both ends.
     begin, width_0 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.near, 0), -1)
     end, width_1 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.far, _LONG), 1)
     length = end - begin

@@ -128,6 +128,7 @@ class SignedDistance(AbstractSmoothShape, AbstractBounded):
         # Least where the search ends, it moves with the bounds.
         middle = jnp.where(found.nearest >= span.far, ends.far, middle)
         middle = jnp.where(found.nearest <= span.near, ends.near, middle)
+        # docs/surfaces.md, "Functions of space", derives both crossings' derivatives.
         steep = _steep(distance, ray, first)
         outline, least, gradient, bend = _outline(distance, ray, middle, reach)
         grazing = _on_parabola(outline, least, gradient, bend)

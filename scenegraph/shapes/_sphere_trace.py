@@ -73,6 +73,8 @@ def search(
     distance: Distance, constants: PyTree, ray: Ray, span: Span, clearance: Scalar, steps: int
 ) -> Found:
     """Searches a span of a ray: a march, then the least value near an outline, then the root."""
+    # docs/surfaces.md, "Functions of space": a march; Newton's method for f' = 0 where an outline
+    # may be in the cone; and for f = 0 between the neighbours of a change of sign.
     line = _line(constants, ray, span, clearance)
     start = _start(line, span.near > ray.near, steps)
     end = loop_rows(partial(_advance, distance, steps), line, start, span.far > span.near)

@@ -53,6 +53,7 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     steady = jnp.abs(plane) * change[1] >= jnp.abs(speed) * change[0]
     facing = jnp.sign(jnp.where(steady, plane, speed))
     coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
+    # Beside the triangle, weights below zero count as zero, which moves the point to the outline.
     inside = jnp.maximum(facing * edges, 0)
     total = jnp.sum(inside)
     third = jnp.full_like(inside, 1 / 3)

@@ -56,6 +56,7 @@ class Method(NamedTuple):
             root, sums = compressed(self.problem, unknowns)
             return Point(small_system(root, sums.cost), sums, root), 1 + self.problem.colors
         total, diagonal, sums = gradient(self.problem, unknowns, self.key)
+        # One rendering, its reverse derivative, and eight probes of the diagonal.
         return Point(large_system(total, diagonal, sums.cost), sums, diagonal), 10
 
     def unseen(self, point: Point, unknowns: Unknowns) -> list[str]:

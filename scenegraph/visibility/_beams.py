@@ -177,6 +177,8 @@ def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]
         least = jnp.minimum(least, margin + change)
         most = jnp.maximum(most, margin - change)
     # A triangle is seen from one side or the other; a comparison with NaN says "touches".
+    # Seen from one side, all margins may be positive if their upper bounds are; from the other, all
+    # negative if their lower bounds are.
     outside = (least < 0) & (most > 0) & beam.narrow
     outside |= _beside(beam, points, tolerance) & beam.narrow
     before = jnp.max(frame[2]) + _ROUNDING * jnp.sum(jnp.abs(away)) < beam.near

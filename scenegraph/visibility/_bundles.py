@@ -116,6 +116,7 @@ def may_touch(bundle: Bundle, ball: Ball) -> Bool[Array, ""]:
     along = dot(away, bundle.axis)
     across = safe_norm(away - along * bundle.axis)
     distance = safe_norm(away)
+    # The cone, widened by `slack`, touches balls whose centres are that and a radius away.
     gap = _distance_to_cone(along, across, distance, bundle.angle)
     radius = ball.radius + bundle.slack + _ROUNDING * distance
     # Written so that a comparison with NaN says "touches".

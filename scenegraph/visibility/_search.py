@@ -76,6 +76,7 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
         back = jnp.concatenate([old[:1], old[:-1]])
         return jnp.where(again, back, jnp.where(after, own, old))
 
+    # What falls off the last rank, or does not reach it, is of the rest.
     lost = jnp.where(hit, jnp.where(after[-1], values[-1], value), 0)
     ranks = moved(keys, key), moved(codes, code), moved(values, value)
     return Ranking(*ranks, total + hit, rest * (1 - lost))
