@@ -108,6 +108,7 @@ class Looks:
             # Two textures that lie in two ways become one, as patterns do.
             maps = {name: bake(inputs[name][0], part, self.size) for name in maps}
             first = maps["metallic"]
+        # glTF: roughness in green, metallic in blue.
         texels = np.ones(first.texels.shape)
         for name, own in maps.items():
             texels[..., inputs[name][1]] = own.texels[..., inputs[name][1]]

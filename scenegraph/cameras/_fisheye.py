@@ -126,6 +126,7 @@ def _angle_by_length(square: Scalar, ahead: Scalar) -> Scalar:
     """Computes `atan2(a, ahead) / a` from `a**2`; smooth on the axis ahead, NaN behind."""
     # Near the axis: sum_n (-1)^n (a / ahead)^(2n) / (2n + 1) / ahead
     on_axis = (ahead > 0) & (square < (_SMALL * ahead) ** 2)
+    # Off the axis, as it is: atan2(a, ahead) / a.
     length = safe_sqrt(jnp.where(on_axis, 1.0, square))
     off = jnp.arctan2(length, ahead) / jnp.where(length > 0, length, jnp.nan)
     forward = jnp.where(on_axis, ahead, 1.0)

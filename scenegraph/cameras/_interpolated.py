@@ -110,6 +110,7 @@ def _nearest_tour(points: np.ndarray, radius: float, count: int) -> np.ndarray:
 
 def short_tour(between: np.ndarray) -> list[int]:
     """Finds a short round trip by distances `n n`: nearest neighbours, then 2-opt moves."""
+    # 2-opt: Croes 1958, "A Method for Solving Traveling-Salesman Problems".
     order, left = [0], set(range(1, len(between)))
     while left:
         order.append(min(left, key=lambda i: between[order[-1], i]))

@@ -11,6 +11,7 @@ def average_pose(poses: np.ndarray) -> np.ndarray:
 
 def recentre_poses(poses: np.ndarray) -> np.ndarray:
     """Moves the world so that the average pose is at its origin, looking along -z."""
+    # The world of the average camera: M^-1 pose.
     return np.linalg.inv(average_pose(poses)) @ poses
 
 
@@ -113,6 +114,7 @@ def _look_at(back: np.ndarray, up: np.ndarray | list[float], place: np.ndarray) 
     back = _unit(back)
     right = _unit(np.cross(up, back))
     pose = np.eye(4)
+    # Columns: right = up x back, back x right, back, position.
     pose[:3] = np.stack([right, _unit(np.cross(back, right)), back, place], axis=1)
     return pose
 

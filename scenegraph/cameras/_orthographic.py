@@ -87,4 +87,5 @@ class OrthographicCamera(AbstractCamera):
 
     def project(self, point: Vector) -> Float[Array, "2"]:
         x, y, _ = self.pose.inverse().point(point)
+        # (c_x + f x, c_y - f y)
         return self.principal_point + self.focal * jnp.stack([x, -y])

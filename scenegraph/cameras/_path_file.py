@@ -82,6 +82,7 @@ def _read_camera(where: str, entry: Any, size: _Size) -> _Entry:
     if "focal" in entry:
         return _Entry(pose, as_number(entry["focal"], f"{where}: `focal`", 0, math.inf))
     fov = as_number(entry["fov_x"], f"{where}: `fov_x` (in radians)", 0, math.pi)
+    # f = (width / 2) / tan(fov_x / 2)
     return _Entry(pose, 0.5 * size[0] / math.tan(0.5 * fov))
 
 
@@ -144,6 +145,7 @@ def _make_cameras(
     if size is None:
         return cameras_at(camera, np.stack([entry.pose for entry in entries]))
     # The scene's own angle of view, where the file has none.
+    # With the same angle of view, f grows with the width.
     known = _focal_of(path, camera) * size[0] / camera.width
     focals = [known if entry.focal is None else entry.focal for entry in entries]
     return [

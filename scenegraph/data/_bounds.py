@@ -208,6 +208,7 @@ def probe_views(views: Views, *, to_edges: bool = False) -> Probe:
     cameras = known_cameras(views)
     chosen = np.linspace(0, views.frames - 1, min(views.frames, _PICTURES)).astype(int)
     sizes = np.stack([views.widths, views.heights], axis=-1)[chosen]
+    # Parts of width and height: with both edges, or middles of cells.
     steps = np.linspace(0, 1, _RAYS) if to_edges else (np.arange(_RAYS) + 0.5) / _RAYS
     raster = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     pixels = np.minimum(np.floor(raster * sizes[:, None]), sizes[:, None] - 1)  # column and row

@@ -76,6 +76,7 @@ class Lens(NamedTuple):
         centre = self.numbers.get("cx", own[0] / 2), self.numbers.get("cy", own[1] / 2)
         found = np.array([*self._focal(*own), *centre])
         check_fold(self, found, own)
+        # (f_x, f_y, c_x, c_y) grow with width and height.
         return found * np.tile(scale, 2)
 
     def _focal(self, width: int, height: int) -> tuple[float, float]:

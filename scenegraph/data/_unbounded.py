@@ -42,6 +42,7 @@ def _focus(views: Views) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     middles = np.stack([views.widths, views.heights], axis=-1) / 2
     positions, axes = frame_lines(known_cameras(views), middles)
     centre = focus_point(positions, axes)
+    # (c - x) . d
     return (positions, centre), np.sum((centre - positions) * axes, axis=1)
 
 

@@ -60,6 +60,7 @@ class Contraction(AbstractModule):
     def gaussian(self, gaussian: AbstractGaussian) -> FullGaussian:
         """Contracts a Gaussian: mean `f(m)`, covariance `J C J^T` with the derivative `J` there."""
         x, d = gaussian.mean, gaussian.direction
+        # To first order, f(x + u) = f(x) + J u.
         a, b = self._factors(x)
         direction = self.direction(x, d)
         if not isinstance(gaussian, Gaussian):

@@ -26,6 +26,7 @@ class RadianceOutput(AbstractModule):
 
     def __call__(self, raw_density: Scalar, raw_rgb: Color, *, key: RandomKey | None) -> Medium:
         if key is not None and self.density_noise > 0:
+            # NeRF's regulariser: noise on the raw density, before its activation.
             noise = jax.random.normal(key, (), raw_density.dtype)
             raw_density = raw_density + self.density_noise * noise
         # The sigmoid, stretched from [0, 1] to [-padding, 1 + padding].

@@ -146,6 +146,7 @@ def _follow(scene: Scene, views: Views, name: str, steps: int, rays: int, key: R
     batches, scene = layout.copy(RayBatches(views, size)), layout.place(scene)
     loss = RenderLoss(MultiLevelLoss(), jitter=False, mesh=layout.mesh)
     where: Any = lambda scene: scene.root.children[name].poses
+    # Equations of n steps before count _KEPT^n.
     blend = lambda old, new: _KEPT * old + new
     known, count = None, max(1, round(total / size))
     for number in range(steps):

@@ -49,6 +49,7 @@ def _row_by_row(x: Float[Array, " entries"]) -> tuple[Array, Array]:
         own = jnp.abs(jax.lax.dynamic_slice(x, (row * _ROW,), (_ROW,)))
         return jnp.maximum(found[0], own), found[1] + own * own
 
+    # One row of running results, so that no sum waits for another.
     rows, none = x.size // _ROW, jnp.zeros(_ROW, jnp.abs(x[:0]).dtype)
     found = jax.lax.fori_loop(0, rows, add_row, (none, none))
     largest, squares = _at_once(x[rows * _ROW :])

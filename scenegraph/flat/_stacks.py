@@ -88,6 +88,7 @@ def _member(leaf: Leaf, number: int) -> _Member:
     leaves, structure = jax.tree.flatten((leaf.node, leaf.transforms))
     opened, frozen = _open_structure(structure)
     is_array = [eqx.is_array(x) for x in leaves]
+    # Arrays are stacked if shape and dtype are equal; all else has to be equal itself.
     look = [(x.shape, x.dtype) if there else x for x, there in zip(leaves, is_array, strict=True)]
     marks = tuple(leaf.frozen or mark for mark in frozen)
     own = number if _has_large_texture(leaf.node, leaves) else None
@@ -106,6 +107,7 @@ def _has_large_texture(node: Any, leaves: list[Any]) -> bool:
 def _open_structure(structure: Any) -> tuple[Any, tuple[bool, ...]]:
     """Returns a structure without `Frozen` wrappers, and which of its leaves were in one."""
     tree = jax.tree.unflatten(structure, range(structure.num_leaves))
+    # Each leaf as its number, so that those in a wrapper are known.
     opened = [False] * structure.num_leaves
 
     def open_wrapper(node: Any) -> Any:

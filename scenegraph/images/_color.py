@@ -78,6 +78,7 @@ def linear_to_srgb(linear: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """
     # 12.92 L up to 0.0031308, above it 1.055 L^(1/2.4) - 0.055
     epsilon = jnp.finfo(jnp.float32).eps
+    # In whole numbers: 12.92 = 323 / 25, 1.055 = 211 / 200 and 1 / 2.4 = 5 / 12.
     low = 323 / 25 * linear
     high = (211 * jnp.maximum(epsilon, linear) ** (5 / 12) - 11) / 200
     return jnp.where(linear <= 0.0031308, low, high)

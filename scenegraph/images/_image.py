@@ -123,6 +123,7 @@ class Image(AbstractModule):
         rgb, alpha, linear = read_pixels(path)
         if alpha is not None:
             behind = np.zeros(3) if background is None else np.asarray(background)
+            # alpha rgb + (1 - alpha) background
             rgb = rgb * alpha[..., None] + (1 - alpha[..., None]) * behind
         opacity = None if alpha is None else as_float_leaf(alpha)
         return cls(as_float_leaf(rgb), opacity, space=Linear() if linear else SRGB())

@@ -86,6 +86,7 @@ def _of_one_kind(function: Callable, kind: int) -> Callable:
 
     def compute(stacks: Sequence[InstanceStack], places: Int[Array, " rows"], rows: PyTree) -> Any:
         stack = stacks[kind]
+        # All rows share the only member: nothing is gathered for each of them.
         if stack.count == 1:
             return map_rows(function, stack.first(), rows)
         members = stack.take(places).members

@@ -140,5 +140,6 @@ def _scale_gradient(medium: Medium, distance: Scalar) -> Medium:
     be fitted first, as fog before each camera.
     """
     # Philip and Deschaintre 2023, "Floaters No More", section 4: times min(1, distance^2).
+    # share x + stop((1 - share) x) has the value x, and `share` times its gradient.
     share = jnp.minimum(1.0, distance**2)
     return jax.tree.map(lambda x: share * x + jax.lax.stop_gradient((1 - share) * x), medium)

@@ -77,6 +77,7 @@ class Hierarchical(AbstractMediaIntegrator):
         if not self.stop_gradient:
             return self
         spans = jax.vmap(scene.span)(rays)
+        # The first level's fractions are those of its spacing, whatever the scene.
         finer = self(scene, rays, layers)[1:]
         fractions = tuple(jax.vmap(_fractions)(level.edges, spans) for level in finer)
         return dataclasses.replace(self, fixed=fractions)

@@ -216,6 +216,7 @@ def _shape_hits(
         pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
         return jax.tree.map(pick, (hits, part_alphas(hits)))
 
+    # code = number parts + part
     rows = rays, code % parts
     total = scene.cuts.shape[0]
     return map_by_kind(meet, scene.occluders, code // parts, needed, rows, total=total)

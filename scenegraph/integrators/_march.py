@@ -42,6 +42,7 @@ def even_steps(
     # A step that is moved back needs one more to reach the end.
     count -= shift is not None
     if pace is None:
+        # max((far - near) / count, shortest / |d|), in t
         start = span.near
         step = jnp.maximum(span.far - span.near, 0) / count
         step = jnp.maximum(step, shortest / safe_norm(ray.direction))

@@ -72,6 +72,7 @@ def media_at(
     if many:
         query = partial(_query_medium, linear=bool(scene.lights), normal=normal)
         listed = _sum_volumes(query, many, samples, _ends(samples.sections))
+        # Amounts add; only their sum becomes a medium.
         both = (amounts(medium), listed) if few.volumes else (listed,)
         medium = mixture(jax.tree.map(lambda *xs: sum(xs), *both))
     return with_unit_normals(medium)

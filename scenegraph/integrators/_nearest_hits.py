@@ -30,6 +30,7 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
         on_shape = found.code >= 0
         hits = _where(on_shape, _shape_hits(scene, rays, found, on_shape), hits)
     if scene.triangles is not None:
+        # Rays that hit no face compute the first one, which then does not count.
         faces = scene.triangles.take(jnp.maximum(found.face, 0))
         own = jax.vmap(fragment_hit)(rays, faces.shape)
         stopped = own.coverage * faces.opacity

@@ -204,6 +204,7 @@ def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[
     colors, begin = [], 0
     for stack, candidates, _ in found:
         members, size = stack.count, candidates.alpha.shape[0]
+        # Candidates are in the order of stacks, members and parts.
         own = jax.tree.map(lambda x: x[begin : begin + size], lit)  # noqa: B023
         rows = jax.tree.map(
             lambda x: x.reshape(members, size // members, *x.shape[1:]),  # noqa: B023

@@ -80,6 +80,7 @@ def _read_runs(content: bytes, at: int, channel: np.ndarray) -> int:
     done = 0
     while done < len(channel):
         count = content[at]
+        # Up to 128, so many numbers follow as they are; above, one that stands for count - 128.
         repeated = count > 128
         count = count - 128 if repeated else count
         length = 1 if repeated else count

@@ -92,6 +92,7 @@ def _shrink(texels: Float[Array, "h w 3"], height: int, width: int) -> Float[Arr
 
 def _overlaps(coarse: np.ndarray, fine: np.ndarray) -> np.ndarray:
     """Returns the parts of coarse intervals (rows) that fine ones (columns) cover."""
+    # max(min(upper ends) - max(lower ends), 0) / length of the coarse one
     upper = np.minimum(coarse[1:, None], fine[None, 1:])
     lower = np.maximum(coarse[:-1, None], fine[None, :-1])
     return np.maximum(upper - lower, 0) / np.diff(coarse)[:, None]

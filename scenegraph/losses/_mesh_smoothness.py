@@ -86,6 +86,7 @@ def edge_length_spread(
     The mean over edges of the squared difference.
     """
     a, b = edges.edges.T
+    # mean over edges of (|v_b - v_a| - length)^2
     return jnp.mean((safe_norm(vertices[b] - vertices[a]) - length) ** 2)
 
 

@@ -58,11 +58,13 @@ def covered_texels(atlas: Atlas) -> Texels:
     sides = np.maximum(last - first + 1, 0)
     counts = sides.prod(axis=1)
     face = np.repeat(np.arange(len(counts)), counts)
+    # Texel n of a face's rectangle, row by row: (n mod width, n div width).
     number = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
     step = np.stack([number % sides[face, 0], number // sides[face, 0]], axis=1)
     place = first[face] + step
     weights = _barycentric(corners[face], place + 0.5)
     inside = np.all(weights >= 0, axis=1)
+    # Rows go down, v goes up.
     column, row = place[inside].T
     return Texels(atlas.height - 1 - row, column, face[inside], weights[inside])
 

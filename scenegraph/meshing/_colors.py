@@ -40,6 +40,7 @@ def surface_colors(
     colors = np.zeros((len(points), 3), np.float32)
     for start in track(list(range(0, len(points), _BLOCK))):
         block = slice(start, start + _BLOCK)
+        # Blocks of one size: one compiled program serves all.
         padding = ((0, _BLOCK - len(points[block])), (0, 0))
         places, outward = (
             jnp.asarray(np.pad(x[block], padding), jnp.float32) for x in (points, normals)

@@ -43,6 +43,7 @@ def find_surface(grid: OpacityGrid, level: float) -> Triangles:
     """Returns the triangles at a level of opacity."""
     measure = import_extra("skimage.measure", "mesh", "marching cubes")
     places, faces, _, _ = measure.marching_cubes(grid.opacity, level, gradient_direction="ascent")
+    # Opacities are those of the middles of cells.
     return _checked(grid.lower + (places + 0.5) * grid.cell, faces, grid)
 
 

@@ -177,6 +177,7 @@ class _Reader:
         if uv is None:
             return None
         if texture is not None and texture.placement is not None:
+            # Of the file's coordinates, with v downwards; they are turned upwards after it.
             uv = uv @ texture.placement[:, :2].T + texture.placement[:, 2]
         return np.stack([uv[:, 0], 1 - uv[:, 1].astype(np.float64)], axis=1)
 

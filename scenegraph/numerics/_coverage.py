@@ -52,6 +52,8 @@ def _least_slope(margin: Scalar) -> float:
 def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...]:
     """Computes `a`, `b`, `r` and `c` of docs/surfaces.md, "Coverage", one edge."""
     # a >= b are |s_x| and |s_y| in order: the trapezoid's foot is a + b wide, its top a - b.
+    # Over the pixel, m + s . p is a sum of two numbers that are even over widths a and b: its
+    # density is a trapezoid of height 1 / a, with ramps that are b wide.
     x, y = jnp.abs(gradient[0]), jnp.abs(gradient[1])
     a = jnp.maximum(jnp.maximum(x, y), _least_slope(margin))
     b = jnp.maximum(jnp.minimum(x, y), _LEAST_TURN * a)

@@ -73,6 +73,7 @@ def _many_edges(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     # the difference of nearly equal numbers above rounding where b is tiny.
     a = jnp.maximum(jnp.maximum(x_part, y_part), 0.5)
     b = jnp.maximum(jnp.minimum(x_part, y_part), 0.02 * a)
+    # The mean over a width is a difference of antiderivatives: over a and then b, a second one.
     far, near = (a + b) / 2, (a - b) / 2
     outer = _second_antiderivative(x + far) + _second_antiderivative(x - far)
     inner = _second_antiderivative(x + near) + _second_antiderivative(x - near)

@@ -23,6 +23,7 @@ def order_by_place(
     lower = jnp.min(jnp.where(used[:, None], points, jnp.inf), axis=0)
     upper = jnp.max(jnp.where(used[:, None], points, -jnp.inf), axis=0)
     extent = jnp.maximum(jnp.max(upper - lower), 1e-30)
+    # Cells of a cube about all points, 2^bits along each side.
     cells = jnp.clip((points - lower) / extent * 2**bits, 0, 2**bits - 1).astype(jnp.uint32)
     code = _hilbert([cells[:, axis] for axis in range(dimensions)], bits)
     code = jnp.where(used, code, 2 ** (dimensions * bits))

@@ -44,6 +44,7 @@ def _refuse_signature(cls: type, method: Callable, base: type) -> None:
     in_order = [p.name for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     variable = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in needed)
     try:
+        # Called as the library does: in order, and by name.
         own.bind(*in_order, **by_name)
     except TypeError:
         if variable:
@@ -63,6 +64,7 @@ def _checked(method: Callable, abstract: Callable, name: str) -> Callable:
     @functools.wraps(method)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result, hint = method(*args, **kwargs), _result_hint(abstract)
+        # A plain number stands for the array that it becomes.
         number = isinstance(result, bool | int | float | np.ndarray | np.generic)
         if not fits(result, hint) and not (number and fits(jnp.asarray(result), hint)):
             raise TypeError(f"{name} returned {describe(result)}; it must return {wanted(hint)}.")

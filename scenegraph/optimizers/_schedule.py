@@ -106,6 +106,7 @@ class Until(AbstractSchedule):
     def __call__(
         self, step: Int[Array, ""] | Float[Array, ""] | int, horizon: Float[Array, ""] | float
     ) -> Scalar:
+        # The horizon may move, so the end is a share of it.
         return jnp.where(step <= self.part * horizon, self.rate(step, horizon), 0.0)
 
 

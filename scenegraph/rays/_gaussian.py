@@ -88,6 +88,7 @@ def transform_gaussian(
     if isinstance(gaussian, Gaussian) and transform.is_similarity:
         # For M = s R with a rotation R, the squared Frobenius norm of M is 3 s^2.
         scale_squared: Float[Array, ""] = jnp.sum(matrix**2) / 3
+        # `along` is a variance of t, which is the same number in every frame.
         return Gaussian(mean, direction, gaussian.along, gaussian.across * scale_squared)
     spread = jnp.einsum("ij,jk,lk->il", matrix, gaussian.covariance(), matrix, precision="highest")
     return FullGaussian(mean, direction, spread)

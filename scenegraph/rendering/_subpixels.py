@@ -74,6 +74,7 @@ def pixels_of_parts(parts: PixelValues, side: int) -> PixelValues:
     fields, overflow, requested = jax.tree.map(
         lambda x: x.reshape(-1, side * side, *x.shape[1:]), parts
     )
+    # A pixel misses what any of its parts misses.
     missed = None if overflow is None else jnp.sum(overflow, axis=1)
     return _means(fields), missed, None if requested is None else jnp.mean(requested, axis=1)
 
@@ -105,6 +106,7 @@ def _weighted_median(
     alpha: Float[Array, " parts"], depth: Float[Array, " parts"]
 ) -> Float[Array, ""]:
     """Finds the depth of the part at which half of all opacity is reached, from near to far."""
+    # The first part, from near to far, with sum_{j<=i} alpha_j >= half of all.
     order = jnp.argsort(depth)
     opacity = jnp.cumsum(alpha[order])
     reached = jnp.argmax(opacity >= opacity[-1] / 2)

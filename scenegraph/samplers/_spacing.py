@@ -29,6 +29,7 @@ class Uniform(AbstractSpacing):
     """Intervals of equal length."""
 
     def __call__(self, near: Scalar, far: Scalar, count: int) -> Float[Array, " edges"]:
+        # t_i = (1 - i / n) near + i / n far
         s = jnp.linspace(0, 1, count + 1, dtype=jnp.result_type(near))
         return near * (1 - s) + far * s
 

@@ -167,6 +167,7 @@ def _matches(pattern: list[str], path: list[str]) -> bool:
     if not pattern:
         return True
     if pattern[0] == "**":
+        # Any number of names, none included.
         return any(_matches(pattern[1:], path[i:]) for i in range(len(path) + 1))
     return bool(path) and _fits(pattern[0], path[0]) and _matches(pattern[1:], path[1:])
 

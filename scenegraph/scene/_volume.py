@@ -111,11 +111,13 @@ class Volume(AbstractNode):
         if self.occupancy is None:
             return hit
         occupied = hit & unfreeze(self.occupancy).at(self._cell(ray, part))
+        # What is infinitely far away is in the last part of every ray.
         return occupied | (hit & _is_last(part.far, span)) if self.far_background else occupied
 
     def thickness(self, ray: Ray, part: Span) -> Scalar:
         """Returns the optical depth of a part of a ray, as far as the occupancy knows."""
         span = self.span(ray)
+        # tau = sigma |J d| dt, with the derivative J of contraction in the middle of the part
         middle, length = ray.at((part.near + part.far) / 2), part.far - part.near
         direction, depth = ray.direction, jnp.ones_like(length)
         if self.contraction is not None:

@@ -18,6 +18,8 @@ def trace_distance(
     """
     traced = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(point.shape, point.dtype))
     jaxpr = traced.jaxpr
+    # What an input of varies, the point first of all, varies with it. All else is computed before,
+    # and what the rest needs of it becomes its constants.
     varying, first, rest = set(jaxpr.invars), [], []
     for equation in jaxpr.eqns:
         varies = bool(varying.intersection(_variables(equation.invars))) or equation.effects

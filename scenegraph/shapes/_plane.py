@@ -67,6 +67,7 @@ class Plane(AbstractSmoothShape):
 
 
 def _least_fall(direction: Vector) -> Scalar:
+    # |n . d| = |d| cos(incidence)
     return jnp.maximum(_STEEPEST * safe_norm(direction), _LEAST)
 
 

@@ -98,6 +98,7 @@ def find_sheets(pieces: Pieces) -> Sheets:
     zero = jnp.zeros_like(pieces.t)
     start = zero, zero, jnp.full_like(zero, -jnp.inf)
     total, moment, end = jax.lax.fori_loop(0, most, add, start)
+    # t = sum_i c_i t_i / sum_i c_i over a sheet's fragments
     hidden = _hidden(pieces._replace(coverage=total, end=end), most)
     return Sheets(leader, total, safe_divide(moment, total), hidden)
 

@@ -106,6 +106,8 @@ def _owners(
         return np.zeros(views.frames, np.int32), np.full(len(paths), -1)
     cameras = list(dict.fromkeys(views.cameras.paths))
     numbers = [cameras.index(path) for path in views.cameras.paths]
+    # A camera moves its own pictures, a filter those that have gone through it. A leaf has an owner
+    # if it moves the pictures of one camera alone, and no other leaf is tied to it.
     users = {camera: {i} for i, camera in enumerate(cameras)}
     for path, number in zip(filters, numbers, strict=False):
         users.setdefault(path, set()).add(number)

@@ -45,6 +45,7 @@ class PictureResiduals(NamedTuple):
     def blocks(self) -> Int[Array, "blocks rows"]:
         """Returns numbers of pixels, block by block; those after the last are padding."""
         size = self.batches.size
+        # ceil(pixels / size) blocks of one size
         number = -(-self.pixels.size // size)
         return jnp.arange(number * size).reshape(number, size)
 

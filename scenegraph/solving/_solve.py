@@ -156,6 +156,7 @@ class _Course:
         size, final = jnp.asarray(self.size), problem.residuals.is_final()
         scaled, delta, promise = propose(problem, self.unknowns, system, size)
         small = float(promise) <= _least_promise(self.point.costs, self.unknowns, tolerance)
+        # Below rounding, the cost no longer shows whether a step was good.
         lost = float(promise) <= noise
         if final and (small or (lost and self.trusted == _TRUSTED)):
             return f"converged in {len(self.history) - 1} iterations."

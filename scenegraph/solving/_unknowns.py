@@ -40,6 +40,7 @@ class Unknowns(NamedTuple):
         """Moves the leaves: x + d, and q exp(d) for quaternions, which keeps their length."""
         leaves, structure = jax.tree.flatten(self.free)
         sizes = self.sizes()
+        # Leaf i has the numbers from sum_{j<i} n_j on.
         starts = [sum(sizes[:i]) for i in range(len(sizes))]
         parts = [delta[a : a + n] for a, n in zip(starts, sizes, strict=True)]
         rows = zip(leaves, parts, self.turns, strict=True)

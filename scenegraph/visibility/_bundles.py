@@ -76,6 +76,7 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
         ends.append(rays.origin + t[:, None] * rays.direction + sign * along[:, None] * unit)
         widths.append(width)
     spread = [most(safe_norm(end - mean(end))) for end in ends]
+    # The apex is where rays are closer together.
     turn = spread[1] < spread[0]
     begin = jnp.where(turn, ends[1], ends[0])
     other = jnp.where(turn, ends[0], ends[1])

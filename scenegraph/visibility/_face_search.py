@@ -78,6 +78,7 @@ def search_faces(
     beams, lists = _list_clusters(tree, rays, used, everything=everything)
     bundles, few = count // size, min(_FEW_ROWS // size, count // size)
     block = min(_ROWS // size, few * -(-bundles // few))
+    # Longest lists first: a block takes as many turns as its longest.
     order = jnp.argsort(-lists.lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
@@ -285,6 +286,7 @@ def _meet_all(
         memory = jax.lax.fori_loop(0, known[1].astype(jnp.int32), keep, memory)
         return memory, _put(results, visit.finish(own, before), at + i * size, 0)
 
+    # Parts behind the last that has any faces are left out; rays with many come first.
     any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
     parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
     return jax.lax.fori_loop(0, parts, few, state)

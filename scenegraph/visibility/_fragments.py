@@ -94,6 +94,7 @@ def find_mesh_sheets(
 
     start = lambda count: _nothing_found(_times(*_FRAGMENTS, layers), count, like)
     buffer = lambda count: _no_fragments(VISITS, count, like)
+    # The search knows faces alone; whose they are is looked up when they are grouped.
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
     visit = FaceVisit(start, buffer, meet, _remember, _settle, nothing, finish)
     search = partial(search_faces, tree, rays, used, visit, BUNDLE)

@@ -29,6 +29,7 @@ def find_nearest(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"]) -> Nea
     if scene.triangles is None:
         return Nearest(code, jnp.full_like(code, -1))
     far, face = _nearest_face(scene.triangles.tree, rays, used)
+    # Of a shape and a face in one place, the shape.
     on_mesh = far < t
     return Nearest(jnp.where(on_mesh, -1, code), jnp.where(on_mesh, face, -1))
 

@@ -10,6 +10,7 @@ from ..rays import Ray
 def order_rays(rays: Ray) -> Int[Array, " rays"]:
     """Sorts rays so that those that begin near to each other in like directions are together."""
     extent = jnp.max(jnp.max(rays.origin, axis=0) - jnp.min(rays.origin, axis=0))
+    # o + s d / |d|, as far ahead as the rays begin apart: place and direction count about alike.
     ahead = rays.origin + jnp.maximum(extent, 1) * safe_normalise(rays.direction)
     return order_by_place(ahead, jnp.ones(rays.near.shape, bool))
 
@@ -27,6 +28,7 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " ray
     distance = safe_norm(away)[:, None]
     # Points as far as the horizon must not squeeze all others into one cell.
     squeezed = away / (distance + _mean(distance, used))
+    # Lamps: rays end closer together than they begin.
     meet = spread(ends) < spread(rays.origin)
     return order_by_place(jnp.where(meet, _unfold(units), squeezed), used)
 
