@@ -156,9 +156,10 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
 def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
     """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
 
-    Point and uv are those of the fragment that covers most: the mean of points on a round mesh lies
-    inside, in the shade, and the mean of uv on both sides of a seam on neither. `rest` is the
-    coverage of fragments that are not given.
+    Point, in either frame, and uv are those of the fragment that covers most: the mean of points on
+    a round mesh lies inside, in the shade, and the mean of uv on both sides of a seam on neither;
+    footprints of fragments seen from the edge have no end. `rest` is the coverage of fragments that
+    are not given.
     """
     coverage = jnp.where(used, hits.coverage, 0)
     total = jnp.sum(coverage)
@@ -169,11 +170,11 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
     mean = jax.tree.map(lambda x: jnp.sum(wide(shares, x) * x, axis=0), hits)
     most = jnp.argmax(coverage) == jnp.arange(len(coverage))
     one = lambda x: jnp.sum(jnp.where(wide(most, x), x, 0), axis=0)
-    place = lambda hit: (hit.point, hit.d_point, hit.uv, hit.duv, hit.side)
-    pick = lambda hit: (*place(hit), hit.normal, hit.coverage)
+    spot = lambda hit: (hit.point, hit.d_point, hit.place, hit.d_place, hit.uv, hit.duv, hit.side)
+    pick = lambda hit: (*spot(hit), hit.normal, hit.coverage)
     whole = jnp.minimum(total + rest, 1)
     normal = safe_normalise(mean.normal)
-    return eqx.tree_at(pick, mean, (*map(one, place(hits)), normal, whole))
+    return eqx.tree_at(pick, mean, (*map(one, spot(hits)), normal, whole))
 
 
 def shadow_of(fragments: Fragment) -> Scalar:
