@@ -79,7 +79,7 @@ def search_faces(
     bundles, few = count // size, min(_FEW_ROWS // size, count // size)
     block = min(_ROWS // size, few * -(-bundles // few))
     # Longest lists first: a block takes as many turns as its longest.
-    order = jnp.argsort(-lists.lengths)
+    order = jnp.argsort(-lists.lengths).astype(jnp.int32)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
     numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
@@ -94,7 +94,8 @@ def search_faces(
 
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
     numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
-    back = jnp.zeros(count, jnp.int32).at[numbers].set(jnp.arange(numbers.shape[0]), mode="drop")
+    back = jnp.zeros(count, jnp.int32)
+    back = back.at[numbers].set(jnp.arange(numbers.shape[0], dtype=jnp.int32), mode="drop")
     return jax.tree.map(lambda x: x[back], results)
 
 
