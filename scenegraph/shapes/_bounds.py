@@ -109,7 +109,8 @@ def _is_outside(
     # Compared as squares: this is computed for every ray and surface.
     distance_2 = along * along + across * across
     reach = radius + width + _ROUNDING * (jnp.abs(along) + across)
-    whole = length + reach
+    # The corner of a footprint is farther away than its middle.
+    whole = length * jnp.sqrt(1 + slope * slope) + reach
     # In the plane of the ball and the axis, the surface is the ray (1, slope) / sqrt(1 + slope^2).
     # A point beside that ray is (across - slope along) / sqrt(1 + slope^2) from it, negative inside
     # the cone; one before its start, sqrt(along^2 + across^2).

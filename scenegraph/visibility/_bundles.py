@@ -55,7 +55,9 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     slope = jnp.maximum(widths[1] - widths[0], 0) / length
     slack = most(safe_norm(begin - apex) + widths[0])
     angle = jnp.where(jnp.any(used), most(off + jnp.where(slope > 0, slope, 0)), 0)
-    reach = jnp.where(jnp.any(used), most(length) + slack, -jnp.inf)
+    # The corner of a footprint is farther away than its middle.
+    longest = most(length * jnp.sqrt(1 + slope * slope))
+    reach = jnp.where(jnp.any(used), longest + slack, -jnp.inf)
     return Bundle(apex, axis, angle, slack, reach)
 
 

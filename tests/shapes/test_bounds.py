@@ -9,6 +9,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.lights._base import rays_to
+from scenegraph.rays import Ray
 from scenegraph.shapes import bounding_ball, cone_touches
 
 
@@ -73,6 +74,19 @@ def test_what_a_pixel_touches_is_on_the_list_of_every_bundle(name):
     assert not np.any(touched & ~listed)
     assert not np.any(hit & ~touched)
     assert 0.01 < hit.mean() and touched.mean() < 2 * hit.mean() + 0.05
+
+
+@pytest.mark.parametrize("width", [0.05, 0.3, 1.0])
+def test_the_far_corners_of_wide_pixels_are_touched(width):
+    """A corner of a footprint is farther away than its middle."""
+    across = width * jnp.eye(2, 3)
+    down, zeros = jnp.array([0.0, 0.0, -1.0]), jnp.zeros((2, 3))
+    ray = Ray(jnp.zeros(3), down, down, zeros, across, jnp.asarray(0.0), jnp.asarray(1.0))
+    bundle = sg.visibility.bound_rays(jax.tree.map(lambda x: x[None], ray), jnp.ones(1, bool))
+    ends = down + jnp.array([[x, y] for x in (-0.5, 0.5) for y in (-0.5, 0.5)]) @ across
+    for end in 0.9999 * ends:
+        ball = sg.transforms.Ball(end, jnp.asarray(1e-5))
+        assert cone_touches(ray, ball) and sg.visibility.may_touch(bundle, ball)
 
 
 def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
