@@ -192,7 +192,7 @@ def _beside(beam: Beam, points: list, tolerance: Array) -> Array:
     for k in range(2):
         least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
         for (place, moves), turned in zip(points, crosses, strict=True):
-            # From the pixel's middle, a corner is at (a x d_y, d_x x a) / (d_x x d_y).
+            # From the pixel's middle, a corner is at -(a x d_y, d_x x a) / (d_x x d_y).
             other = moves[1 - k]
             along = _cross(place, other) * jnp.sign(turned) * (1 - 2 * k)
             reach = wide / 2 * abs(turned) + tolerance * (abs(other[0]) + abs(other[1]))
