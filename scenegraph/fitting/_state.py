@@ -88,11 +88,19 @@ def start_state(
     """
     trainable = trainable_leaves(model) if trainable is None else trainable
     model, extra = strong_types(model), strong_types(extra)
-    # Compiled as one: otherwise moments of every shape are a program of their own.
-    moments = eqx.filter_jit(optimizer.init)(eqx.filter(model, trainable))
+    moments = _first_moments(optimizer, eqx.filter(model, trainable))
     zero = jnp.zeros((), jnp.int32)
     keys = split_by_purpose(key)
     return FitState(model, moments, extra, keys, zero, float(steps), zero)
+
+
+def _first_moments(optimizer: optax.GradientTransformation, leaves: PyTree) -> PyTree:
+    """Returns an optimiser's first state, compiled as one where it does not read the leaves."""
+    # Otherwise moments of every shape are a program of their own.
+    try:
+        return eqx.filter_jit(optimizer.init)(leaves)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError):
+        return optimizer.init(leaves)
 
 
 def strong_types(tree: PyTree) -> PyTree:

@@ -19,6 +19,9 @@ from ._listed import INVISIBLE, listed_layers, Shading
 # Surfaces times the tests of each for a ray: one, and one for every light's shadow ray. Measured:
 # up to here, one small program for the whole ray is faster than a search.
 _SMALL = 12
+# A surface that is alone has no others to look for. Measured for a ball: the gradient by 16 lights
+# takes a ninth of the time, and up to here it is one small program.
+_LIGHTS = 40
 
 
 class Surfaces(AbstractIntegrator):
@@ -111,7 +114,10 @@ class Surfaces(AbstractIntegrator):
             return False
         surfaces = sum(stack.count for stack in scene.occluders)
         lights = sum(stack.count for stack in scene.lights)
-        return surfaces * (1 + lights) <= _SMALL if self.lists is None else not self.lists
+        if self.lists is not None:
+            return not self.lists
+        alone = surfaces == 1 and lights <= _LIGHTS
+        return alone or surfaces * (1 + lights) <= _SMALL
 
     def _along_one(self, scene: FlatScene, ray: Ray, *, normal: bool) -> Layers:
         if not scene.surfaces:

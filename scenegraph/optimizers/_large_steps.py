@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.core import Tracer
 
@@ -97,7 +98,7 @@ def _check_vertices(x: Array, edges: MeshEdges) -> None:
             "Give it to the vertices alone, with `by_path`."
         )
     if not isinstance(edges.edges, Tracer) and edges.edges.size:
-        most = int(jnp.max(edges.edges))
+        most = int(np.max(edges.edges))
         if most >= x.shape[0]:
             raise ValueError(
                 f"`large_steps` has edges of vertex {most}, but the mesh has {x.shape[0]} "

@@ -106,3 +106,20 @@ def test_rotations_stay_rotations(path):
     assert jnp.isfinite(info.loss) and not np.allclose(matrix, before.linear(), atol=1e-2)
     assert_close(matrix @ matrix.T, np.eye(3), 1e-5)
     assert np.linalg.det(matrix) > 0
+
+
+def test_an_optimiser_may_read_the_leaves_that_it_starts_with():
+    def init(leaves):
+        largest = max(float(jnp.max(x)) for x in jax.tree.leaves(leaves))
+        return jnp.asarray(largest)
+
+    reader = optax.GradientTransformation(init, lambda grads, state, leaves: (grads, state))
+    state = sg.start_state({"x": jnp.array([1.0, 3.0])}, reader, key=jax.random.key(0))
+    assert state.moments == 3
+
+
+def test_large_steps_check_their_mesh_under_jit():
+    edges = sg.losses.mesh_edges(jnp.array([[0, 1, 4]]))
+    steps = sg.optimizers.large_steps(edges, 0.1)
+    with pytest.raises(ValueError, match="edges of vertex 4, but the mesh has 3"):
+        sg.start_state({"x": jnp.zeros((3, 3))}, steps, key=jax.random.key(0))
