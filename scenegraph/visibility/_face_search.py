@@ -141,6 +141,10 @@ def _search_block(
         found = _test_rays(tree, *_faces_of(tree, lists, beams, runs, begin), beams)
         order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.length)
         numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
+        # Rays change places, so those that meet no face are given what they had before anew.
+        before = jax.tree.map(lambda x: x[order], rows[1])
+        put = lambda results: _put(results, visit.nothing(count, before), at, 0)
+        results = jax.lax.cond(begin == 0, put, lambda results: results, results)
         known = begin > 0, begin + _SLOTS < longest
         state = _meet_all(tree, found, rows, order, visit, known, (memory, results), at)
         return begin + _SLOTS, order, numbers, *state

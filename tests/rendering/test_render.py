@@ -268,3 +268,25 @@ def test_memory_does_not_grow_with_the_picture(differentiate):
 
     # Colour, opacity and depth of every pixel, once more for what flows back, and their indices.
     assert needed(64) - needed(16) < (64**2 - 16**2) * 4 * (5 + 5 + 1) * 1.5
+
+
+def test_rays_that_miss_a_mesh_see_what_is_beside_it():
+    """Many rays of a block meet no face: each has what it saw before, and no shadow."""
+    corners = [[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]
+    cards = (
+        sg.TriangleMesh(corners, [[0, 1, 2], [0, 2, 3]], smooth=False),
+        sg.Rectangle([0.0, 0, 0], [2.0, 2.0]),
+    )
+    floor = sg.Surface(sg.Rectangle([0.0, 0, -1], [6.0, 6.0]), sg.Lambert([0.8] * 3))
+    lamp = sg.DirectionalLight([0.3, 0.0, -1.0], [3.0] * 3)
+    camera = sg.PerspectiveCamera.look_at([0.0, -4, 4], [0.0, 0, 0], [0.0, 0, 1], 0.8, 24, 24)
+    mesh, rectangle = (
+        sg.render(
+            sg.Scene(sg.Group(card=sg.Surface(card, [1.0, 0, 0]), floor=floor, lamp=lamp)), camera
+        )
+        for card in cards
+    )
+    np.testing.assert_allclose(mesh.rgb, rectangle.rgb, atol=0.02)
+    whole = (rectangle.alpha == 1) & (mesh.alpha == 1)
+    assert whole.sum() > 300
+    np.testing.assert_allclose(mesh.depth[whole], rectangle.depth[whole], rtol=0.1)

@@ -72,13 +72,18 @@ def test_scene_says_how_much_room():
 
 
 @pytest.mark.slow
-def test_layers_that_find_no_room_are_still_warned_of():
+def test_layers_that_find_no_room_have_it_at_the_second_try():
+    """Of surfaces and of samples at once."""
     sheets = {
         f"sheet{n}": sg.Surface(sg.Plane([0.0, y, 0.0], [0.0, 1.0, 0.0]), [0.9, 0.8, 0.1], 0.3)
         for n, y in enumerate((-0.3, 0.0, 0.3))
     }
-    with pytest.warns(UserWarning, match="63"):
-        sg.render(scene(sg.Integrator(LITTLE, sg.Surfaces(2)), **sheets), camera())
+    seen, expected = (
+        sg.render(scene(sg.Integrator(media, sg.Surfaces(layers)), **sheets), camera())
+        for media, layers in ((LITTLE, 2), (FULL, 3))
+    )
+    assert not np.any(seen.overflow)
+    assert_same(seen, expected)
 
 
 def test_pictures_inside_of_jit_have_all_the_room():
