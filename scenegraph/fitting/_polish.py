@@ -33,10 +33,10 @@ from ._loss import (
 
 
 # Polishes begin at this part of a fit; from a later one on they have twice the rays.
-BEGIN, _CLOSE = 0.5, 0.9
+BEGIN, _CLOSE = 0.4, 0.9
 # There are so many in all of a fit, if the steps between two of them have at least so many times
 # their rays.
-_NUMBER, _SPACING = 12, 1.2
+_NUMBER, _SPACING = 20, 1.2
 # A step without a gradient of poses is compiled if it will be taken so many times.
 _WORTH = 400
 # Marquardt's damping, the least of it as a share of the mean diagonal, and the longest step, in
@@ -52,7 +52,7 @@ class PosePolish(AbstractModule):
     """Steps of Gauss and Newton by which the poses of a `Capture` are solved for during a fit.
 
     Gradient descent sees a few rays of a picture at a time, and is slow where a turn of the camera
-    is nearly made up for by a shift. Every so many steps, from the middle of the fit on, each
+    is nearly made up for by a shift. Every so many steps, from two fifths of the fit on, each
     picture's six numbers are therefore solved for with many of its rays, while the scene stays.
     From then on they have no gradient, where enough steps are left for that to pay; the optimiser
     should leave them alone.

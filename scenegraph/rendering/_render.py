@@ -130,8 +130,8 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
         if missed is None or is_traced(missed) or not int(missed):
             break
         larger = _enlarge(integrator, requested, margin)
-        if larger == integrator:
-            break
+        if larger == integrator:  # What suffices on average need not do so in every chunk.
+            continue
         integrator = larger
         image, missed, requested = draw(integrator)
     if integrator != first and not jax.tree.leaves(integrator):
@@ -157,8 +157,9 @@ def _enlarge(
     integrator: AbstractIntegrator, requested: Scalar | None, margin: float
 ) -> AbstractIntegrator:
     """Returns an integrator with space for more samples, layers and occluders."""
-    if requested is not None:
-        integrator = integrator.with_budget(margin * float(requested))
+    samples = 0.0 if requested is None else margin * float(requested)
+    if samples > (integrator.budget or math.inf):
+        integrator = integrator.with_budget(samples)
     return with_more_surfaces(integrator)
 
 

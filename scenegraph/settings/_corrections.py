@@ -4,6 +4,7 @@ import dataclasses
 from typing import Literal
 
 import equinox as eqx
+import jax
 import optax
 
 from ..data import Annealing, RayBatches, Views
@@ -17,17 +18,20 @@ from ..optimizers import (
     Until,
 )
 from ..pixels import edge_pixels, known_cameras
-from ..scene import Capture, find_capture, Scene
+from ..scene import Capture, find_capture, Occupancy, Scene
 
 
 # The node of the scene that holds them.
 CAPTURE = "capture"
 # Steps, and rays of a picture, by which the poses of held-out pictures are found, and how much
 # longer such a ray takes than a rendered one.
-_STEPS, RAYS, BACKWARD = 200, 256, 3
+_STEPS, RAYS, BACKWARD = 100, 256, 3
 _FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
+# Cells of an occupancy forget what they were by this factor. While cameras are wrong, fog is seen
+# about everything, and the hull is wide.
+_DECAY = 0.6
 # Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
 _END, _SOFT = 0.05, 50
 # The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
@@ -48,7 +52,7 @@ class CorrectionSettings:
     - `refine_cameras`: the part of the cameras that is corrected: none; their poses; or all, with
       the lens that they share.
     - `camera_rate`: the learning rate of these corrections at the start, in pixels.
-    - `polish_cameras`: the solving for poses, every so many steps from the middle of the fit on,
+    - `polish_cameras`: the solving for poses, every so many steps from two fifths of the fit on,
       each against the scene as it is: on, off (they only follow the gradient), or auto, which is on
       for pictures with opacity.
     - `exposure`: the correction of every training picture's exposure and white balance: on, off, or
@@ -97,7 +101,7 @@ class CorrectionSettings:
             self.refine_cameras, ["the pose of every camera", "the lens"]
         )
         if self.polishes:
-            what[0] += " (from the middle of the fit on by Gauss and Newton's method)"
+            what[0] += " (from two fifths of the fit on by Gauss and Newton's method)"
         what = [*what, *["exposure and white balance of every picture"] * (self.exposure == "on")]
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
@@ -122,7 +126,7 @@ class CorrectionSettings:
         if self.are_none:
             return scene, views
         return with_corrections(
-            scene,
+            _with_short_memory(scene) if self.refines else scene,
             views,
             poses=self.refines,
             lens=self.refine_cameras == "all",
@@ -146,6 +150,14 @@ class CorrectionSettings:
                 schedule = scale_by_schedule(Until(falling, BEGIN) if polished else falling)
                 rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
         return by_path(rules | {"**": others}) if rules else others
+
+
+def _with_short_memory(scene: Scene) -> Scene:
+    """Returns a scene whose occupancies soon find that a cell has become empty."""
+    is_known = lambda node: isinstance(node, Occupancy)
+    shorten = lambda known: dataclasses.replace(known, decay=min(known.decay, _DECAY))
+    change = lambda node: shorten(node) if is_known(node) else node
+    return jax.tree.map(change, scene, is_leaf=is_known)
 
 
 def find_corrections(scene: Scene) -> Capture | None:

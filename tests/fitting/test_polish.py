@@ -153,13 +153,13 @@ def test_edges_are_the_pixels_where_pictures_change_most():
     assert set(np.asarray(edge_pixels(weighted, everything, 0.1).indices) % 8) == {4}
 
 
-def test_polishes_are_due_from_the_middle_on_and_resume_is_exact(capture):
+def test_polishes_are_due_from_two_fifths_on_and_resume_is_exact(capture):
     polish = PosePolish(rays=64)
     half = fit_poses(capture, polish, steps=12, callbacks=[StopAt(7)])
     again = fit_poses(capture, polish, steps=12, state=half.state)
     whole = fit_poses(capture, polish, steps=12)
-    early = fit_poses(capture, polish, steps=12, callbacks=[StopAt(5)])
-    assert int(half.state.step) == 7 and int(early.state.step) == 5
+    early = fit_poses(capture, polish, steps=12, callbacks=[StopAt(4)])
+    assert int(half.state.step) == 7 and int(early.state.step) == 4
     assert np.all(np.asarray(early.scene["capture"].poses) == 0)
     assert np.any(np.asarray(half.scene["capture"].poses) != 0)
     assert eqx.tree_equal(again.scene, whole.scene)
@@ -171,11 +171,11 @@ def test_a_horizon_that_falls_makes_one_polish_due_at_a_time(capture):
     batches = RayBatches(views, 64)
     polisher = Polisher(PosePolish(rays=64), scene, batches, RenderLoss(), as_layout(None))
     due = lambda number, horizon: polisher.is_due(number, horizon, False)
-    assert not due(499, 1000.0) and due(500, 1000.0)
+    assert not due(399, 1000.0) and due(400, 1000.0)
     polisher.skip(500, 1000.0)
-    # Every twelfth of 1,000 steps is 83.
-    assert not due(501, 1000.0) and not due(582, 1000.0) and due(583, 1000.0)
-    assert not due(501, 800.0) and not due(530, 560.0)
+    # Every twentieth of 1,000 steps is 50.
+    assert not due(501, 1000.0) and not due(549, 1000.0) and due(550, 1000.0)
+    assert not due(501, 800.0) and not due(525, 560.0)
     assert not due(960, 1000.0) and polisher.is_due(960, 960.0, True)
 
 
@@ -183,8 +183,8 @@ def test_poses_lose_their_gradient_when_they_are_solved_for(capture):
     scene, views = capture
     batches, loss = RayBatches(views, 64), RenderLoss(jitter=False)
     polisher = Polisher(PosePolish(rays=64), scene, batches, loss, as_layout(None))
-    # From the middle on, and where enough steps are left.
-    assert polisher.stills(loss, 499, 1000.0) is None and polisher.stills(loss, 450, 800.0) is None
+    # From two fifths on, and where enough steps are left.
+    assert polisher.stills(loss, 399, 1000.0) is None and polisher.stills(loss, 450, 800.0) is None
     still = polisher.stills(loss, 500, 1000.0)
     assert still is not None and polisher.stills(still, 501, 1000.0) is None
     batch = batches.batch(0, 0)

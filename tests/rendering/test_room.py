@@ -59,6 +59,15 @@ def test_picture_does_not_depend_on_budget_or_chunk(chunk, key):
     assert_same(seen, expected)
 
 
+@pytest.mark.parametrize("budget", [3, 5, 7])
+def test_space_that_suffices_on_average_is_enlarged_where_some_chunks_lack_it(budget):
+    """With a ray in each chunk; a quarter more than the mean is then no larger budget."""
+    expected = sg.render(scene(), camera(), FULL)
+    seen = sg.render(scene(), camera(), OccupancyMarch(16, budget), chunk=1)
+    assert not np.any(seen.overflow)
+    assert_same(seen, expected)
+
+
 @pytest.mark.slow
 def test_scene_says_how_much_room():
     """And with surfaces about."""

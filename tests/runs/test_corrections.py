@@ -77,6 +77,21 @@ def test_corrections_are_leaves_of_the_scene(data):
     assert np.prod(np.subtract(*parts.box)) < np.prod(np.subtract(*exact.box))
 
 
+def test_refined_fits_soon_forget_what_was_seen_of_a_cell(data):
+    """While cameras are wrong, fog is seen about everything: it must not be sampled to the end."""
+    config = sg.preset("fast", resolutions=(8, 16), capacity=2**10, occupancy=8)
+
+    def decay(config) -> float:
+        return (
+            prepare(config, config.data.load(data))
+            .scene.root.children["field"]
+            .child.occupancy.value.decay
+        )
+
+    assert decay(config) == decay(config.replace(exposure="on")) == 0.9
+    assert decay(config.replace(refine_cameras="poses")) == 0.6
+
+
 @pytest.mark.slow
 def test_run_that_refines_cameras(data, tmp_path, monkeypatch):
     monkeypatch.setattr(_corrections, "_STEPS", 2)
