@@ -51,6 +51,16 @@ class InstanceStack(AbstractModule):
         drop = lambda x: x.reshape(x.shape[1:]) if self.count == 1 else x[0]
         return self.join(jax.tree.map(drop, self.members))
 
+    def outline(self) -> tuple[Any, tuple]:
+        """Returns the structure of one member, and its leaves, of arrays the shapes alone."""
+        shape = lambda x, axes: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype)
+        outline = lambda x, axes: shape(x, axes) if isinstance(x, jax.Array | np.ndarray) else x
+        whole = lambda tree, axes: jax.tree.map(lambda x: outline(x, axes), tree)
+        leaves, structure = jax.tree.flatten(
+            eqx.combine(whole(self.members, 1), whole(self.shared, 0))
+        )
+        return structure, tuple(leaves)
+
     def known_number(self) -> int | None:
         """Returns the number of the only instance, if it is known while rays are traced."""
         numbers = self.members.number

@@ -14,14 +14,12 @@ from ..rowwise import map_rows
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
+from ._ray_size import ray_size
 
 
-# Surfaces times the tests of each for a ray: one, and one for every light's shadow ray. Measured:
-# up to here, one small program for the whole ray is faster than a search.
-_SMALL = 12
-# A surface that is alone has no others to look for. Measured for a ball: the gradient by 16 lights
-# takes a ninth of the time, and up to here it is one small program.
-_LIGHTS = 40
+# Scalars of one ray's program, without derivatives. Measured: up to here, one program for the whole
+# ray is faster than a search, its gradient too, which has about 3.5 times as many.
+_SMALL = 17_000
 
 
 class Surfaces(AbstractIntegrator):
@@ -112,12 +110,12 @@ class Surfaces(AbstractIntegrator):
         """
         if scene.triangles is not None:
             return False
-        surfaces = sum(stack.count for stack in scene.occluders)
-        lights = sum(stack.count for stack in scene.lights)
         if self.lists is not None:
             return not self.lists
-        alone = surfaces == 1 and lights <= _LIGHTS
-        return alone or surfaces * (1 + lights) <= _SMALL
+        if not self.shadows:
+            scene = eqx.tree_at(lambda flat: flat.lights, scene, ())
+        size = ray_size(scene, self.layers)
+        return size is not None and size <= _SMALL
 
     def _along_one(self, scene: FlatScene, ray: Ray, *, normal: bool) -> Layers:
         if not scene.surfaces:

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from .._typing import Array
+from .._typing import Array, PyTree
 from ._emit import emit
 from ._scalarise import join, NodeArray, Scalariser
 
 
 # Functions of more scalars are left to `jax.vmap`: compile time grows with every scalar.
-_MOST_SCALARS = 60_000
+_MOST_SCALARS = 70_000
 # A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
 # larger blocks have left the cache when they are used, and in smaller ones kernel calls count.
 _BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
@@ -84,6 +84,12 @@ def _count_blocks(rows: int, most: int) -> int:
     # The least number from there on that divides the rows; one block if none is near.
     fewest = max(-(-rows // most), 1)
     return next((n for n in range(fewest, 2 * fewest) if rows % n == 0), 1)
+
+
+def count_scalars(function: Callable, *operands: PyTree) -> tuple[int, PyTree]:
+    """Returns how many scalars a function of one row computes, and the shapes of its results."""
+    jaxpr, shapes = jax.make_jaxpr(function, return_shape=True)(*operands)
+    return _count_scalars(jaxpr.jaxpr), shapes
 
 
 def _count_scalars(jaxpr: Any) -> int:

@@ -357,22 +357,13 @@ def search_shadows(
 
 def count_parts(scene: FlatScene) -> int:
     """Returns the largest number of parts of any shape of a scene."""
-    return max(map(_count_parts_of_one, scene.occluders), default=1)
-
-
-def _count_parts_of_one(stack: InstanceStack) -> int:
-    """Returns the number of parts of the shapes of a stack."""
-    outline = lambda x, axes: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype)
-    some = lambda x, axes: outline(x, axes) if isinstance(x, jax.Array | np.ndarray) else x
-    one = lambda tree, axes: jax.tree.map(lambda x: some(x, axes), tree)
-    shape = eqx.combine(one(stack.members, 1), one(stack.shared, 0)).node.shape
-    leaves, structure = jax.tree.flatten(shape)
-    return _count_parts_of(structure, tuple(leaves))
+    return max((_count_parts_of(*stack.outline()) for stack in scene.occluders), default=1)
 
 
 @functools.lru_cache(256)
 def _count_parts_of(structure: Any, leaves: tuple) -> int:
-    """Returns the number of parts of shapes of one structure, which takes a trace to find out."""
-    ray = Ray(*jnp.zeros((3, 3)), *jnp.zeros((2, 2, 3)), *jnp.ones(2))
-    meet = lambda shape, ray: shape.parts(ray).t
+    """Returns the number of parts of surfaces of one structure, which takes a trace to find out."""
+    # From numpy, because JAX would compile a program for every array.
+    ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), *np.ones(2))
+    meet = lambda surface, ray: surface.node.shape.parts(ray).t
     return eqx.filter_eval_shape(meet, jax.tree.unflatten(structure, leaves), ray).shape[0]

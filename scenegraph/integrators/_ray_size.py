@@ -1,0 +1,84 @@
+"""The size of the program of one ray that is tested against all surfaces of a scene."""
+
+import functools
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import PyTree
+from ..flat import FlatScene, InstanceStack, intersect, occlusion
+from ..rays import Ray
+from ..rowwise import count_scalars
+
+
+# With more surfaces times the shadow rays of each, nothing is traced to find out the size.
+_MOST_PAIRS = 48
+# What a part computes by a shadow ray, whatever occluders there are.
+_LIT = 170
+
+
+def ray_size(scene: FlatScene, layers: int) -> int | None:
+    """Estimates the number of scalars that one ray computes, shadows of all on all included.
+
+    `None` stands for more than is worth finding out.
+    """
+    surfaces = sum(stack.count for stack in scene.occluders)
+    directions = sum(stack.count * _count_directions(stack) for stack in scene.lights)
+    if surfaces * (1 + surfaces * directions) > _MOST_PAIRS:
+        return None
+    kinds = [(stack, _sizes_of(*stack.outline())) for stack in scene.occluders]
+    parts = sum(stack.count * size.parts for stack, size in kinds)
+    shadows = sum(stack.count * size.shadow for stack, size in kinds)
+    # Shadows cast by all others, and by oneself unless one is convex, on every layer.
+    lit = [stack.count * size.parts * (_LIT + shadows - _own(stack, size)) for stack, size in kinds]
+    total = directions * sum(lit) * min(layers, parts) // max(parts, 1)
+    return total + sum(stack.count * size.hits for stack, size in kinds)
+
+
+class _Sizes(NamedTuple):
+    """Parts of a surface, and scalars of its program for one ray."""
+
+    parts: int
+    hits: int  # scalars of the hits on all parts
+    shadow: int  # scalars of the shadow
+
+
+def _own(stack: InstanceStack, size: _Sizes) -> int:
+    """Returns the scalars of the shadow of a surface on itself, where it is left out."""
+    alone = stack.shared.node.shape.is_convex and stack.known_number() is not None
+    return size.shadow if alone else 0
+
+
+@functools.lru_cache(256)
+def _sizes_of(structure: Any, leaves: tuple) -> _Sizes:
+    """Counts for surfaces of one structure, which takes a trace."""
+    arrays, rest = _split(structure, leaves)
+    meet = lambda arrays, ray: intersect(eqx.combine(arrays, rest), ray)
+    stop = lambda arrays, ray: occlusion(eqx.combine(arrays, rest), ray, jnp.zeros((), jnp.int32))
+    # From numpy, because JAX would compile a program for every array.
+    ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), *np.ones(2))
+    hits, found = count_scalars(meet, arrays, ray)
+    return _Sizes(found.t.shape[0], hits, count_scalars(stop, arrays, ray)[0])
+
+
+def _count_directions(stack: InstanceStack) -> int:
+    return _directions_of(*stack.outline())
+
+
+@functools.lru_cache(256)
+def _directions_of(structure: Any, leaves: tuple) -> int:
+    """Returns the number of shadow rays to a light of some structure."""
+    arrays, rest = _split(structure, leaves)
+    sample = lambda arrays, *at: eqx.combine(arrays, rest).node.sample(*at).irradiance
+    dtype = jnp.result_type(float)
+    at = (jax.ShapeDtypeStruct(shape, dtype) for shape in ((3,), (2, 3)))
+    return jax.eval_shape(sample, arrays, *at).shape[0]
+
+
+def _split(structure: Any, leaves: tuple) -> tuple[PyTree, PyTree]:
+    """Splits an outline into arrays and the rest."""
+    outline = jax.tree.unflatten(structure, leaves)
+    return eqx.partition(outline, lambda x: isinstance(x, jax.ShapeDtypeStruct))
