@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -165,23 +166,28 @@ def complete(
                 "use `Integrator(Hierarchical(...), Surfaces(...))`."
             )
     elif integrator is None:
-        integrator = Integrator()
+        return _default(bool(contents.volumes), bool(contents.surfaces))
     if not isinstance(integrator, Integrator):
         return integrator
-    media, surfaces = integrator.media or Hierarchical(), integrator.surfaces or Surfaces()
+    default = _default(bool(contents.volumes), bool(contents.surfaces))
+    media, surfaces = integrator.media or default.media, integrator.surfaces or default.surfaces
     return Integrator(media if contents.volumes else None, surfaces if contents.surfaces else None)
+
+
+@functools.cache
+def _default(volumes: bool, surfaces: bool) -> Integrator:
+    """Makes the integrator of a scene that says nothing of it, once."""
+    return Integrator(Hierarchical() if volumes else None, Surfaces() if surfaces else None)
 
 
 def choose_integrator(
     scene: Scene,
     integrator: AbstractIntegrator | None = None,
-    contents: Contents | Scene | SceneStacks | None = None,
+    contents: Contents | SceneStacks | None = None,
 ) -> AbstractIntegrator:
     """Chooses an integrator that serves a scene: the requested one, the scene's own, or a default.
 
     What none of them says is sampled by two levels of 64 samples where there are media, and by the
     eight nearest layers where there are surfaces.
     """
-    if contents is None or isinstance(contents, Scene):
-        contents = find_contents(scene)
-    return complete(integrator or scene.integrator, contents)
+    return complete(integrator or scene.integrator, contents or find_contents(scene))

@@ -25,7 +25,7 @@ from ..integrators import (
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
 from ..rowwise import map_rows
-from ..scene import find_camera, Scene
+from ..scene import find_camera, find_contents, Scene
 from ..visibility import count_candidates
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
@@ -103,8 +103,9 @@ def render(
     placed, camera, mesh = _placed(scene, camera, leaves, devices)
     if mesh is None and len(leaves) > _MANY_LEAVES and not is_traced(leaves):
         placed = stack_scene_once(placed)
-    integrator = choose_integrator(scene, integrator, placed)
-    check_scene(scene, placed)
+    contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
+    integrator = choose_integrator(scene, integrator, contents)
+    check_scene(scene, placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     more = key, filters, chunk, mesh, extras, side
     draw = lambda integrator: _undisturbed(placed, camera, integrator, *more)

@@ -32,11 +32,15 @@ def is_traced(tree: PyTree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None:
+def check_scene(
+    scene: Scene,
+    stacks: Scene | SceneStacks | None = None,
+    contents: Contents | SceneStacks | None = None,
+) -> None:
     """Refuses leaves that are not finite, and warns of shaders without light.
 
     Scenes inside traced functions are not checked: their values are not known. `stacks` are the
-    same leaves in fewer arrays.
+    same leaves in fewer arrays, and `contents` what the scene is known to hold.
     """
     every = jax.tree.leaves(scene if stacks is None else stacks)
     if is_traced(every):
@@ -44,7 +48,7 @@ def check_scene(scene: Scene, stacks: Scene | SceneStacks | None = None) -> None
     leaves = [leaf for leaf in every if eqx.is_inexact_array(leaf)]
     if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
-    contents = stacks if isinstance(stacks, SceneStacks) else find_contents(scene)
+    contents = contents or find_contents(scene)
     _say_unbounded(contents)
     if (
         not contents.lights
