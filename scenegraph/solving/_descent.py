@@ -19,7 +19,7 @@ from ._unknowns import Unknowns
 _SEARCH = optx.ClassicalTrustRegion(
     high_cutoff=0.75, low_cutoff=1e-3, high_constant=10.0, low_constant=0.1
 )
-FIRST_STEP, LARGEST_STEP, SMALLEST_STEP = 1e2, 1e6, 1e-8
+FIRST_STEP, LARGEST_STEP, SMALLEST_STEP = 1e2, 1e10, 1e-8
 # The relative residual of conjugate gradients, and their number.
 _CG_TOLERANCE, _CG_STEPS = 1e-3, 100
 

@@ -153,7 +153,8 @@ class _Course:
         """Takes or rejects a step; returns why it was the last, or nothing."""
         problem, system = self.method.problem, self.point.system
         noise = rounding(self.cost(), system.gradient.dtype)
-        size, final = jnp.asarray(self.size), problem.residuals.is_final()
+        size = jnp.asarray(self.size, system.gradient.dtype)
+        final = problem.residuals.is_final()
         scaled, delta, promise = propose(problem, self.unknowns, system, size)
         small = float(promise) <= _least_promise(self.point.costs, self.unknowns, tolerance)
         # Below rounding, the cost no longer shows whether a step was good.
@@ -183,10 +184,11 @@ def _iterate(course: _Course, steps: int, tolerance: float) -> str:
 
 def _least_promise(sums: Costs, unknowns: Unknowns, tolerance: float) -> float:
     """Returns the decrease of the cost that moves every direction by `tolerance` errors."""
-    # |R d|^2 / 2 <= tolerance^2 s^2 / 2 with s^2 = 2 cost / (residuals - unknowns)
+    # |R d|^2 / 2 <= tolerance^2 s^2 / 2 with s^2 = 2 cost / (residuals - unknowns); what residuals
+    # are rounded by, some eps each, promises as much as noise does: unknowns (8 eps)^2 / 2.
     count, eps = int(sums.number), float(jnp.finfo(unknowns.zeros().dtype).eps)
     variance = 2 * float(sums.cost) / max(count - unknowns.size(), 1)
-    return 0.5 * max(tolerance**2 * variance, (8 * eps) ** 2)
+    return 0.5 * max(tolerance**2 * variance, unknowns.size() * (8 * eps) ** 2)
 
 
 def _check_start(method: Method, point: Point, unknowns: Unknowns, trainable: Any) -> None:

@@ -47,6 +47,20 @@ def test_linear_problem_and_its_covariance():
     assert "first" in certain.table()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_two_leaves_that_are_hardly_told_apart(x64, dtype):
+    """Along a curved valley: their columns differ by an angle of 1e-4."""
+
+    def residuals(model):
+        x, y = model.first[0], model.last
+        return jnp.stack([x + y - 3 + 1e-3 * (x - 1) ** 2, 1e-4 * (y - x - 1), x + y - 3])
+
+    start = Numbers(jnp.asarray([0.0], dtype), jnp.asarray(0.0, dtype))
+    result = sg.solve(start, residuals, steps=20)
+    assert result.converged
+    assert_close(solution(result.scene), [1.0, 2.0], 1e-6 if dtype is np.float64 else 1e-2)
+
+
 def test_triangle_of_a_tall_matrix():
     """Against LAPACK, up to the signs of rows; a column of zeros and one that is another's."""
     matrix = np.random.default_rng(2).normal(size=(500, 6)).astype(np.float32) * 10.0 ** np.arange(
