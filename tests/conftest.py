@@ -28,21 +28,40 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-# Whenever the process's memory has grown by so many bytes, compiled programs are forgotten.
-MUCH = 2 * 2**30
+# Whenever the process's memory has grown by so many bytes, compiled programs are forgotten; also
+# before their pieces are as many as Linux allows a process to map (65,530), which would end it.
+MUCH, MANY_PIECES = 2 * 2**30, 30_000
 limit = MUCH
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def forget_compiled_programs():
     """Thousands of compiled programs would fill the memory; the cache on disk keeps them."""
     global limit
     yield
     if resident_memory() > limit:
-        jax.clear_caches()
-        gc.collect()
+        forget()
         # Little of the memory goes back to the system: it is used again.
         limit = max(MUCH, resident_memory() + MUCH / 2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_pieces():
+    """Counted once a module, because counting takes milliseconds."""
+    yield
+    if count_pieces() > MANY_PIECES:
+        forget()
+
+
+def forget():
+    jax.clear_caches()
+    gc.collect()
+
+
+def count_pieces() -> int:
+    """The number of mapped pieces of memory; none where the system does not say."""
+    maps = pathlib.Path("/proc/self/maps")
+    return len(maps.read_bytes().splitlines()) if maps.exists() else 0
 
 
 def resident_memory() -> float:

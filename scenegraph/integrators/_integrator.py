@@ -87,8 +87,16 @@ def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:
     """Returns an integrator for pictures alone: only derivatives leave occluders out."""
     if not isinstance(integrator, Integrator) or integrator.surfaces is None:
         return integrator
-    surfaces = dataclasses.replace(integrator.surfaces, occluders=_ALL)
-    return dataclasses.replace(integrator, surfaces=surfaces)
+    surfaces = _of_all_occluders(integrator.surfaces)
+    if integrator.media is None:
+        return surfaces
+    return dataclasses.replace(integrator, surfaces=surfaces.surfaces)
+
+
+@functools.lru_cache(64)
+def _of_all_occluders(surfaces: Surfaces) -> Integrator:
+    """Returns an integrator of surfaces alone; those of every picture are made once."""
+    return Integrator(surfaces=dataclasses.replace(surfaces, occluders=_ALL))
 
 
 def count_levels(integrator: AbstractIntegrator) -> int | None:
