@@ -30,7 +30,6 @@ from ._step import step as step
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of
 from ._console import progress_line, SignsOfLife
-from ._fit import in_stated_space
 from ._history import History
 from ._keys import Keys, shared_keys
 from ._loss import empty_extra, pixel_cones, scene_cameras

@@ -3,7 +3,6 @@ import dataclasses
 import inspect
 import operator
 import time
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,15 +14,16 @@ import numpy as np
 import optax
 
 from .._garbage import defer_garbage_collection
+from .._programs import make_room_for_programs
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, Batch, RayBatches, Views
 from ..flat import color_space
-from ..images import AbstractColorSpace, SRGB
 from ..integrators import AbstractIntegrator
 from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
+from ..pixels import in_stated_space
 from ..rendering import check_scene, report_overflow
 from ..scene import named_leaves, Scene
 from ._budget import (
@@ -133,6 +133,7 @@ def fit(
     `TooLarge`, a `MemoryError`, before the first step, if there is not the memory for one.
     """
     steps = _check_arguments(views_or_batches, loss, steps)
+    make_room_for_programs()
     batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
@@ -195,20 +196,6 @@ def _batches(scene: PyTree, given: Any, annealing: Annealing | None) -> Any:
     space = color_space(scene) if isinstance(scene, Scene) else None
     given = in_stated_space(given, space)
     return RayBatches(given, annealing=annealing, space=space)
-
-
-def in_stated_space(views: Views, space: AbstractColorSpace | None) -> Views:
-    """Takes pictures without a stated space to be in the scene's, and says so."""
-    stated = not isinstance(views.space, SRGB) or views.space.stated
-    if stated or space is None or isinstance(space, SRGB):
-        return views
-    warnings.warn(
-        f"the pictures are floating numbers that do not say their colour space; they are taken to "
-        f"be in the scene's, {type(space).__name__}. Say so with "
-        f"`sg.views(..., space=sg.images.Linear())`, or SRGB().",
-        stacklevel=4,
-    )
-    return dataclasses.replace(views, space=space)
 
 
 class _Advance:

@@ -24,4 +24,4 @@ from ._pixel_store import cache_folder, free_on_host, gather_pixels, PixelArray
 from ._reader import PixelReader, Prefetcher
 from ._scene_cameras import SceneCameras, ScenePixels
 from ._stacked import stack_cameras
-from ._views import pixel_rays, Views, views
+from ._views import in_stated_space, pixel_rays, Views, views

@@ -1,3 +1,5 @@
+import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -295,3 +297,17 @@ def pixel_rays(camera: AbstractCamera) -> Ray:
     Rays with one leading axis.
     """
     return jax.vmap(camera.ray)(pixel_centres(camera.width, camera.height))
+
+
+def in_stated_space(views: Views, space: AbstractColorSpace | None) -> Views:
+    """Takes pictures without a stated space to be in the scene's, and says so."""
+    stated = not isinstance(views.space, SRGB) or views.space.stated
+    if stated or space is None or isinstance(space, SRGB):
+        return views
+    warnings.warn(
+        f"the pictures are floating numbers that do not say their colour space; they are taken to "
+        f"be in the scene's, {type(space).__name__}. Say so with "
+        f"`sg.views(..., space=sg.images.Linear())`, or SRGB().",
+        stacklevel=4,
+    )
+    return dataclasses.replace(views, space=space)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from .._garbage import defer_garbage_collection
+from .._programs import make_room_for_programs
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
@@ -97,6 +98,7 @@ def render(
     again with more, and a warning says so if these do not do; in a traced function see
     `Image.overflow`. Warns if shaders have no light.
     """
+    make_room_for_programs()
     camera = find_camera(scene, camera)
     extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
     leaves = jax.tree.leaves((scene, camera))

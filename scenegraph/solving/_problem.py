@@ -13,11 +13,10 @@ from .._typing import Array, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, RayBatches, Views
 from ..filters import require_pixel_filter
-from ..fitting import in_stated_space
 from ..flat import color_space
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..io import MappedArray
-from ..pixels import SceneCameras
+from ..pixels import in_stated_space, SceneCameras
 from ..rendering import check_scene, choose_chunk
 from ..scene import find_filter, Scene, ties
 from ._residuals import FunctionResiduals, PictureResiduals

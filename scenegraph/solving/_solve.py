@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import make_room_for_programs
 from .._typing import IntLike, PyTree, RandomKey
 from ..data import Annealing, Views
 from ..fitting import choose_trainable
@@ -100,6 +101,7 @@ def solve(
     ```
     """
     steps = _check_numbers(steps, tolerance, sigma, covariance)
+    make_room_for_programs()
     chosen = choose_trainable(scene, trainable)
     unknowns, paths = as_unknowns(scene, chosen)
     options = Options(loss, integrator, key, annealing, pixels, filters)

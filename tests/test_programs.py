@@ -1,0 +1,70 @@
+"""Compiled programs are forgotten before there are more pieces of them than a process may map."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import scenegraph as sg
+from scenegraph import _programs
+
+
+CAMERA = sg.PerspectiveCamera.look_at([0, -3, 0], [0, 0, 0], [0, 0, 1], 0.7, 5, 4)
+SCENE = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(), [0.2, 0.5, 0.8])))
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """Sets the system's limit; much has been compiled."""
+    monkeypatch.setitem(_programs._compiled, "seconds", 5.0)
+    monkeypatch.setitem(_programs._held, "pieces", 0)
+    monkeypatch.setattr(_programs, "_count_pieces", lambda: 700)
+    return lambda most: monkeypatch.setattr(_programs, "_most_pieces", lambda: most)
+
+
+@pytest.fixture
+def remembered():
+    """Asks whether a program is still there."""
+    program = jax.jit(lambda x: x + 1)
+    program(1.0)
+    return lambda: program._cache_size() == 1
+
+
+@pytest.mark.parametrize(("most", "kept"), [(1_000, False), (2_000, True), (None, True)])
+def test_a_picture_makes_room(limit, remembered, most, kept):
+    limit(most)
+    sg.render(SCENE, CAMERA)
+    assert remembered() is kept
+
+
+def test_what_others_hold_is_not_tried_again(limit, remembered, monkeypatch):
+    limit(1_000)
+    monkeypatch.setitem(_programs._held, "pieces", 650)
+    sg.render(SCENE, CAMERA)
+    assert remembered()
+
+
+def test_nothing_is_counted_before_much_is_compiled(limit, remembered, monkeypatch):
+    limit(1_000)
+    monkeypatch.setitem(_programs._compiled, "seconds", 0.5)
+    sg.render(SCENE, CAMERA)
+    assert remembered()
+
+
+def test_a_traced_picture_warns(limit, remembered):
+    limit(1_000)
+    with pytest.warns(UserWarning, match=r"700 of the 1,000 .* call `jax.clear_caches\(\)`"):
+        # Of constants, in a function that is traced.
+        jax.eval_shape(lambda x: x * sg.render(SCENE, CAMERA).rgb, jnp.ones(()))
+    assert remembered()
+
+
+def test_seconds_of_compiling_are_added_up(monkeypatch):
+    monkeypatch.setitem(_programs._compiled, "seconds", 0.0)
+    jax.jit(lambda x: jnp.sin(x) * 3)(jnp.ones(7))
+    assert _programs._compiled["seconds"] > 0
+
+
+def test_pieces_are_counted_where_the_system_says():
+    if not _programs._MAPS.exists():
+        pytest.skip("the system does not say which pieces of memory are mapped")
+    assert 10 < _programs._count_pieces() < (_programs._most_pieces() or 10**9)
