@@ -1,6 +1,7 @@
 """The size of the program of one ray that is tested against all surfaces of a scene."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,10 +13,12 @@ from .._typing import PyTree
 from ..flat import FlatScene, InstanceStack, intersect, occlusion
 from ..rays import Ray
 from ..rowwise import count_scalars
+from ._irradiance import mirrors
 
 
-# With more surfaces times the shadow rays of each, nothing is traced to find out the size.
-_MOST_PAIRS = 48
+# With more surfaces times the shadow rays of each, nothing is traced to find out the size; one or
+# two surfaces may be under a panorama.
+_MOST_PAIRS, _FEW = 48, 2
 # What a part computes by a shadow ray, whatever occluders there are.
 _LIT = 170
 
@@ -25,9 +28,8 @@ def ray_size(scene: FlatScene, layers: int) -> int | None:
 
     `None` stands for more than is worth finding out.
     """
-    surfaces = sum(stack.count for stack in scene.occluders)
-    directions = sum(stack.count * _count_directions(stack) for stack in scene.lights)
-    if surfaces * (1 + surfaces * directions) > _MOST_PAIRS:
+    surfaces, directions = sum(stack.count for stack in scene.occluders), _count(scene.lights)
+    if surfaces > _FEW and surfaces * (1 + surfaces * directions) > _MOST_PAIRS:
         return None
     kinds = [(stack, _sizes_of(*stack.outline())) for stack in scene.occluders]
     parts = sum(stack.count * size.parts for stack, size in kinds)
@@ -64,8 +66,13 @@ def _sizes_of(structure: Any, leaves: tuple) -> _Sizes:
     return _Sizes(found.t.shape[0], hits, count_scalars(stop, arrays, ray)[0])
 
 
-def _count_directions(stack: InstanceStack) -> int:
-    return _directions_of(*stack.outline())
+def count_directions(scene: FlatScene) -> int:
+    """Counts the shadow rays from a point to panoramas."""
+    return _count([stack for stack in scene.lights if mirrors(stack)])
+
+
+def _count(lights: Sequence[InstanceStack]) -> int:
+    return sum(stack.count * _directions_of(*stack.outline()) for stack in lights)
 
 
 @functools.lru_cache(256)
