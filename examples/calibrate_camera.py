@@ -70,7 +70,7 @@ def photographs(scene: sg.Scene, noise: float = 0.01, seed: int = 0) -> sg.Views
 
 
 # Widths of cones in pixels, as wide as two squares of the board at first; iterations, and pixels.
-STAGES = ((24.0, 6, 2000), (8.0, 5, 2000), (1.0, 9, 10_000))
+STAGES = ((24.0, 6, 4000), (8.0, 5, 4000), (1.0, 9, 10_000))
 
 
 def calibrate(guess: sg.Scene, views: sg.Views, steps: int = 20) -> list[sg.SolveResult]:

@@ -54,7 +54,8 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
         # Normals are covectors: n' = A^-T n, of length one again.
         normal = safe_normalise(rotate(inverse.matrix.T, normal))
         d_point = jax.vmap(forward.direction)(d_point)
-    side = jnp.where(dot(normal, ray.direction) > 0, -1, 1)
+    # The middle of a pixel may look past a part that is seen from aside, along its other side.
+    side = jnp.where(dot(normal, point - ray.origin) > 0, -1, 1)
     found = Hit(
         hit.t,
         point,

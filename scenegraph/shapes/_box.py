@@ -90,14 +90,19 @@ class Box(AbstractShape, AbstractBounded):
         def uv(point: Vector) -> Float[Array, "2"]:
             return jnp.stack([point[other] for other in others])
 
+        def nearest(point: Vector) -> Vector:
+            # The plane of a face that is seen from aside is crossed far outside of the face.
+            inside = jnp.clip(point, self.lower, self.upper)
+            return jnp.stack([point[i] if i == axis else inside[i] for i in range(3)])
+
         crossing = Crossing(faces.t[axis], faces.gradient[axis])
-        return smooth_part(ray, crossing, normal, uv, coverage)
+        return smooth_part(ray, crossing, normal, uv, coverage, nearest)
 
     def _holds_eye(self, ray: Ray) -> Bool[Array, ""]:
         """Returns true if a ray begins in the box."""
         # All slabs are entered at n_i / v_i before `near`. So are those of a box behind the ray,
         # whose far faces are out of reach.
-        speed, near, _ = self._slabs(ray.origin, ray.direction)
+        speed, near, _ = self._slabs(ray.origin, ray.direction, jnp.asarray(True))
         return jnp.max(near / speed) <= ray.near
 
     def _cross(
@@ -106,20 +111,27 @@ class Box(AbstractShape, AbstractBounded):
         """Crosses the planes of the three visible faces; returns edges' margins, differentiated."""
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array]:
-            speed, near, far = slabs = self._slabs(origin, direction)
-            # From outside, faces are seen where slabs are entered; from inside, where left.
-            return jnp.where(inside, far, near) / speed, margins_of(slabs)
+            speed, near, far = slabs = self._slabs(origin, direction, inside)
+            # From outside, faces are seen where slabs are entered; from inside, where left. Slabs
+            # about the eye are entered behind it.
+            entered = jnp.where(near > 0, near / speed, -jnp.abs(near / speed))
+            return jnp.where(inside, far / speed, entered), margins_of(slabs)
 
         (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
         return Crossing(t, gradient), margins, d_margins
 
-    def _slabs(self, origin: Vector, direction: Vector) -> Slabs:
-        """Returns a line's speed along each axis, and its distances to the near and far faces."""
+    def _slabs(self, origin: Vector, direction: Vector, by_direction: Bool[Array, ""]) -> Slabs:
+        """Returns a line's speed along each axis, and its distances to the near and far faces.
+
+        Which faces are near is a matter of the eye, where it is outside of a slab: lines of one
+        pixel may run along the faces in both senses. Or, for an eye in the box, of the direction.
+        """
         speed = away_from_zero(direction, _LEAST)
-        # With v_i = |d_i|, the line enters slab i at t = n_i / v_i and leaves it at f_i / v_i.
-        sense = jnp.sign(speed)
+        # With v_i = s_i d_i, the line enters slab i at t = n_i / v_i and leaves it at f_i / v_i.
+        seen = jnp.where(origin > self.upper, -1.0, 1.0)
+        sense = jnp.where(by_direction, jnp.sign(speed), seen)
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
-        return jnp.abs(speed), jnp.minimum(below, above), jnp.maximum(below, above)
+        return sense * speed, jnp.minimum(below, above), jnp.maximum(below, above)
 
 
 # Faces cover more than this, in all, only where some of them share a point: beyond rounding.
@@ -131,23 +143,36 @@ _SHARED = 1.001
 #     f_j v_i - n_i v_j > 0,
 # and hits face i if it also enters slab i after slab j,
 #     n_i v_j - n_j v_i > 0    (from inside: leaves it before slab j, f_j v_i - f_i v_j > 0).
-# Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera.
+# Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera. An eye within
+# slab i (n_i < 0) sees neither of its faces, and the edges of face j with both,
+#     f_i v_j - n_j v_i > 0    and    n_j v_i - n_i v_j > 0,
+# the second in place of that of (i, j), which says nothing.
 
 
 def _outline(slabs: Slabs) -> Float[Array, "6"]:
     """Returns the margins of the six edges of the outline, positive inside."""
     speed, near, far = slabs
-    turned = [tuple(jnp.roll(x, turn) for x in (speed, far)) for turn in (-1, -2)]
-    return jnp.concatenate([f * speed - near * v for v, f in turned])
+    margins = []
+    for turn in (-1, -2):
+        v, n, f = (jnp.roll(x, turn) for x in slabs)
+        edge = jnp.where(near > 0, f, n) * speed - near * v
+        # Within both slabs: no edge.
+        margins.append(jnp.where((near > 0) | (n > 0), edge, 1))
+    return jnp.concatenate(margins)
 
 
 def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"]:
     """Returns for every face the margins of its four edges, positive inside."""
     speed, near, far = slabs
     first = jnp.where(inside, -far, near)
-    turned = [tuple(jnp.roll(x, turn) for x in (speed, first)) for turn in (-1, -2)]
-    before = jnp.stack([first * v - other * speed for v, other in turned])
-    return jnp.concatenate([before, _outline(slabs).reshape(2, 3)]).T
+    before, after = [], []
+    for turn in (-1, -2):
+        v, other, f = (jnp.roll(x, turn) for x in (speed, first, far))
+        before.append(first * v - other * speed)
+        after.append(f * speed - near * v)
+    # Faces of a slab about the eye are not seen.
+    seen = jnp.where(inside | (near > 0), jnp.stack([*before, *after]), -1)
+    return seen.T
 
 
 def _within_reach(ray: Ray, faces: Crossing, inside: Bool[Array, ""]) -> Scalar:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+import support.hard_surfaces as hard
 from scenegraph.rays import Ray
 from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
@@ -154,3 +155,70 @@ def test_the_outline_covers_what_the_faces_cover(inside, x64):
     assert partly > 5 and np.sum(np.asarray(whole) > 0.99) > 3
     assert_close(whole_slopes.lower, parts_slopes.lower, 0, 1e-7)
     assert_close(whole_slopes.upper, parts_slopes.upper, 0, 1e-7)
+
+
+# --- Boxes seen along their faces
+
+THIN = ([-0.02, -0.3, -0.25], [0.02, 0.3, 0.35])
+WIDE = ([-0.3, -0.3, -0.25], [0.25, 0.3, 0.35])
+EYES = {
+    "beside a face's plane": (WIDE, [0.3, -4.0, 1.0]),
+    "behind it": (WIDE, [0.2, -4.0, 1.0]),
+    "in it": (WIDE, [0.25, -4.0, 1.0]),
+    "straight ahead of a slab in a pixel": (THIN, [0.004, -4.0, 0.06]),
+    "above it": (THIN, [0.004, -4.0, 1.0]),
+    "along an edge": (WIDE, [0.27, -4.0, 0.37]),
+}
+
+
+def shares_of_lines(bounds, rays, lines=128):
+    """The shares of pixels in which lines first meet the faces along each axis, in numpy."""
+    at = (np.arange(lines) + 0.5) / lines - 0.5
+    offsets = np.stack(np.meshgrid(at, at, indexing="ij"), -1).reshape(-1, 2)
+    directions = np.asarray(rays.direction, float)[:, None]
+    directions = directions + offsets @ np.asarray(rays.d_direction, float)
+    low, high = ((np.asarray(x) - np.asarray(rays.origin)[:, None]) / directions for x in bounds)
+    enters, leaves = np.minimum(low, high), np.maximum(low, high)
+    met = np.max(enters, -1) < np.min(leaves, -1)
+    first = np.argmax(enters, -1)
+    return np.stack([np.mean(met & (first == axis), 1) for axis in range(3)], 1)
+
+
+@pytest.mark.parametrize("name", EYES)
+def test_faces_seen_along_their_planes(name):
+    """A pixel's middle may look past a face, along its other side, where other lines meet it."""
+    bounds, eye = EYES[name]
+    camera = sg.PerspectiveCamera.look_at(eye, [0.0, 0.0, 0.1], [0, 0, 1], 0.4, 24, 18)
+    rays, box = sg.data.pixel_rays(camera), sg.Box(*bounds)
+    hits, outline = jax.jit(jax.vmap(lambda ray: (box.parts(ray), box.coverage(ray))))(rays)
+    expected = shares_of_lines(bounds, rays)
+    narrow = (expected > 0) & (expected < 0.2)
+    assert np.any(narrow)
+    assert_close(hits.coverage, expected, 0, 4e-3)
+    assert_close(outline, expected.sum(1), 0, 4e-3)
+    # What is shaded is on the face, and on the side that the eye sees.
+    seen = np.asarray(hits.coverage) > 0
+    points, normals = np.asarray(hits.point)[seen], np.asarray(hits.normal)[seen]
+    assert np.all((points >= box.lower - 1e-5) & (points <= box.upper + 1e-5))
+    assert np.all(np.sum(normals * (points - np.asarray(eye)), -1) <= 1e-5)
+
+
+def test_narrow_lit_face_against_lines():
+    """A sliver of a bright face beside a dark one, less than a pixel wide."""
+    lower, upper = WIDE
+    eye, target, lamp = [0.3, -4.0, 1.0], [0.0, 0.0, 0.1], [2.0, -1.5, 1.5]
+    camera = sg.PerspectiveCamera.look_at(eye, target, [0, 0, 1], 0.4, 24, 18)
+    white = sg.Lambert(sg.Constant([1.0, 1.0, 1.0]))
+    light = sg.PointLight(lamp, [10.0, 10.0, 10.0])
+    scene = sg.Scene(sg.Group(box=sg.Surface(sg.Box(lower, upper), white), light=light))
+    rays = sg.data.pixel_rays(camera)
+    at = (np.arange(64) + 0.5) / 64 - 0.5
+    offsets = np.stack(np.meshgrid(at, at, indexing="ij"), -1).reshape(-1, 2)
+    lines = np.asarray(rays.direction, float)[:, None] + offsets @ np.asarray(rays.d_direction)
+    thing = hard.Thing(hard.Box(lower, upper), [1.0, 1.0, 1.0], lit=True)
+    flat = np.moveaxis(lines, -1, 0).reshape(3, -1)
+    seen = hard.look_along([thing], hard.column(eye), flat, hard.Lamp(lamp, [10.0] * 3), [0.0] * 3)
+    expected = seen[0].reshape(18, 24, -1).mean(-1)
+    found = np.asarray(sg.render(scene, camera).rgb)[..., 0]
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 2e-3
+    assert np.max(np.abs(found - expected)) < 0.02
