@@ -1,6 +1,6 @@
 import abc
 
-from .._typing import PyTree, RandomKey, Scalar, Vector
+from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
 from ..numerics import AbstractModule
 from ..rays import AbstractGaussian, Medium
 
@@ -77,6 +77,22 @@ class AbstractConditionedField(AbstractField):
 
         A tree of arrays, which `medium` takes.
         """
+
+    def condition_on(self, view: Vector, appearance: Float[Array, " codes"] | None) -> PyTree:
+        """Computes the part that depends on the direction, and on the picture's appearance code.
+
+        **Arguments:**
+
+        - `view`: the direction of the ray.
+        - `appearance`: the code of the ray's picture, `codes`, or `None` for the mean picture. It
+          is ignored unless a subclass says otherwise.
+
+        **Returns:**
+
+        A tree of arrays, as from `condition`.
+        """
+        del appearance
+        return self.condition(view)
 
     @abc.abstractmethod
     def medium(

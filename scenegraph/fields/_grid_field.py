@@ -30,9 +30,12 @@ class GridField(AbstractConditionedField):
     - `density_bias`: the constant in the density `exp(raw + bias)`.
     - `precision`: `float32`, or `bfloat16` for the matrix products alone: the weights that are
       fitted stay `float32`.
+    - `appearance`: the size of the appearance codes on which colours, but not densities, depend; 0
+      for none. Rays without a code have the code zero. Keyword only argument.
     - `key`: random key of the weights. Keyword only argument.
 
-    **Source:** Müller et al. 2022, "Instant neural graphics primitives", section 5.4.
+    **Source:** Müller et al. 2022, "Instant neural graphics primitives", section 5.4. Appearance
+    codes: Martin-Brualla et al. 2021, "NeRF in the Wild", section 4.1.
     """
 
     encoding: AbstractEncoding
@@ -44,6 +47,7 @@ class GridField(AbstractConditionedField):
     rgb: Dense
     density_bias: float = eqx.field(static=True)
     precision: Literal["float32", "bfloat16"] = eqx.field(static=True)
+    appearance: int = eqx.field(static=True, default=0)
 
     def __init__(
         self,
@@ -54,17 +58,26 @@ class GridField(AbstractConditionedField):
         view_degree: int = 4,
         density_bias: float = 0.0,
         precision: Literal["float32", "bfloat16"] = "float32",
+        appearance: int = 0,
         key: RandomKey,
     ):
         self.encoding, self.view_encoding = encoding, SphericalHarmonics(view_degree)
-        inputs = encoding.size, width, geometry, self.view_encoding.size, width
+        inputs = encoding.size, width, geometry, self.view_encoding.size + appearance, width
         outputs = width, geometry + 1, width, width, 3
         layers = dense_layers(tuple(zip(inputs, outputs, strict=True)), key=key)
         self.trunk, self.geometry, self.head, self.view, self.rgb = layers
         self.density_bias, self.precision = density_bias, precision
+        self.appearance = appearance
 
     def condition(self, view: Vector) -> PyTree:
-        return self.view(self.view_encoding(view))
+        return self.condition_on(view, None)
+
+    def condition_on(self, view: Vector, appearance: Float[Array, " codes"] | None) -> PyTree:
+        encoded = self.view_encoding(view)
+        if self.appearance == 0:
+            return self.view(encoded)
+        code = jnp.zeros(self.appearance, encoded.dtype) if appearance is None else appearance
+        return self.view(jnp.concatenate([encoded, code]))
 
     def medium(
         self, gaussian: AbstractGaussian, condition: PyTree, *, key: RandomKey | None = None

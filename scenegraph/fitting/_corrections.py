@@ -36,6 +36,7 @@ def with_corrections(
     lens: bool = False,
     colors: bool = False,
     color_strength: float = 0.1,
+    appearance: int = 0,
     name: str = "capture",
 ) -> tuple[Scene, Views]:
     """Makes corrections of pictures leaves of a scene, which `fit` then optimises with it.
@@ -49,6 +50,8 @@ def with_corrections(
       change; all pictures share the change.
     - `colors`: if true, every picture may have an exposure and a white balance of its own.
     - `color_strength`: the factor by which corrections of colours are drawn to none.
+    - `appearance`: the size of the code that every picture has, for fields whose colours depend on
+      codes of that size, such as `GridField(..., appearance=4)`; 0 for none.
     - `name`: the name of the new node, a `Capture`, in the root of the scene.
 
     **Returns:**
@@ -93,6 +96,7 @@ def with_corrections(
         pose_scales if poses else None,
         lens_scale if lens else None,
         color_strength,
+        jnp.zeros((views.frames, appearance)) if appearance else None,
     )
     whole = dataclasses.replace(scene, root=Group(**root.children, **{name: node}))
     return whole, dataclasses.replace(views, cameras=SceneCameras((name,)))

@@ -176,10 +176,11 @@ def _both(real: Bool[Array, " rays"] | None, taken: Bool[Array, " rays"]) -> Boo
 
 
 class _Pictures(NamedTuple):
-    """Cameras of a batch that are nodes of the scene, and the maps of their pictures' colours."""
+    """Cameras of a batch that are nodes of the scene, and how their pictures' colours differ."""
 
     cameras: AbstractCamera
     colors: Float[Array, "frames 3 4"] | None
+    codes: Float[Array, "frames codes"] | None
 
 
 _Flattened = tuple[FlatScene, _Pictures | None]
@@ -191,8 +192,8 @@ def flatten_pictures(scene: Scene, batch: Batch) -> _Flattened:
     if not isinstance(pixels, ScenePixels):
         return flatten(scene), None
     capture = find_capture(scene, pixels.paths[0])
-    colors = None if capture is None else capture.color_maps()
-    return flatten(scene), _Pictures(scene_cameras(pixels, scene), colors)
+    colors, codes = (None, None) if capture is None else (capture.color_maps(), capture.codes())
+    return flatten(scene), _Pictures(scene_cameras(pixels, scene), colors, codes)
 
 
 def _render_batch(
@@ -211,10 +212,12 @@ def render_pictures(
 ) -> tuple[Radiance, ...]:
     """Renders rays of a batch, in the colours of its pictures."""
     integrator, scene, pictures = shared
+    pixels: Any = batch.rays
+    if pictures is not None and pictures.codes is not None:
+        rays = dataclasses.replace(rays, appearance=pictures.codes[pixels.frame])
     levels = integrate_anyhow(scene, rays, integrator, keys, batch.background)
     if pictures is None or pictures.colors is None:
         return levels
-    pixels: Any = batch.rays
     maps = pictures.colors[pixels.frame]
     return tuple(dataclasses.replace(x, rgb=_map_colors(maps, x.rgb)) for x in levels)
 

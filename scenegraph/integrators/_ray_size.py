@@ -61,7 +61,7 @@ def _sizes_of(structure: Any, leaves: tuple) -> _Sizes:
     meet = lambda arrays, ray: intersect(eqx.combine(arrays, rest), ray)
     stop = lambda arrays, ray: occlusion(eqx.combine(arrays, rest), ray, jnp.zeros((), jnp.int32))
     # From numpy, because JAX would compile a program for every array.
-    ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), *np.ones(2))
+    ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), near=np.ones(()), far=np.ones(()))
     hits, found = count_scalars(meet, arrays, ray)
     return _Sizes(found.t.shape[0], hits, count_scalars(stop, arrays, ray)[0])
 

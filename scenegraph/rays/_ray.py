@@ -20,6 +20,8 @@ class Ray(AbstractModule):
     - `view`: the direction that view-dependent colour uses; a unit vector for ordinary cameras.
     - `d_origin`, `d_direction`: derivatives by the pixel's x (first row) and y (second row).
     - `near`, `far`: the bounds of the rendered part of the ray, in `t`.
+    - `appearance`: the code of the picture that the ray belongs to, for fields whose colours depend
+      on it; `None` for the mean picture.
     """
 
     origin: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -29,6 +31,7 @@ class Ray(AbstractModule):
     d_direction: Float[Array, "*rays 2 3"] = eqx.field(converter=as_float_leaf)
     near: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
     far: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
+    appearance: Float[Array, "*rays codes"] | None = None
 
     @staticmethod
     def from_radius(
@@ -81,4 +84,5 @@ def transform_ray(transform: AbstractTransform, ray: Ray) -> Ray:
         d_direction=rotate_each(matrix, ray.d_direction),
         near=ray.near,
         far=ray.far,
+        appearance=ray.appearance,
     )

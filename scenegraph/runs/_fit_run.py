@@ -107,7 +107,7 @@ def _fit_and_report(
         if why is not None:
             options.say(why)
         _describe_box(parts, views, config, options.say)
-        if (corrected := config.corrections.describe()) is not None:
+        if (corrected := config.corrections.describe(config.method.appearance_size)) is not None:
             options.say(corrected)
         job = _begin(run, config, options, parts, held_out, folder, views, begin)
         cameras = pool.submit(_remember_cameras, run, config, folder, views)

@@ -12,6 +12,10 @@ from ..numerics import Frozen, is_frozen, unfreeze
 from ._node import AbstractNode
 
 
+# The factor of the mean square of appearance codes in the loss, which keeps them from drifting.
+_CODE_STRENGTH = 1e-6
+
+
 def _frozen(value: Any) -> Any:
     return value if value is None or is_frozen(value) else Frozen(value)
 
@@ -38,6 +42,8 @@ class Capture(AbstractNode):
     - `pose_scales`, `lens_scale`: the preconditioners, `frames 6 6` and `lens lens`; frozen; `None`
       where nothing is corrected.
     - `color_strength`: the factor of the mean square of `colors` in the loss; static.
+    - `appearances`: the appearance code of each picture, which fields of that many codes take the
+      difference to their mean from, `frames codes`; `None` for none.
 
     **Source:** Park et al. 2023, "CamP: Camera Preconditioning for Neural Radiance Fields".
     """
@@ -49,6 +55,7 @@ class Capture(AbstractNode):
     pose_scales: Any = eqx.field(converter=_frozen, default=None)
     lens_scale: Any = eqx.field(converter=_frozen, default=None)
     color_strength: float = eqx.field(static=True, default=0.0)
+    appearances: Float[Array, "frames codes"] | None = None
 
     def corrected(self) -> AbstractCamera:
         """Applies the corrections of poses and lens: cameras whose leaves have an axis `frames`."""
@@ -67,11 +74,20 @@ class Capture(AbstractNode):
         # [I 0] + c_i - mean_j c_j: the scene's own colours are those of a mean picture.
         return jnp.eye(3, 4) + self.colors - jnp.mean(self.colors, axis=0)
 
+    def codes(self) -> Float[Array, "frames codes"] | None:
+        """Computes the appearance codes of the pictures, whose mean is zero, if there are any."""
+        if self.appearances is None:
+            return None
+        return self.appearances - jnp.mean(self.appearances, axis=0)
+
     def penalty(self) -> Scalar:
-        """Computes the term of the loss that draws corrections of colours to none."""
-        if self.colors is None:
-            return jnp.zeros(())
-        return self.color_strength * jnp.mean(self.colors**2)
+        """Computes the term of the loss that draws corrections of colours, and codes, to none."""
+        total = jnp.zeros(())
+        if self.colors is not None:
+            total += self.color_strength * jnp.mean(self.colors**2)
+        if self.appearances is not None:
+            total += _CODE_STRENGTH * jnp.mean(self.appearances**2)
+        return total
 
 
 def move_camera(

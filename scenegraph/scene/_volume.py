@@ -90,7 +90,7 @@ class Volume(AbstractNode):
         """Computes what all samples of a ray share."""
         field, condition = self.field, ray.view
         if isinstance(field, AbstractConditionedField):
-            condition = field.condition(ray.view)
+            condition = field.condition_on(ray.view, ray.appearance)
         if self.contraction is None:
             return self.span(ray), condition
         return self.span(ray), condition, (ray.origin, ray.direction)

@@ -58,6 +58,7 @@ class CorrectionSettings:
     - `exposure`: the correction of every training picture's exposure and white balance: on, off, or
       auto, which is on for pictures without opacity (photographs).
     - `exposure_rate`: the learning rate of these corrections at the start.
+    - `appearance_rate`: the learning rate of appearance codes at the start.
     """
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
@@ -65,6 +66,7 @@ class CorrectionSettings:
     polish_cameras: Literal["auto", "on", "off"] = "auto"
     exposure: Literal["auto", "on", "off"] = "off"
     exposure_rate: float = 2e-3
+    appearance_rate: float = 2e-2
 
     @property
     def refines(self) -> bool:
@@ -95,7 +97,7 @@ class CorrectionSettings:
             polish = "off" if photographs else "on"
         return dataclasses.replace(self, exposure=exposure, polish_cameras=polish)
 
-    def describe(self) -> str | None:
+    def describe(self, appearance: int = 0) -> str | None:
         """Says what is corrected, in a sentence; `None` if nothing is."""
         what = {"none": [], "poses": ["the pose of every camera"]}.get(
             self.refine_cameras, ["the pose of every camera", "the lens"]
@@ -103,6 +105,7 @@ class CorrectionSettings:
         if self.polishes:
             what[0] += " (from two fifths of the fit on by Gauss and Newton's method)"
         what = [*what, *["exposure and white balance of every picture"] * (self.exposure == "on")]
+        what += [f"an appearance code of {appearance} numbers for every picture"] * (appearance > 0)
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
     def annealing(self, steps: int) -> Annealing | None:
@@ -117,13 +120,13 @@ class CorrectionSettings:
         choice = edge_pixels(batches.views, batches.choice, _EDGES) if few else batches.choice
         return PosePolish(CAPTURE, _POLISHING, choice)
 
-    def apply(self, scene: Scene, views: Views) -> tuple[Scene, Views]:
+    def apply(self, scene: Scene, views: Views, appearance: int = 0) -> tuple[Scene, Views]:
         """Makes the corrections leaves of a scene, by a node for them.
 
-        Also returns the pictures with cameras in the scene. Both are as given if nothing is
-        corrected.
+        `appearance` is the size of appearance codes. Also returns the pictures with cameras in the
+        scene. Both are as given if nothing is corrected.
         """
-        if self.are_none:
+        if self.are_none and appearance == 0:
             return scene, views
         return with_corrections(
             _with_short_memory(scene) if self.refines else scene,
@@ -131,11 +134,12 @@ class CorrectionSettings:
             poses=self.refines,
             lens=self.refine_cameras == "all",
             colors=self.exposure == "on",
+            appearance=appearance,
             name=CAPTURE,
         )
 
     def make_optimizer(
-        self, others: optax.GradientTransformationExtraArgs
+        self, others: optax.GradientTransformationExtraArgs, appearance: int = 0
     ) -> optax.GradientTransformation:
         """Adds the optimisers of the corrections, if any, to that of all other leaves."""
         rules: dict[str, optax.GradientTransformation] = {}
@@ -143,6 +147,7 @@ class CorrectionSettings:
             (self.refines, "poses", self.camera_rate),
             (self.refine_cameras == "all", "lens", self.camera_rate),
             (self.exposure == "on", "colors", self.exposure_rate),
+            (appearance > 0, "appearances", self.appearance_rate),
         ):
             if chosen:
                 falling: AbstractSchedule = LogLinear(rate, _END * rate, _SOFT, 0.01)

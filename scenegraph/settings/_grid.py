@@ -58,6 +58,8 @@ class Grid(AbstractMethod):
       dense; otherwise all occupied steps are sampled. By default true for pictures that show
       something everywhere, of which no space is known to be empty.
     - `ray_samples`: the number of samples of a ray, if `guided`.
+    - `appearance`: the size of the appearance code that is fitted to every training picture, and on
+      which colours depend; 0 for none. All other pictures have the mean of the codes.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
@@ -72,6 +74,11 @@ class Grid(AbstractMethod):
     view_degree: int = 4
     guided: bool | None = None
     ray_samples: int = 32
+    appearance: int = 0
+
+    @property
+    def appearance_size(self) -> int:
+        return self.appearance
 
     @property
     def contracts(self) -> bool:
@@ -116,6 +123,7 @@ class Grid(AbstractMethod):
             self._choose_width(),
             view_degree=self.view_degree,
             precision=self.precision,
+            appearance=self.appearance,
             key=weights_key,
         )
 

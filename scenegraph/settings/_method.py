@@ -33,6 +33,11 @@ class AbstractMethod(abc.ABC):
     def contracts(self) -> bool:
         """True for a method that can fit all of space, contracted."""
 
+    @property
+    def appearance_size(self) -> int:
+        """The size of the appearance codes of training pictures; 0 for a method without any."""
+        return 0
+
     @abc.abstractmethod
     def make_field(self, *, key: RandomKey) -> AbstractField:
         """Makes the radiance field.

@@ -67,12 +67,13 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     batches = config.training.make_batches(views, box)
     corrections = config.corrections.choose(views)
     polish = corrections.make_polish(batches)
-    scene, pictures = corrections.apply(scene, views)
+    codes = config.method.appearance_size
+    scene, pictures = corrections.apply(scene, views, codes)
     return FitParts(
         scene,
         dataclasses.replace(batches, views=pictures, annealing=corrections.annealing(config.steps)),
         config.training.make_loss(),
-        corrections.make_optimizer(config.training.make_optimizer()),
+        corrections.make_optimizer(config.training.make_optimizer(), codes),
         key,
         box,
         views,
