@@ -142,7 +142,8 @@ SCENES = {
     "lamp, intensity": scene(LIT, ["lamp", "intensity", 0], 1.0, lamp=LAMP),
     "shadow of a sphere, sphere up": scene(LIT, ["things", 1, "center", 2], S, lamp=LAMP),
     "shadow of a sphere, radius": scene(LIT, ["things", 1, "radius"], S, lamp=LAMP),
-    "shadow of a box, a face": scene(LIT_BOX, ["things", 1, "upper", 0], S, lamp=LAMP),
+    # Only outwards: the eye is in the plane of the face, which it sees once that moves inwards.
+    "shadow of a box, a face": scene(LIT_BOX, ["things", 1, "upper", 0], S, lamp=LAMP, ahead=True),
     "shadow of a box, lamp": scene(LIT_BOX, ["lamp", "position", 0], 2 * S, lamp=LAMP),
     "shadow of a cylinder, lamp": scene(LIT_ROD, ["lamp", "position", 1], 2 * S, lamp=LAMP),
 }
