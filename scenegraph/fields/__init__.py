@@ -2,6 +2,7 @@
 
 from ._analytic import ConstantFog as ConstantFog, GaussianBlob as GaussianBlob
 from ._base import (
+    AbstractAppearanceField as AbstractAppearanceField,
     AbstractConditionedField as AbstractConditionedField,
     AbstractField as AbstractField,
 )

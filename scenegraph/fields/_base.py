@@ -78,22 +78,6 @@ class AbstractConditionedField(AbstractField):
         A tree of arrays, which `medium` takes.
         """
 
-    def condition_on(self, view: Vector, appearance: Float[Array, " codes"] | None) -> PyTree:
-        """Computes the part that depends on the direction, and on the picture's appearance code.
-
-        **Arguments:**
-
-        - `view`: the direction of the ray.
-        - `appearance`: the code of the ray's picture, `codes`, or `None` for the mean picture. It
-          is ignored unless a subclass says otherwise.
-
-        **Returns:**
-
-        A tree of arrays, as from `condition`.
-        """
-        del appearance
-        return self.condition(view)
-
     @abc.abstractmethod
     def medium(
         self, gaussian: AbstractGaussian, condition: PyTree, *, key: RandomKey | None = None
@@ -115,3 +99,22 @@ class AbstractConditionedField(AbstractField):
         self, gaussian: AbstractGaussian, view: Vector, *, key: RandomKey | None = None
     ) -> Medium:
         return self.medium(gaussian, self.condition(view), key=key)
+
+
+class AbstractAppearanceField(AbstractConditionedField):
+    """A field whose colours, but not densities, also depend on the picture's appearance code."""
+
+    @abc.abstractmethod
+    def condition_on(self, view: Vector, appearance: Float[Array, " codes"] | None) -> PyTree:
+        """Computes the part that depends on the direction, and on the picture's appearance code.
+
+        **Arguments:**
+
+        - `view`: the direction of the ray.
+        - `appearance`: the code of the ray's picture, `codes`; `None` for the mean picture, for
+          which the result is that of `condition`.
+
+        **Returns:**
+
+        A tree of arrays, which `medium` takes.
+        """

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
 from ..encodings import AbstractEncoding, SphericalHarmonics
 from ..rays import AbstractGaussian, Medium
-from ._base import AbstractConditionedField
+from ._base import AbstractAppearanceField
 from ._network import Dense, dense_layers
 
 
@@ -15,7 +15,7 @@ from ._network import Dense, dense_layers
 _THIN, _SOLID = -15.0, 12.0
 
 
-class GridField(AbstractConditionedField):
+class GridField(AbstractAppearanceField):
     """Density and colour from a grid of features and two small networks: fast to fit.
 
     The first network maps the features to density and a few further numbers; the second maps these,

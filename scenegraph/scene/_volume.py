@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, PyTree, RandomKey, Scalar
 from ..encodings import Contraction
-from ..fields import AbstractConditionedField, AbstractField
+from ..fields import AbstractAppearanceField, AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
 from ..numerics import AbstractModule, Frozen, safe_norm, unfreeze
 from ..rays import Medium, overlap, Ray, Section, Span
@@ -89,8 +89,10 @@ class Volume(AbstractNode):
     def prepare(self, ray: Ray) -> PyTree:
         """Computes what all samples of a ray share."""
         field, condition = self.field, ray.view
-        if isinstance(field, AbstractConditionedField):
+        if isinstance(field, AbstractAppearanceField):
             condition = field.condition_on(ray.view, ray.appearance)
+        elif isinstance(field, AbstractConditionedField):
+            condition = field.condition(ray.view)
         if self.contraction is None:
             return self.span(ray), condition
         return self.span(ray), condition, (ray.origin, ray.direction)

@@ -34,9 +34,9 @@ class AbstractMethod(abc.ABC):
         """True for a method that can fit all of space, contracted."""
 
     @property
+    @abc.abstractmethod
     def appearance_size(self) -> int:
         """The size of the appearance codes of training pictures; 0 for a method without any."""
-        return 0
 
     @abc.abstractmethod
     def make_field(self, *, key: RandomKey) -> AbstractField:

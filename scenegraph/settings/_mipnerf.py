@@ -79,6 +79,10 @@ class MipNerf(AbstractMethod):
     def contracts(self) -> bool:
         return False
 
+    @property
+    def appearance_size(self) -> int:
+        return 0
+
     def adapt(self, views: Views, box: Space) -> "MipNerf":
         del views, box
         return self
