@@ -177,7 +177,7 @@ def smooth_part(
     normal: Callable[[Vector], Vector],
     uv: Callable[[Vector], Float[Array, "2"]],
     coverage: Scalar,
-    nearest: Callable[[Vector], Vector] | None = None,
+    within: Callable[[Vector, Vector], Vector] | None = None,
 ) -> Hit:
     """Makes the hit on one smooth part, with its footprint.
 
@@ -187,8 +187,8 @@ def smooth_part(
     - `crossing`: the crossing of the ray and the part.
     - `normal`, `uv`: functions of a point that return the unit normal and the coordinates there.
     - `coverage`: the part of the pixel that is covered, between 0 and 1.
-    - `nearest`: a function that moves a point of the surface, of which the part is a part, to the
-      nearest one of the part; it must leave points of the part exactly as they are. `None` where
+    - `within`: a function of the lower and the upper corner of the box that holds the pixel's
+      footprint on the surface, which returns the middle of what the part has of it; `None` where
       crossings are on the part already.
 
     **Returns:**
@@ -196,20 +196,21 @@ def smooth_part(
     One hit.
     """
     t, point = crossing.t, ray.at(crossing.t)
-    if nearest is not None:
-        t, point = _moved(ray, t, point, nearest(point))
     # p = o + t d, differentiated by the pixel: dp = do + t dd + dt d.
     d_point = ray.d_origin + t * ray.d_direction + crossing.gradient[:, None] * ray.direction
+    if within is not None:
+        half = jnp.sum(jnp.abs(d_point), axis=0) / 2
+        t, point = _moved(ray, t, point, within(point - half, point + half))
     coordinates, duv = batched_jvp(uv, (point,), (d_point.T,))
     return Hit(t, point, normal(point), coordinates, duv.T, coverage, d_point=d_point)
 
 
-def _moved(ray: Ray, t: Scalar, point: Vector, nearest: Vector) -> tuple[Scalar, Vector]:
-    """Returns the point of a part, and where it is seen, if it is not the crossing itself."""
+def _moved(ray: Ray, t: Scalar, point: Vector, middle: Vector) -> tuple[Scalar, Vector]:
+    """Returns the middle of what is seen of a part, and where, if it is not the crossing itself."""
     # A point p is seen at t = (p - o) . d / |d|^2.
     squared = dot(ray.direction, ray.direction)
-    seen = safe_divide(dot(nearest - ray.origin, ray.direction), squared)
-    return jnp.where(jnp.all(nearest == point), t, seen), nearest
+    seen = safe_divide(dot(middle - ray.origin, ray.direction), squared)
+    return jnp.where(jnp.all(middle == point), t, seen), middle
 
 
 def join_parts(*hits: Hit) -> Hit:

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,8 +15,15 @@ from ._bounds import AbstractBounded, ball_of_corners
 
 
 _LEAST = 1e-9
-# A line's speeds across the three slabs, and its distances to their near and their far sides.
-Slabs = tuple[Vector, Vector, Vector]
+
+
+class Slabs(NamedTuple):
+    """A line's speeds across the three slabs, and its distances to their near and far sides."""
+
+    speed: Vector
+    near: Vector
+    far: Vector
+    about: Bool[Array, "3"]  # those in which the eye is, and lines run in both senses
 
 
 class Box(AbstractShape, AbstractBounded):
@@ -90,20 +97,21 @@ class Box(AbstractShape, AbstractBounded):
         def uv(point: Vector) -> Float[Array, "2"]:
             return jnp.stack([point[other] for other in others])
 
-        def nearest(point: Vector) -> Vector:
+        def within(low: Vector, high: Vector) -> Vector:
             # The plane of a face that is seen from aside is crossed far outside of the face.
-            inside = jnp.clip(point, self.lower, self.upper)
-            return jnp.stack([point[i] if i == axis else inside[i] for i in range(3)])
+            first, last = (jnp.clip(end, self.lower, self.upper) for end in (low, high))
+            across, middle = (low + high) / 2, (first + last) / 2
+            return jnp.stack([across[i] if i == axis else middle[i] for i in range(3)])
 
         crossing = Crossing(faces.t[axis], faces.gradient[axis])
-        return smooth_part(ray, crossing, normal, uv, coverage, nearest)
+        return smooth_part(ray, crossing, normal, uv, coverage, within)
 
     def _holds_eye(self, ray: Ray) -> Bool[Array, ""]:
         """Returns true if a ray begins in the box."""
         # All slabs are entered at n_i / v_i before `near`. So are those of a box behind the ray,
         # whose far faces are out of reach.
-        speed, near, _ = self._slabs(ray.origin, ray.direction, jnp.asarray(True))
-        return jnp.max(near / speed) <= ray.near
+        slabs = self._slabs(ray.origin, ray.direction, jnp.ones(3, bool))
+        return jnp.max(slabs.near / slabs.speed) <= ray.near
 
     def _cross(
         self, ray: Ray, inside: Bool[Array, ""], margins_of: Callable[[Slabs], Array]
@@ -111,27 +119,36 @@ class Box(AbstractShape, AbstractBounded):
         """Crosses the planes of the three visible faces; returns edges' margins, differentiated."""
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array]:
-            speed, near, far = slabs = self._slabs(origin, direction, inside)
+            slabs = self._slabs(origin, direction, inside | self._is_steady(ray))
             # From outside, faces are seen where slabs are entered; from inside, where left. Slabs
             # about the eye are entered behind it.
-            entered = jnp.where(near > 0, near / speed, -jnp.abs(near / speed))
-            return jnp.where(inside, far / speed, entered), margins_of(slabs)
+            enters = slabs.near / slabs.speed
+            enters = jnp.where(slabs.near > 0, enters, -jnp.abs(enters))
+            return jnp.where(inside, slabs.far / slabs.speed, enters), margins_of(slabs)
 
         (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
         return Crossing(t, gradient), margins, d_margins
 
-    def _slabs(self, origin: Vector, direction: Vector, by_direction: Bool[Array, ""]) -> Slabs:
-        """Returns a line's speed along each axis, and its distances to the near and far faces.
+    def _is_steady(self, ray: Ray) -> Bool[Array, "3"]:
+        """Returns along which axes direction, and not origin, tells the near side of the slab.
 
-        Which faces are near is a matter of the eye, where it is outside of a slab: lines of one
-        pixel may run along the faces in both senses. Or, for an eye in the box, of the direction.
+        Camera rays have one origin, and may run along a face in both senses within a pixel; shadow
+        rays start from all over their footprint.
         """
+        turn = jnp.sum(jnp.abs(ray.d_direction), axis=0) / 2
+        shift = jnp.sum(jnp.abs(ray.d_origin), axis=0) / 2
+        outside = jnp.maximum(self.lower - ray.origin, ray.origin - self.upper)
+        return (jnp.abs(ray.direction) >= turn) | (jnp.abs(outside) <= shift)
+
+    def _slabs(self, origin: Vector, direction: Vector, by_direction: Bool[Array, "3"]) -> Slabs:
+        """Returns how a line crosses slabs, whose near sides origin or direction tells."""
         speed = away_from_zero(direction, _LEAST)
         # With v_i = s_i d_i, the line enters slab i at t = n_i / v_i and leaves it at f_i / v_i.
         seen = jnp.where(origin > self.upper, -1.0, 1.0)
         sense = jnp.where(by_direction, jnp.sign(speed), seen)
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
-        return sense * speed, jnp.minimum(below, above), jnp.maximum(below, above)
+        near, far = jnp.minimum(below, above), jnp.maximum(below, above)
+        return Slabs(sense * speed, near, far, ~by_direction & (near <= 0))
 
 
 # Faces cover more than this, in all, only where some of them share a point: beyond rounding.
@@ -146,33 +163,34 @@ _SHARED = 1.001
 # Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera. An eye within
 # slab i (n_i < 0) sees neither of its faces, and the edges of face j with both,
 #     f_i v_j - n_j v_i > 0    and    n_j v_i - n_i v_j > 0,
-# the second in place of that of (i, j), which says nothing.
+# of which the second takes the place of that of (i, j), which says nothing, where lines of a pixel
+# run in both senses along axis i.
 
 
 def _outline(slabs: Slabs) -> Float[Array, "6"]:
     """Returns the margins of the six edges of the outline, positive inside."""
-    speed, near, far = slabs
     margins = []
     for turn in (-1, -2):
-        v, n, f = (jnp.roll(x, turn) for x in slabs)
-        edge = jnp.where(near > 0, f, n) * speed - near * v
+        other = Slabs(*(jnp.roll(x, turn) for x in slabs))
+        until = jnp.where(slabs.about, other.near, other.far)
+        edge = until * slabs.speed - slabs.near * other.speed
         # Within both slabs: no edge.
-        margins.append(jnp.where((near > 0) | (n > 0), edge, 1))
+        idle = (slabs.about | other.about) & (slabs.near <= 0) & (other.near <= 0)
+        margins.append(jnp.where(idle, 1, edge))
     return jnp.concatenate(margins)
 
 
 def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"]:
     """Returns for every face the margins of its four edges, positive inside."""
-    speed, near, far = slabs
+    speed, near, far, about = slabs
     first = jnp.where(inside, -far, near)
     before, after = [], []
     for turn in (-1, -2):
         v, other, f = (jnp.roll(x, turn) for x in (speed, first, far))
         before.append(first * v - other * speed)
         after.append(f * speed - near * v)
-    # Faces of a slab about the eye are not seen.
-    seen = jnp.where(inside | (near > 0), jnp.stack([*before, *after]), -1)
-    return seen.T
+    # Neither face of a slab about the eye is seen.
+    return jnp.where(about, -1, jnp.stack([*before, *after])).T
 
 
 def _within_reach(ray: Ray, faces: Crossing, inside: Bool[Array, ""]) -> Scalar:
