@@ -138,7 +138,7 @@ class Box(AbstractShape, AbstractBounded):
         turn = jnp.sum(jnp.abs(ray.d_direction), axis=0) / 2
         shift = jnp.sum(jnp.abs(ray.d_origin), axis=0) / 2
         outside = jnp.maximum(self.lower - ray.origin, ray.origin - self.upper)
-        return (jnp.abs(ray.direction) >= turn) | (jnp.abs(outside) <= shift)
+        return (jnp.abs(ray.direction) >= turn) | (jnp.abs(outside) < shift)
 
     def _slabs(self, origin: Vector, direction: Vector, by_direction: Bool[Array, "3"]) -> Slabs:
         """Returns how a line crosses slabs, whose near sides origin or direction tells."""

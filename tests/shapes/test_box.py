@@ -222,3 +222,29 @@ def test_narrow_lit_face_against_lines():
     found = np.asarray(sg.render(scene, camera).rgb)[..., 0]
     assert np.sqrt(np.mean((found - expected) ** 2)) < 2e-3
     assert np.max(np.abs(found - expected)) < 0.02
+
+
+def test_shadow_at_the_foot_of_boxes_against_lines():
+    """Shadow rays start from all over a footprint, on both sides of the planes of faces."""
+    sun, eye, target = np.array([0.5, -0.6, 1.0]), [-0.58, -2.2, 0.6], [-0.58, 2.0, 0.6]
+    boxes = [([0.6, y - 0.35, 0.0], [1.4, y + 0.35, 0.8 + 0.3 * y]) for y in range(4)]
+    camera = sg.PerspectiveCamera.look_at(eye, target, [0, 0, 1], 0.9, 64, 48)
+    white = sg.Lambert(sg.Constant([1.0, 1.0, 1.0]))
+    nodes = {f"box{i}": sg.Surface(sg.Box(*x), white) for i, x in enumerate(boxes)}
+    # A lamp so far away that it is a sun: of irradiance one on what it shines on straight.
+    lamp, power = 1e3 * sun, [1e6 * float(sun @ sun)] * 3
+    floor, light = sg.Surface(sg.Plane(), white), sg.DirectionalLight(-sun, [1.0] * 3)
+    scene = sg.Scene(sg.Group(floor=floor, **nodes, light=light))
+    rays = sg.data.pixel_rays(camera)
+    at = (np.arange(16) + 0.5) / 16 - 0.5
+    offsets = np.stack(np.meshgrid(at, at, indexing="ij"), -1).reshape(-1, 2)
+    lines = np.asarray(rays.direction, float)[:, None] + offsets @ np.asarray(rays.d_direction)
+    shapes = [hard.Plane([0.0] * 3), *(hard.Box(*x) for x in boxes)]
+    things = [hard.Thing(x, [1.0] * 3, lit=True) for x in shapes]
+    flat = np.moveaxis(lines, -1, 0).reshape(3, -1)
+    seen = hard.look_along(things, hard.column(eye), flat, hard.Lamp(lamp, power), [0.0] * 3)
+    expected = seen[0].reshape(48, 64, -1).mean(-1)
+    found = np.asarray(sg.render(scene, camera).rgb)[..., 0]
+    dark = expected < 1e-3
+    assert dark.sum() > 1000 and found[dark].max() < 0.13
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01
