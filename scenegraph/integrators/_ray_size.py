@@ -1,6 +1,7 @@
 """The size of the program of one ray that is tested against all surfaces of a scene."""
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from ._irradiance import mirrors
 # With more surfaces times the shadow rays of each, nothing is traced to find out the size; one or
 # two surfaces may be under a panorama.
 _MOST_PAIRS, _FEW = 48, 2
+# The most numbers of an array of a shape that rows of lists have copies of.
+_LARGE = 64
 # What a part computes by a shadow ray, whatever occluders there are.
 _LIT = 170
 
@@ -38,6 +41,25 @@ def ray_size(scene: FlatScene, layers: int) -> int | None:
     lit = [stack.count * size.parts * (_LIT + shadows - _own(stack, size)) for stack, size in kinds]
     total = directions * sum(lit) * min(layers, parts) // max(parts, 1)
     return total + sum(stack.count * size.hits for stack, size in kinds)
+
+
+def is_of_large_shapes(scene: FlatScene) -> bool:
+    """Returns true for one or two surfaces of which a shape has many numbers, such as a grid.
+
+    Rows of lists have a copy each of what they are tested against, number by number.
+    """
+    few = sum(stack.count for stack in scene.occluders) <= _FEW
+    return few and any(_largest(*stack.outline()) > _LARGE for stack in scene.occluders)
+
+
+def _largest(structure: Any, leaves: tuple) -> int:
+    """Returns the most numbers that one array of a shape has."""
+    shape = jax.tree.unflatten(structure, leaves).node.shape
+    return max((math.prod(x.shape) for x in jax.tree.leaves(shape) if _is_array(x)), default=0)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 class _Sizes(NamedTuple):

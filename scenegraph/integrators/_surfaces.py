@@ -14,12 +14,15 @@ from ..rowwise import map_rows
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
 from ._listed import INVISIBLE, listed_layers, Shading
-from ._ray_size import count_directions, ray_size
+from ._ray_size import count_directions, is_of_large_shapes, ray_size
 
 
 # Scalars of one ray's program, without derivatives. Measured: up to here, one program for the whole
 # ray is faster than a search, its gradient too, which has about 3.5 times as many.
 _SMALL = 17_000
+# The same where a shape has many numbers: to compile the gradient of a distance on a grid over a
+# floor takes 80 s of CPU time and 1.7 GB as one program, and more than 16 GB by a search.
+_SMALL_OF_LARGE = 60_000
 # The same by the direction of a panorama, of which there are many, computed side by side. Measured:
 # a ball on a floor takes a sixteenth of the time of a search, its gradient a fifth.
 _SMALL_EACH = 3_000
@@ -118,7 +121,10 @@ class Surfaces(AbstractIntegrator):
         if not self.shadows:
             scene = eqx.tree_at(lambda flat: flat.lights, scene, ())
         size = ray_size(scene, self.layers)
-        return size is not None and size <= max(_SMALL, _SMALL_EACH * count_directions(scene))
+        if size is None:
+            return False
+        small = _SMALL_OF_LARGE if is_of_large_shapes(scene) else _SMALL
+        return size <= max(small, _SMALL_EACH * count_directions(scene))
 
     def _along_one(self, scene: FlatScene, ray: Ray, *, normal: bool) -> Layers:
         if not scene.surfaces:
