@@ -34,6 +34,10 @@ class GridField(AbstractAppearanceField):
       for none. Rays without a code have the code zero. Keyword only argument.
     - `key`: random key of the weights. Keyword only argument.
 
+    **Errors:**
+
+    `ValueError` for codes of negative size, and for rays whose codes have another size.
+
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", section 5.4. Appearance
     codes: Martin-Brualla et al. 2021, "NeRF in the Wild", section 4.1.
     """
@@ -61,6 +65,8 @@ class GridField(AbstractAppearanceField):
         appearance: int = 0,
         key: RandomKey,
     ):
+        if appearance < 0:
+            raise ValueError(f"`appearance` must be at least 0; got {appearance}.")
         self.encoding, self.view_encoding = encoding, SphericalHarmonics(view_degree)
         inputs = encoding.size, width, geometry, self.view_encoding.size + appearance, width
         outputs = width, geometry + 1, width, width, 3
@@ -77,6 +83,11 @@ class GridField(AbstractAppearanceField):
         if self.appearance == 0:
             return self.view(encoded)
         code = jnp.zeros(self.appearance, encoded.dtype) if appearance is None else appearance
+        if code.shape[0] != self.appearance:
+            raise ValueError(
+                f"the field takes appearance codes of {self.appearance} numbers; got "
+                f"{code.shape[0]}: pass the same `appearance` to the field and the pictures."
+            )
         return self.view(jnp.concatenate([encoded, code]))
 
     def medium(

@@ -59,6 +59,13 @@ def test_fields_without_codes_ignore_them():
     assert_close(picture(plain, CAMERAS[0], jnp.ones(3)), picture(plain, CAMERAS[0]), 0, 1e-7)
 
 
+def test_sizes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="`appearance` must be at least 0; got -1"):
+        field(appearance=-1)
+    with pytest.raises(ValueError, match="takes appearance codes of 2 numbers; got 3"):
+        picture(scene_of(field()), CAMERAS[0], jnp.ones(3))
+
+
 def test_codes_pass_transforms():
     turned = sg.Transformed(scene_of(field()).root, sg.Similarity([0.1, 0.0, 0.0], scale=0.8))
     moved = sg.Scene(turned, integrator=sg.Hierarchical((12,)))

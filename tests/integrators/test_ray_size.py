@@ -73,6 +73,18 @@ def test_scenes_of_large_programs_are_searched(names, lamps, whole):
     assert sg.integrators.Surfaces().asks_all(scene(*names, lamps=lamps)) is whole
 
 
+@pytest.mark.parametrize(("balls", "whole"), [(0, True), (1, False)])
+def test_a_shape_of_many_numbers_beside_one_other_is_one_program(balls, whole):
+    """Its gradient by a search, whose rows have a copy of each number, takes 16 GB to compile."""
+    grid = np.linalg.norm(np.mgrid[-1:1:9j, -1:1:9j, -1:1:9j], axis=0) - 0.6
+    shapes = [sg.SignedDistance.from_grid(grid, [-1.0] * 3, [1.0] * 3, steps=32), sg.Plane()]
+    shapes += [sg.Sphere([0.0, 0.0, 3.0 + i], 0.4) for i in range(balls)]
+    things = {f"thing{i}": sg.Surface(x, sg.Lambert([0.5] * 3)) for i, x in enumerate(shapes)}
+    lamp = sg.PointLight([1.5, -2.0, 4.0], [30.0] * 3)
+    flat = flatten(sg.Scene(sg.Group(**things, lamp=lamp)))
+    assert sg.integrators.Surfaces().asks_all(flat) is whole
+
+
 @pytest.mark.parametrize(("names", "whole"), [(("floor", "ball"), True), (("ball",) * 5, False)])
 def test_few_surfaces_under_a_panorama_are_one_program(names, whole):
     """256 x 256 pixels, ball on a floor: 0.33 s, by a search 5.2; five things do not fit."""
