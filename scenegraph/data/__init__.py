@@ -1,8 +1,8 @@
 """Data sets: loaders, and the pictures, pixels and batches that they make (in `pixels`).
 
 Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and
-`_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`
-and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
+`_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`,
+`_sightings` and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
 `_convert_colmap`, and `_save_transforms`; at last `_bounds`, which finds the scene from pictures
 and cameras, and `_unbounded` for scenes without walls.
 """
@@ -18,6 +18,7 @@ from ..pixels import (
     pixel_rays as pixel_rays,
     Random as Random,
     RayBatches as RayBatches,
+    Sightings as Sightings,
     SingleImage as SingleImage,
     Solid as Solid,
     Views as Views,

@@ -5,6 +5,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
+import numpy as np
+
 from ..io import as_pose, ColmapCamera, ColmapImage, ColmapModel, FileError, read_colmap
 from ..pixels import Views
 from ._convert_colmap import COLMAP_TURN, convert_lens, convert_pose
@@ -13,6 +15,7 @@ from ._listed import ListedView, load_listed, Shrinking
 from ._listing import find_inside, Frame, PICTURES
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
+from ._sightings import SeenPoints
 from ._splits import choose_frames
 from ._transforms import LISTED_SPLITS
 
@@ -62,8 +65,8 @@ def load_colmap(
 
     **Returns:**
 
-    The pictures with their cameras, of the classes that `load_transforms` chooses, and the model's
-    points. Masks are read from a folder `masks`.
+    The pictures with their cameras, of the classes that `load_transforms` chooses, the model's
+    points, and the pixels that show these. Masks are read from a folder `masks`.
 
     **Errors:**
 
@@ -81,6 +84,9 @@ def load_colmap(
     pictures = _find_pictures(model_folder, where, images, loading.downscale)
     lenses = _read_lenses(model, model_folder / f"cameras{kind}")
     every = [_read_view(where, image, lenses[image.camera], pictures.place) for image in images]
+    turned = model.points @ COLMAP_TURN[:, :3].T
+    seen = _seen_points(images, model.numbers, turned)
+    every = [view._replace(seen=one) for view, one in zip(every, seen, strict=True)]
     odd = _note_folder(model_folder, pictures, loading.downscale)
     if loading.masks:
         every, odd_masks = _add_masks(every, model_folder, pictures.place)
@@ -89,8 +95,21 @@ def load_colmap(
     chosen = [every[i] for i in choose_frames(where, names, split, hold_every, held_out)]
     factor = loading.downscale if pictures.smaller != loading.downscale else 1
     shrinking = Shrinking(factor, pictures.smaller, resized=True)
-    points = model.points @ COLMAP_TURN[:, :3].T
-    return load_listed(every, chosen, loading, shrinking, points, odd)
+    return load_listed(every, chosen, loading, shrinking, turned, odd)
+
+
+def _seen_points(
+    images: list[ColmapImage], numbers: np.ndarray, points: np.ndarray
+) -> list[SeenPoints]:
+    """Returns what each image shows of points in the world, which are listed by their numbers."""
+    order = np.argsort(numbers)
+    listed, seen = numbers[order], []
+    for image in images:
+        place = np.minimum(np.searchsorted(listed, image.points), max(len(listed) - 1, 0))
+        # Ids that no point has, such as -1, are those of places that show none.
+        known = listed[place] == image.points if len(listed) else np.zeros(len(place), bool)
+        seen.append(SeenPoints(image.places[known], points[order[place[known]]]))
+    return seen
 
 
 def _add_masks(

@@ -1,5 +1,6 @@
 """Pictures that one list names with their lenses and poses, made into views of one split."""
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from ._lenses import camera_kind, Lens, make_cameras
 from ._listing import Frame
 from ._loading import Loading
 from ._pictures import assemble_views, gather_pictures, PictureFile
+from ._sightings import find_sightings, SeenPoints
 
 
 # Points only bound the scene: so many are enough.
@@ -19,11 +21,12 @@ _POINTS = 2**16
 
 
 class ListedView(NamedTuple):
-    """A picture of a list: its name, file and pose, its lens, and its mask."""
+    """A picture of a list: its name, file and pose, its lens, its mask, and the points it shows."""
 
     frame: Frame
     lens: Lens
     mask: pathlib.Path | None = None
+    seen: SeenPoints | None = None
 
     @property
     def name(self) -> str:
@@ -75,7 +78,16 @@ def load_listed(
     )
     pictures = pictures._replace(notes=(*notes, *pictures.notes))
     names = [one.frame.name for one in chosen]
-    return assemble_views(loading, pictures, cameras, sizes, names, points=thin_out(points))
+    views = assemble_views(loading, pictures, cameras, sizes, names, points=thin_out(points))
+    scales = _picture_scales(chosen, pictures.sizes) / shrinking.factor
+    found = find_sightings([one.seen for one in chosen], scales, sizes)
+    return dataclasses.replace(views, sightings=found)
+
+
+def _picture_scales(chosen: Sequence[ListedView], sizes: np.ndarray) -> np.ndarray:
+    """Returns how much larger pictures are than their lenses say, in width and height."""
+    both = zip(chosen, sizes, strict=True)
+    return np.array([size / (one.lens.size() or size) for one, size in both])
 
 
 def thin_out(points: np.ndarray | None) -> np.ndarray | None:

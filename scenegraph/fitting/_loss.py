@@ -23,7 +23,7 @@ from ..integrators import (
     is_packed,
     skips_empty_space,
 )
-from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, MultiLevelLoss
+from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, missed_point, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, sum_over_runs
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
@@ -63,6 +63,8 @@ class RenderLoss(AbstractModule):
     - `weight_decay`: the factor of the mean square of all network weights, added to the loss.
     - `jitter`: if true, samples are jittered and densities noisy.
     - `chunk`: the number of rays that are worked on at a time; `None` for all.
+    - `point_weight`: the factor of `missed_point` for rays whose batch says which point they meet;
+      the integrator then has to be one that returns intervals, such as `Guided`.
     - `divisor`: a divisor of that number, where there is little memory.
     - `mesh`: the devices that share the rays, each with a sample budget of its own; `None` for one
       device. `fit` sets it.
@@ -74,6 +76,7 @@ class RenderLoss(AbstractModule):
     integrator: AbstractIntegrator | None = None
     weight_decay: float = eqx.field(static=True, default=0.0)
     jitter: bool = eqx.field(static=True, default=True)
+    point_weight: float = eqx.field(static=True, default=0.0)
     chunk: int | Literal["auto"] | None = eqx.field(static=True, default="auto")
     divisor: int = eqx.field(static=True, default=1)
     mesh: Mesh | None = eqx.field(static=True, default=None)
@@ -103,8 +106,9 @@ class RenderLoss(AbstractModule):
         keys = fold_keys(key, jnp.arange(count)) if self.jitter else None
         if self.chunk is None or not isinstance(self.loss, AbstractRayLoss):
             shared = integrator, flatten_pictures(scene, batch)
-            levels = map_over_devices(_render_batch, shared, (batch, keys), self.mesh)
+            levels, rays = map_over_devices(_render_batch, shared, (batch, keys), self.mesh)
             value, terms = self.loss(levels, batch, scene)
+            value = value + self.point_weight * _mean_missed(levels[-1], rays, batch)
         else:
             decided = dataclasses.replace(self, integrator=integrator)
             # The scene is flattened once for all blocks.
@@ -198,10 +202,10 @@ def flatten_pictures(scene: Scene, batch: Batch) -> _Flattened:
 
 def _render_batch(
     shared: tuple[AbstractIntegrator, _Flattened], rows: PyTree
-) -> tuple[Radiance, ...]:
+) -> tuple[tuple[Radiance, ...], Ray]:
     (integrator, (scene, pictures)), (batch, keys) = shared, rows
     rays = _rays_of(batch, pictures)
-    return render_pictures((integrator, scene, pictures), rays, batch, keys)
+    return render_pictures((integrator, scene, pictures), rays, batch, keys), rays
 
 
 def render_pictures(
@@ -269,10 +273,11 @@ def _contribution(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     """Computes the contribution of some rays to the mean over all of them."""
     loss, flattened, weight, count = shared
     (batch, keys, real), size = rows, rows[0].lossmult.shape[0]
-    levels = _render_batch((loss.integrator, flattened), (batch, keys))
+    levels, rays = _render_batch((loss.integrator, flattened), (batch, keys))
     if real is not None:
         levels, batch = _only(real, levels, batch)
     value, terms = loss.loss(levels, batch, None)  # Losses of rays see no scene.
+    value = value + loss.point_weight * _mean_missed(levels[-1], rays, batch)
     # (sum of the weights of these rays) / (sum of the weights of all rays)
     weighted = safe_divide(jnp.sum(batch.lossmult), weight)
     once = size if real is None else jnp.sum(real)
@@ -280,6 +285,25 @@ def _contribution(shared: PyTree, rows: PyTree) -> tuple[Scalar, LossTerms]:
     return weighted * value, LossTerms(
         weighted * terms.losses, once / count * terms.mse, left_out, size / count * terms.requested
     )
+
+
+def _mean_missed(level: Radiance, rays: Ray, batch: Batch) -> Scalar:
+    """Returns the mean of `missed_point` over all rays of a batch; 0 for those without a point."""
+    if batch.points is None:
+        return jnp.zeros(())
+    if level.weights.shape[-1] < 2:  # One interval a ray stands for integrators without any.
+        raise ValueError(
+            "points that rays meet need an integrator with intervals, such as `Guided`; set "
+            "`point_weight` to 0."
+        )
+    known = jnp.all(jnp.isfinite(batch.points), axis=1)
+    points = jnp.where(known[:, None], batch.points, rays.origin + rays.direction)
+    # The nearest to the point of all o + t d: t = (p - o) . d / (d . d)
+    along = jnp.sum((points - rays.origin) * rays.direction, axis=1)
+    t = along / jnp.sum(rays.direction**2, axis=1)
+    missed = jax.vmap(missed_point)(level.edges, level.weights, t)
+    counted = batch.lossmult * known
+    return safe_divide(jnp.sum(counted * missed), jnp.sum(batch.lossmult))
 
 
 def _only(

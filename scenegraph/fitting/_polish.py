@@ -36,7 +36,7 @@ from ._loss import (
 BEGIN, _CLOSE = 0.4, 0.9
 # There are so many in all of a fit, if the steps between two of them have at least so many times
 # their rays.
-_NUMBER, _SPACING = 20, 1.2
+_NUMBER, _SPACING = 30, 1.2
 # A step without a gradient of poses is compiled if it will be taken so many times.
 _WORTH = 400
 # Marquardt's damping, the least of it as a share of the mean diagonal, and the longest step, in
@@ -98,7 +98,7 @@ class Polisher:
     def __init__(self, polish: PosePolish, scene: Any, batches: Any, loss: Any, layout: Layout):
         _check(polish, scene, batches, loss)
         self._polish, self._layout = polish, layout
-        self._batches = dataclasses.replace(batches, choice=layout.copy(polish.choice))
+        self._batches = dataclasses.replace(batches, choice=layout.copy(polish.choice), sighted=0)
         # Of one polish with all its rays.
         self._count = max(1, round(polish.rays * batches.views.frames / batches.size))
         self._last = -math.inf  # the step of the polish before

@@ -7,7 +7,7 @@ import os
 import pathlib
 import struct
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,10 @@ _MODELS = {
 _NUMBERS = {name: number for number, (name, _) in _MODELS.items()}
 # More than any number of pixels, and any number that makes sense.
 _LARGEST, _HUGE = 2**20, 1e30
+# A place in a picture, and the id of the point that it shows; the largest id.
+_SEEN, _MOST = np.dtype([("x", "<f8"), ("y", "<f8"), ("point", "<i8")]), 2**63 - 1
+# Places, colours and ids of points.
+_Points: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class ColmapCamera(NamedTuple):
@@ -58,6 +62,8 @@ class ColmapImage(NamedTuple):
     camera: int  # the id of the camera
     rotation: np.ndarray  # the rotation camera from world, a unit quaternion `(w, x, y, z)`, `4`
     translation: np.ndarray
+    places: np.ndarray = np.zeros((0, 2))  # where points were found, in pixels, `seen 2`
+    points: np.ndarray = np.zeros(0, np.int64)  # their ids, `seen`; -1 for no point
 
 
 class ColmapModel(NamedTuple):
@@ -67,6 +73,7 @@ class ColmapModel(NamedTuple):
     images: list[ColmapImage]  # the pictures, in the order of the file
     points: np.ndarray  # the points in the world, `n 3`, float64
     colors: np.ndarray  # the points' colours, `n 3`, bytes
+    numbers: np.ndarray = np.zeros(0, np.int64)  # the points' ids, `n`
 
 
 def read_colmap(folder: str | os.PathLike) -> ColmapModel:
@@ -117,6 +124,12 @@ class _Bytes:
             raise FileError(f"{self.path} is cut: it ends before the last of {count} entries.")
         return count
 
+    def table(self, layout: np.dtype) -> np.ndarray:
+        """Reads a count of entries of one layout, and these."""
+        count, start = self.count(layout.itemsize), self.place
+        self.skip(layout.itemsize * count)
+        return np.frombuffer(self.data, layout, count, start)
+
     def text(self) -> str:
         """Reads text up to a zero byte."""
         end = self.data.find(b"\0", self.place)
@@ -151,16 +164,16 @@ def _binary_images(path: pathlib.Path) -> list[ColmapImage]:
     data, images = _Bytes(path), []
     for _ in data.entries(73):
         number, *pose, camera = data.take("I7dI")
-        images.append(_make_image(str(path), number, data.text(), camera, pose))
-        data.skip(24 * data.count(24))
+        image = _make_image(str(path), number, data.text(), camera, pose)
+        images.append(_with_seen(image, data.table(_SEEN)))
     return images
 
 
-def _binary_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+def _binary_points(path: pathlib.Path) -> _Points:
     # An entry: id, position, colour, error, then the track (image, index in it).
     data, points = _Bytes(path), []
     for _ in data.entries(51):
-        points.append(data.take("Q3d3Bd")[1:7])
+        points.append(data.take("Q3d3Bd")[:7])
         data.skip(8 * data.count(8))
     return _make_points(path, points)
 
@@ -214,23 +227,37 @@ def _text_images(path: pathlib.Path) -> list[ColmapImage]:
         *words, name = line.split(maxsplit=9)
         pose = _parse(where, float, words[1:8], 7)
         number, camera = _parse(where, int, [*words[:1], *words[8:]], 2)
-        images.append(_make_image(where, number, name, camera, pose))
-        if next(lines, None) is None:
+        image = _make_image(where, number, name, camera, pose)
+        listed = next(lines, None)
+        if listed is None:
             raise FileError(
                 f"{path} is cut: the line after the last image, which lists its points and may be "
                 "empty, is not there."
             )
+        images.append(_with_seen(image, _text_seen(*listed)))
     return images
 
 
-def _text_points(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+def _text_seen(where: str, line: str) -> np.ndarray:
+    """Reads the places and ids of the points of an image: x, y and id of each."""
+    words = line.split()
+    if len(words) % 3:
+        raise FileError(f"{where}: {len(words)} numbers, which are no triples x, y, id.")
+    places = [_parse(where, float, words[i::3], 0) for i in (0, 1)]
+    numbers = [min(max(x, -1), _MOST) for x in _parse(where, int, words[2::3], 0)]
+    return np.array(list(zip(*places, numbers, strict=True)), _SEEN)
+
+
+def _text_points(path: pathlib.Path) -> _Points:
     points = []
     for where, line in _lines(path):
         if line:
-            values = _parse(where, float, line.split()[1:8], 7)
+            words = line.split()
+            (number,) = _parse(where, int, words[:1], 1)
+            values = _parse(where, float, words[1:8], 7)
             if not all(0 <= value <= 255 for value in values[3:6]):
                 raise FileError(f"{where}: colours lie between 0 and 255.")
-            points.append(values[:6])
+            points.append((number, *values[:6]))
     return _make_points(path, points)
 
 
@@ -272,8 +299,17 @@ def _make_image(where: str, number: int, name: str, camera: int, pose: list[floa
     return ColmapImage(number, name, camera, values[:4] / length, values[4:])
 
 
-def _make_points(path: pathlib.Path, points: list) -> tuple[np.ndarray, np.ndarray]:
-    table = np.array(points, dtype=np.float64).reshape(-1, 6)
+def _with_seen(image: ColmapImage, seen: np.ndarray) -> ColmapImage:
+    """Adds what an image shows; places that are not finite show nothing."""
+    places = np.stack([seen["x"], seen["y"]], axis=-1)
+    finite = np.all(np.abs(places) < _HUGE, axis=1)
+    return image._replace(places=places[finite], points=seen["point"][finite])
+
+
+def _make_points(path: pathlib.Path, points: list) -> _Points:
+    # Ids apart, because those of 64 bits are no floating numbers.
+    numbers = np.array([min(max(point[0], 0), _MOST) for point in points], np.int64)
+    table = np.array([point[1:] for point in points], dtype=np.float64).reshape(-1, 6)
     if not (np.abs(table) < _HUGE).all():
         raise FileError(f"{path} has points that are not finite.")
-    return table[:, :3], table[:, 3:].astype(np.uint8)
+    return table[:, :3], table[:, 3:].astype(np.uint8), numbers

@@ -23,5 +23,6 @@ from ._flip import flip_map, PIXELS_PER_DEGREE
 from ._lpips import Lpips
 from ._mesh_smoothness import MeshEdges
 from ._metrics import average_error, mse_to_psnr, psnr_to_mse
+from ._missed_points import missed_point
 from ._proposal import missed_weight
 from ._ssim import ssim_map

@@ -1,4 +1,5 @@
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -26,12 +27,15 @@ class Batch(AbstractModule):
     - `rgb`: the colours of their pixels, `rays 3`.
     - `lossmult`: the weight of each ray in the loss, `rays`.
     - `background`: the colours to render them over, `rays 3`; `None` for the scene's background.
+    - `points`: the points of the scene that the rays meet first, where that is known, `rays 3`;
+      infinite where it is not, and `None` if it is for no ray.
     """
 
     rays: Ray | ScenePixels
     rgb: Float[Array, "rays 3"] = eqx.field(converter=as_float_leaf)
     lossmult: Float[Array, " rays"] = eqx.field(converter=as_float_leaf)
     background: Float[Array, "rays 3"] | None = None
+    points: Float[Array, "rays 3"] | None = None
 
 
 class DrawnPixels(AbstractModule):
@@ -95,6 +99,7 @@ class RayBatches(AbstractModule):
     - `choice`: the rule by which pixels are drawn.
     - `annealing`: the schedule for the width of rays; `None` for one pixel always.
     - `space`: the colour space of the scene; `None` for that of the pictures.
+    - `sighted`: the number of rays of a batch that go through pixels of `Views.sightings`; static.
     """
 
     views: Views
@@ -102,10 +107,16 @@ class RayBatches(AbstractModule):
     choice: AbstractPixelChoice = AllImages()
     annealing: Annealing | None = None
     space: AbstractColorSpace | None = None
+    sighted: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):
         if not 0 < self.size < 2**31:
             raise ValueError(f"a batch has between 1 and 2**31 - 1 rays; got {self.size}.")
+        if not 0 <= self.sighted < self.size or (self.sighted and self.views.sightings is None):
+            raise ValueError(
+                f"`sighted` rays are fewer than the batch's {self.size}, and 0 for pictures "
+                f"without `sightings`; got {self.sighted}."
+            )
 
     def batch(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Batch:
         """Makes the batch of one step.
@@ -150,7 +161,30 @@ class RayBatches(AbstractModule):
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
     ) -> Int[Array, " rays"]:
         """Draws the indices, in the flat list, of one step's pixels."""
-        return self.choice(self.views, self.size, self._keys(seed, step)[0])
+        key = self._keys(seed, step)[0]
+        if self.views.sightings is None or not self.sighted:
+            return self.choice(self.views, self.size, key)
+        others = self.choice(self.views, self.size - self.sighted, key)
+        pixels = self.views.sightings.pixel[self._drawn_sightings(seed, step)]
+        return jnp.concatenate([others, pixels.astype(others.dtype)])
+
+    def _drawn_sightings(
+        self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Int[Array, " sighted"]:
+        """Draws the sightings of one step."""
+        sightings: Any = self.views.sightings
+        key = jax.random.fold_in(self._keys(seed, step)[1], 1)
+        return jax.random.randint(key, (self.sighted,), 0, sightings.pixel.shape[0])
+
+    def _points(
+        self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+    ) -> Float[Array, "rays 3"] | None:
+        """Returns what the last rays of a step meet; the others meet nothing that is known."""
+        if self.views.sightings is None or not self.sighted:
+            return None
+        known = self.views.sightings.point[self._drawn_sightings(seed, step)]
+        unknown = jnp.full((self.size - self.sighted, 3), jnp.inf, known.dtype)
+        return jnp.concatenate([unknown, known])
 
     def assemble(
         self, drawn: DrawnPixels, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
@@ -162,7 +196,7 @@ class RayBatches(AbstractModule):
         rgb = self._convert(self.views.backdrop.compose(rgba, behind))
         behind = None if behind is None else self._convert(behind)
         rays = self.views.rays_at(drawn.frame, drawn.place, width)
-        return Batch(rays, rgb, lossmult, behind)
+        return Batch(rays, rgb, lossmult, behind, self._points(seed, step))
 
     def _keys(
         self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int

@@ -20,6 +20,7 @@ from ._annealing import Annealing
 from ._backdrops import AbstractBackdrop, Solid
 from ._pixel_weights import pixel_weights
 from ._scene_cameras import SceneCameras, ScenePixels
+from ._sightings import Sightings
 from ._stacked import stack_cameras
 
 
@@ -41,6 +42,7 @@ class Views(AbstractModule):
       for equal weights. Masks are weights that are true or false.
     - `points`: points that are known to lie on surfaces of the scene, in the world, `points 3`;
       `None` if none are.
+    - `sightings`: the pixels that show such points; `None` if none are known to.
     - `notes`: sentences about what a loader left out, turned or guessed.
     """
 
@@ -54,6 +56,7 @@ class Views(AbstractModule):
     space: AbstractColorSpace = SRGB()
     weights: Float[Array, " pixels"] | Bool[Array, " pixels"] | None = None
     points: Float[Array, "points 3"] | None = None
+    sightings: Sightings | None = None
     notes: tuple[str, ...] = eqx.field(static=True, default=())
 
     @property

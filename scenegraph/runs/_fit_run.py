@@ -188,6 +188,12 @@ def _describe_box(
     if isinstance(parts.box, Ball):
         place = ", ".join(f"{x:.3g}" for x in parts.box.centre)
         say(f"space is contracted beyond {parts.box.radius:.3g} about ({place})")
+        if parts.batches.sighted and parts.views.sightings is not None:
+            count = parts.views.sightings.pixel.shape[0]
+            say(
+                f"{count:,} pixels show points of the reconstruction, which rays are led to "
+                f"(--point-weight 0 ignores them)"
+            )
         return
     low, high = ("(" + ", ".join(f"{x:.3g}" for x in corner) + ")" for corner in parts.box)
     say(f"the scene lies between {low} and {high}")

@@ -19,6 +19,8 @@ _LISTED = 2**28
 _RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
 # The same where all of space is fitted, whose rays have more samples (figures in docs/captures.md).
 _SHORT_IN_SPACE = 300.0
+# One of so many rays goes through a pixel in which a reconstruction found a point.
+_SIGHTED = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,8 @@ class TrainingSettings:
     - `max_gradient_value`: the limit of each entry of the gradient; 0 for none.
     - `max_gradient_norm`: the limit of the length of the gradient after that; 0 for none.
     - `weight_decay`: the factor of the mean square of all network weights in the loss.
+    - `point_weight`: the factor, in the loss, of how far rays miss the points that a reconstruction
+      found in their pixels, where all of space is fitted; 0 to ignore these.
     - `coarse_weight`: the factor of the loss of every level but the last.
     - `sum_channels`: if true, squared errors are summed over channels, as published; otherwise
       averaged.
@@ -59,6 +63,7 @@ class TrainingSettings:
     max_gradient_value: float = 0.0
     max_gradient_norm: float = 0.0
     weight_decay: float = 0.0
+    point_weight: float = 0.1
     coarse_weight: float = 0.1
     sum_channels: bool = False
     jitter: bool = True
@@ -78,7 +83,14 @@ class TrainingSettings:
             and views.pixels.shape[0] <= _LISTED
         ):
             choice = pixels_through(views, *box)
-        return RayBatches(views, self.rays(), choice)
+        batches = RayBatches(views, self.rays(), choice)
+        if not isinstance(box, Ball) or not self.uses_points(views):
+            return batches
+        return dataclasses.replace(batches, sighted=self.rays() // _SIGHTED)
+
+    def uses_points(self, views: Views) -> bool:
+        """Returns true if a loss takes notice of points that are known to lie in pixels."""
+        return views.sightings is not None and self.point_weight > 0
 
     def rays(self, limit: float | None = None, *, space: bool = False) -> int:
         """Chooses the number of rays in a step: `batch_size`, if it is a number.
@@ -94,7 +106,12 @@ class TrainingSettings:
     def make_loss(self) -> RenderLoss:
         """Makes the loss that a step minimises."""
         loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
-        return RenderLoss(loss, weight_decay=self.weight_decay, jitter=self.jitter)
+        return RenderLoss(
+            loss,
+            weight_decay=self.weight_decay,
+            jitter=self.jitter,
+            point_weight=self.point_weight,
+        )
 
     def make_schedule(self) -> AbstractSchedule:
         """Makes the learning rate of every step."""

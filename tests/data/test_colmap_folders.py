@@ -1,5 +1,6 @@
 """COLMAP's reconstructions read as they are: as after conversion, whole or refused."""
 
+import dataclasses
 import pathlib
 import shutil
 
@@ -10,8 +11,16 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import _listed, convert_colmap, find_splits, load_colmap
-from scenegraph.io import FileError, write_picture
-from support.colmap_folder import CAMERAS, IMAGES, MODEL, POINTS, write_binary, WRITERS
+from scenegraph.io import FileError, read_colmap, write_picture
+from support.colmap_folder import (
+    CAMERAS,
+    copy_golden,
+    IMAGES,
+    MODEL,
+    POINTS,
+    write_binary,
+    WRITERS,
+)
 from support.transforms_folder import noise
 
 
@@ -24,9 +33,11 @@ def write_folder(
     return folder
 
 
-def write_images(place: pathlib.Path, width: int = 32, height: int = 24) -> None:
+def write_images(
+    place: pathlib.Path, width: int = 32, height: int = 24, names=("b c.png", "a.png")
+) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    for seed, (*_, name, _) in enumerate(IMAGES):
+    for seed, name in enumerate(names):
         write_picture(place / name, noise(seed, width, height))
 
 
@@ -41,6 +52,9 @@ def test_as_after_conversion(tmp_path, encoding):
     convert_colmap(folder / "sparse" / "0", folder)
     converted = sg.load_transforms(folder)
     assert direct.names == ("b c.png",) and converted.names == ("images/b c.png",)
+    # A listing does not say which pixels show which points.
+    assert converted.sightings is None
+    direct = dataclasses.replace(direct, sightings=None)
     for one, other in zip(*map(jax.tree.leaves, (direct, converted)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
     assert find_splits(folder) == ("train", "val", "test")
@@ -238,3 +252,41 @@ def test_points_are_turned_with_the_world(tmp_path):
     points = load(write_folder(tmp_path)).points
     expected = [[x, z, -y] for _, (x, y, z), *_ in POINTS]
     np.testing.assert_allclose(points, jnp.asarray(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", WRITERS)
+@pytest.mark.parametrize("downscale", [1, 3])
+def test_pixels_that_show_points(tmp_path, encoding, downscale):
+    """One of the two places of the picture shows a point: 4, at (1.5, 2.5)."""
+    views = load(write_folder(tmp_path, encoding), downscale=downscale)
+    assert views.sightings is not None
+    expected = 2 * 32 + 1 if downscale == 1 else 0
+    np.testing.assert_array_equal(views.sightings.pixel, [expected])
+    x, y, z = POINTS[0][1]
+    np.testing.assert_allclose(views.sightings.point, [[x, z, -y]], atol=1e-6)
+    assert load(write_folder(tmp_path, encoding), "test").sightings is None
+
+
+@pytest.mark.parametrize("smaller", [1, 2])
+@pytest.mark.parametrize("name", ["simple_pinhole", "simple_radial", "opencv", "opencv_fisheye"])
+def test_colmaps_own_points_are_where_its_pixels_look(tmp_path, name, smaller):
+    """Also where the pictures have been made smaller."""
+    model = read_colmap(copy_golden(tmp_path / "golden", "binary"))
+    image = next(image for image in model.images if image.name == f"{name}.png")
+    number, width, height = model.cameras[image.camera], 200, 150
+    camera = (1, number.model, width, height, list(number.parameters.values()))
+    seen = [(*place, point) for place, point in zip(image.places, image.points, strict=True)]
+    pose = (list(image.rotation), list(image.translation), 1)
+    images = [(1, *pose, "a.png", []), (2, *pose, "b.png", seen)]
+    points = zip(model.numbers, model.points, strict=True)
+    points = [(int(i), list(place), [0, 0, 0], 0.5, [(2, 0)]) for i, place in points]
+    write_binary(tmp_path / "sparse" / "0", [camera], images, points)
+    write_images(tmp_path / "images", width // smaller, height // smaller, ["a.png", "b.png"])
+    views = load(tmp_path)
+    rays = views.rays(views.sightings.pixel)
+    away, forward = np.asarray(views.sightings.point - rays.origin), np.asarray(rays.direction)
+    lengths = [np.linalg.norm(x, axis=-1) for x in (np.cross(away, forward), away, forward)]
+    # The middle of a pixel is at most half a diagonal away from what it shows.
+    sine, pixel = lengths[0] / lengths[1] / lengths[2], np.asarray(rays.d_direction)
+    across = np.linalg.norm(pixel, axis=2).max(axis=1) / lengths[2]
+    assert len(sine) == 12 and (sine <= 0.75 * across).all()

@@ -173,10 +173,10 @@ def test_a_horizon_that_falls_makes_one_polish_due_at_a_time(capture):
     due = lambda number, horizon: polisher.is_due(number, horizon, False)
     assert not due(399, 1000.0) and due(400, 1000.0)
     polisher.skip(500, 1000.0)
-    # Every twentieth of 1,000 steps is 50.
-    assert not due(501, 1000.0) and not due(549, 1000.0) and due(550, 1000.0)
-    assert not due(501, 800.0) and not due(525, 560.0)
-    assert not due(960, 1000.0) and polisher.is_due(960, 960.0, True)
+    # Every thirtieth of 1,000 steps is 33, from 400 on: the last one was after 499.
+    assert not due(501, 1000.0) and not due(531, 1000.0) and due(532, 1000.0)
+    assert not due(501, 800.0) and not due(525, 540.0)
+    assert not due(970, 1000.0) and polisher.is_due(970, 970.0, True)
 
 
 def test_poses_lose_their_gradient_when_they_are_solved_for(capture):

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from scenegraph.io import FileError, read_colmap
-from support.colmap_folder import CAMERAS, copy_golden, IMAGES, MODEL, POINTS, write_binary, WRITERS
+from support.colmap_folder import (
+    CAMERAS,
+    copy_golden,
+    golden_pixels,
+    IMAGES,
+    MODEL,
+    POINTS,
+    write_binary,
+    WRITERS,
+)
 from support.helpers import assert_close
 
 
@@ -26,14 +35,17 @@ def test_what_is_written_is_read(tmp_path, encoding):
     assert camera[:3] == ("OPENCV", 32, 24)
     assert list(camera.parameters) == "fx fy cx cy k1 k2 p1 p2".split()
     assert list(camera.parameters.values()) == CAMERAS[0][4]
-    for image, (number, rotation, translation, lens, name, _) in zip(
+    for image, (number, rotation, translation, lens, name, seen) in zip(
         model.images, IMAGES, strict=True
     ):
         assert (image.number, image.name, image.camera) == (number, name, lens)
         assert_close(image.rotation, rotation, 1e-15)
         assert_close(image.translation, translation, 1e-15)
+        np.testing.assert_array_equal(image.places, np.reshape([x[:2] for x in seen], (-1, 2)))
+        assert list(image.points) == [x[2] for x in seen]
     assert_close(model.points, [point[1] for point in POINTS], 1e-15)
     np.testing.assert_array_equal(model.colors, [point[2] for point in POINTS])
+    assert list(model.numbers) == [point[0] for point in POINTS]
 
 
 @encodings
@@ -44,6 +56,10 @@ def test_colmaps_own_files(tmp_path, encoding):
     assert model.cameras[16].parameters["k6"] == 0.004
     assert [image.number for image in model.images] == list(range(30, 18, -1))
     assert model.images[6].name == "full_opencv.png"
+    for image in model.images:
+        order = np.argsort(image.points)
+        np.testing.assert_array_equal(image.places[order], golden_pixels()[image.name])
+        assert sorted(image.points) == sorted(model.numbers)
 
 
 @encodings
@@ -138,6 +154,8 @@ LINES = {
         ("1 1 0 0 0 0 inf 1 3 a.png\n", "an impossible pose"),
         ("1 1 0 0 0 0 0 1 8 a.png\n\n", "'a.png' has an unknown camera"),
         ("1 1 0 0 0 0 0 1 3 a.png", "cut"),
+        ("1 1 0 0 0 0 0 1 3 a.png\n1.5 2.5", "line 2: 2 numbers, which are no triples"),
+        ("1 1 0 0 0 0 0 1 3 a.png\n1.5 2.5 four", "line 2 is malformed"),
     ],
     "points3D": [
         ("1 0 0 0 1 2", "line 1"),

@@ -10,6 +10,7 @@ from support.helpers import GOLDEN
 
 
 NUMBERS = {"SIMPLE_PINHOLE": 0, "SIMPLE_RADIAL": 2, "OPENCV": 4, "FOV": 7, "EUCM": 16}
+NUMBERS["OPENCV_FISHEYE"] = 5
 # Id, model, width, height, parameters.
 CAMERAS = [(3, "OPENCV", 32, 24, [30.0, 28.0, 15.5, 12.5, -0.1, 0.02, 0.003, -0.002])]
 # Id, quaternion, translation, camera, name, points as (x, y, id).

@@ -402,6 +402,7 @@ RECORDS = [
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
     pixels.DrawnPixels(jnp.zeros(3, int), jnp.zeros((3, 2), int), numbers(3, 4)),
     data.Annealing(4.0, 10),
+    data.Sightings(jnp.zeros(3, int), numbers(3, 3)),
     pixels.SceneCameras(("cam",)),
     pixels.ScenePixels(jnp.zeros(3, int), PIXELS, jnp.ones(3), ("cam",)),
     data.RayBatches(VIEWS, 4),
