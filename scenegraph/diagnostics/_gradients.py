@@ -14,6 +14,7 @@ from ..flat import flatten
 from ..integrators import AbstractIntegrator, choose_integrator
 from ..rays import Ray
 from ..rendering import render_rays
+from ..rowwise import lower_by_vmap
 from ..scene import find_camera, named_leaves, Scene, select, trainable_leaves
 
 
@@ -74,7 +75,7 @@ def check_gradients(
     `ValueError` for a path that matches nothing, or at which there is no camera.
     """
     selected = _selected(scene, where)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), lower_by_vmap():
         double = lambda x: jnp.asarray(np.asarray(x), float) if eqx.is_inexact_array(x) else x
         scene, camera, integrator = jax.tree.map(double, (scene, camera, integrator))
         numbered = _numbered(scene, selected)

@@ -32,7 +32,8 @@ recompute what they need of the function instead of storing it. Cotangents of sh
 summed over rows.
 
 **Left to `jax.vmap`**: every device but CPUs, calls outside of `jax.jit`, a `jax.vmap` around a
-`map_rows`, empty batches, and functions of more than 70,000 scalars.
+`map_rows`, empty batches, functions of more than 70,000 scalars, and what is compiled within
+`lower_by_vmap`, because it runs too seldom to be worth a longer compilation.
 
 **Costs.** Compile time grows with the number of scalars: the picture of a ball on a floor has
 1,800 nodes and compiles in 3 s, its gradient has 6,800 and takes 15 s.
@@ -54,5 +55,5 @@ from ._map_rows import map_rows as map_rows
 
 # Internal: for other packages of the library, and for none of its users.
 from ._loop_rows import loop_rows
-from ._lower import count_scalars
+from ._lower import count_scalars, lower_by_vmap
 from ._map_blocks import map_blocks, sum_blocks

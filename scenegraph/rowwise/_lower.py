@@ -1,7 +1,9 @@
 """Lowering of `map_rows`: to `jax.vmap`, or on a CPU to arrays of scalars, in blocks of rows."""
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +22,20 @@ _MOST_SCALARS = 70_000
 _BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
 # Blocks under `jax.vmap` are smaller, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
+
+
+# True where all maps are left to `jax.vmap`.
+_plain = contextvars.ContextVar("plain", default=False)
+
+
+@contextlib.contextmanager
+def lower_by_vmap() -> Iterator[None]:
+    """Leaves all maps that are compiled within to `jax.vmap`: they compile sooner, and run slower."""
+    token = _plain.set(True)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
 
 
 def count_rows(values: Sequence[Any], varying: Sequence[bool]) -> int:
@@ -41,7 +57,7 @@ def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> l
 def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
     """Maps a jaxpr over rows scalar by scalar, in blocks that stay in the cache."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
-    if rows == 0 or scalars > _MOST_SCALARS:
+    if rows == 0 or scalars > _MOST_SCALARS or _plain.get():
         return by_vmap_in_blocks(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
     blocks = _count_blocks(rows, max(_BLOCK_NUMBERS // max(scalars, 1), _FEWEST_ROWS))
     one_block = functools.partial(_one_block, jaxpr=jaxpr, varying=varying, reduced=reduced)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from scenegraph.rowwise import map_rows
+from scenegraph.rowwise import lower_by_vmap, map_rows
 
 
 ROWS = jax.random.normal(jax.random.key(0), (7, 3))
@@ -59,3 +59,15 @@ def test_large_shared_arrays_that_are_known_stay_operands():
     np.testing.assert_allclose(jax.jit(call)(ROWS), jnp.sum(table) * ROWS, rtol=1e-5)
     slope = jax.jit(jax.grad(lambda rows: jnp.sum(call(rows))))(ROWS)
     np.testing.assert_allclose(slope, jnp.full_like(ROWS, jnp.sum(table)), rtol=1e-5)
+
+
+def test_maps_are_left_to_vmap_where_that_is_said():
+    """Programs that run seldom: one operation on all components, not one for each."""
+    length = lambda s, x: s * jnp.sum(jnp.sin(x))
+    # Functions apart, because JAX keeps what it has compiled of one.
+    plain, scalars = (lambda s, rows: map_rows(length, s, rows) for _ in range(2))
+    with lower_by_vmap():
+        assert lowered(plain, jnp.ones(()), ROWS).count("stablehlo.sine") == 1
+        found = jax.jit(plain)(jnp.ones(()), ROWS)
+    assert lowered(scalars, jnp.ones(()), ROWS).count("stablehlo.sine") == 3
+    np.testing.assert_allclose(found, jnp.sum(jnp.sin(ROWS), axis=1), rtol=1e-6)
