@@ -30,7 +30,7 @@ _plain = contextvars.ContextVar("plain", default=False)
 
 @contextlib.contextmanager
 def lower_by_vmap() -> Iterator[None]:
-    """Leaves all maps that are compiled within to `jax.vmap`: they compile sooner, and run slower."""
+    """Leaves all maps compiled within to `jax.vmap`: they compile sooner, and run slower."""
     token = _plain.set(True)
     try:
         yield
