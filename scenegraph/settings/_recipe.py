@@ -72,7 +72,7 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     return FitParts(
         scene,
         dataclasses.replace(batches, views=pictures, annealing=corrections.annealing(config.steps)),
-        config.training.make_loss(),
+        config.training.make_loss(views),
         corrections.make_optimizer(config.training.make_optimizer(), codes),
         key,
         box,

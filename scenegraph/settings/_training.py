@@ -21,6 +21,8 @@ _RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
 _SHORT_IN_SPACE = 300.0
 # One of so many rays goes through a pixel in which a reconstruction found a point.
 _SIGHTED = 8
+# The weight of points for one picture, and the least for many (figures in docs/captures.md).
+_POINTS, _LEAST_OF_POINTS = 10.0, 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +46,8 @@ class TrainingSettings:
     - `max_gradient_norm`: the limit of the length of the gradient after that; 0 for none.
     - `weight_decay`: the factor of the mean square of all network weights in the loss.
     - `point_weight`: the factor, in the loss, of how far rays miss the points that a reconstruction
-      found in their pixels, where all of space is fitted; 0 to ignore these.
+      found in their pixels, where all of space is fitted; 0 to ignore these. By default 10 over the
+      number of pictures, but no less than 0.1: few pictures need points most.
     - `coarse_weight`: the factor of the loss of every level but the last.
     - `sum_channels`: if true, squared errors are summed over channels, as published; otherwise
       averaged.
@@ -63,7 +66,7 @@ class TrainingSettings:
     max_gradient_value: float = 0.0
     max_gradient_norm: float = 0.0
     weight_decay: float = 0.0
-    point_weight: float = 0.1
+    point_weight: float | None = None
     coarse_weight: float = 0.1
     sum_channels: bool = False
     jitter: bool = True
@@ -84,13 +87,17 @@ class TrainingSettings:
         ):
             choice = pixels_through(views, *box)
         batches = RayBatches(views, self.rays(), choice)
-        if not isinstance(box, Ball) or not self.uses_points(views):
+        if not isinstance(box, Ball) or self.weigh_points(views) == 0:
             return batches
         return dataclasses.replace(batches, sighted=self.rays() // _SIGHTED)
 
-    def uses_points(self, views: Views) -> bool:
-        """Returns true if a loss takes notice of points that are known to lie in pixels."""
-        return views.sightings is not None and self.point_weight > 0
+    def weigh_points(self, views: Views | None) -> float:
+        """Returns the factor of missed points in the loss; 0 for pictures that show none."""
+        if views is None or views.sightings is None:
+            return 0.0
+        if self.point_weight is not None:
+            return self.point_weight
+        return max(_POINTS / views.frames, _LEAST_OF_POINTS)
 
     def rays(self, limit: float | None = None, *, space: bool = False) -> int:
         """Chooses the number of rays in a step: `batch_size`, if it is a number.
@@ -103,14 +110,14 @@ class TrainingSettings:
         short = _SHORT_IN_SPACE if space else _SHORT
         return _FEWER_RAYS if limit is not None and limit <= short else _RAYS
 
-    def make_loss(self) -> RenderLoss:
-        """Makes the loss that a step minimises."""
+    def make_loss(self, views: Views | None = None) -> RenderLoss:
+        """Makes the loss that a step minimises, with points where pictures show any."""
         loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
         return RenderLoss(
             loss,
             weight_decay=self.weight_decay,
             jitter=self.jitter,
-            point_weight=self.point_weight,
+            point_weight=self.weigh_points(views),
         )
 
     def make_schedule(self) -> AbstractSchedule:

@@ -1,12 +1,14 @@
 """The choice between a box, all of space and NDC, by cameras and pictures alone."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import Ball
+from scenegraph.data import Ball, Sightings
 from scenegraph.integrators import Guided, OccupancyMarch
 from scenegraph.settings import Grid, make_scene, prepare, preset
 from scenegraph.settings._space import choose_space
@@ -48,6 +50,26 @@ def test_pictures_without_opacity_have_all_of_space(opaque):
     assert isinstance(parts.box, Ball) and isinstance(parts.scene.integrator, Guided)
     assert volume.bounds is None and volume.far_background
     assert_close(parts.batches.views.cameras.far, 100 * views.cameras.far)
+
+
+def test_points_that_pictures_show_lead_rays_in_all_of_space(opaque):
+    views = sg.load_blender(opaque)
+    pixels = jax.numpy.arange(64)
+    known = dataclasses.replace(views, sightings=Sightings(pixels, jax.numpy.zeros((64, 3))))
+    parts = prepare(SMALL, known)
+    # 10 over the number of pictures.
+    assert parts.batches.sighted == 1 and parts.loss.point_weight == 2.5
+    assert np.isfinite(parts.batches.batch(0, 0).points).any(axis=1).sum() == 1
+    assert prepare(SMALL.replace(point_weight=0.3), known).loss.point_weight == 0.3
+    for without in (
+        prepare(SMALL.replace(point_weight=0.0), known),
+        prepare(SMALL.replace(bounds="found"), known),
+        prepare(SMALL, views),
+    ):
+        assert without.batches.sighted == 0 and without.batches.batch(0, 0).points is None
+    parts = prepare(SMALL.replace(refine_cameras="poses"), known)
+    value, _ = parts.loss(parts.scene, None, parts.batches.batch(0, 0), parts.key)
+    assert np.isfinite(value)
 
 
 def test_rays_reach_as_far_however_the_choice_was_made(opaque):
