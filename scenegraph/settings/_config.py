@@ -128,6 +128,8 @@ def config_of_record(record: dict[str, Any]) -> FitConfig:
     """Reads settings from `config.json`, those of the last version too, which were flat."""
     flat = {**record, **{name: x for part in PARTS for name, x in record.get(part, {}).items()}}
     config = FitConfig(METHODS[flat.pop("field")]())
+    # Runs saved before points led rays go on without.
+    flat.setdefault("point_weight", 0.0)
     # The flat form held the settings of all methods.
     foreign = {*PARTS, *_DROPPED, *(x for kind in METHODS.values() for x in setting_names(kind))}
     kept = {name: x for name, x in flat.items() if name not in foreign - {*config.flat()}}
