@@ -1,5 +1,6 @@
 """Pictures in a file: the same batches as in memory, made once, and made again when they change."""
 
+import dataclasses
 import os
 import pathlib
 import time
@@ -19,6 +20,7 @@ from scenegraph.data import (
     find_empty_cells,
     Random,
     RayBatches,
+    Sightings,
     SingleImage,
     Solid,
 )
@@ -91,6 +93,7 @@ def assemble(batches, drawn, seed, step):
         ("all", Annealing(5.0, 10), Random()),
         ("single", None, Random()),
         ("listed", None, Solid()),
+        ("sighted", Annealing(5.0, 10), Solid()),
     ],
 )
 def test_batches_are_the_same_bit_for_bit(folder, choice, annealing, backdrop):
@@ -98,7 +101,11 @@ def test_batches_are_the_same_bit_for_bit(folder, choice, annealing, backdrop):
     for views in both(folder, backdrop=backdrop):
         listed = {"all": AllImages(), "single": SingleImage()}.get(choice)
         chosen = listed or pixels_through(views, *CORNERS)
-        batches.append(RayBatches(views, 40, chosen, annealing))
+        if choice == "sighted":
+            known = Sightings(jnp.arange(0, 400, 7), jax.random.normal(KEY, (58, 3)))
+            views, chosen = dataclasses.replace(views, sightings=known), AllImages()
+        sighted = 15 if choice == "sighted" else 0
+        batches.append(RayBatches(views, 40, chosen, annealing, sighted=sighted))
     in_memory, in_file = batches
     for seed, step in [(0, 0), (2**32 - 1, 7)]:
         numbers = jnp.uint32(seed), jnp.int32(step)
