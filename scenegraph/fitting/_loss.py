@@ -62,9 +62,9 @@ class RenderLoss(AbstractModule):
     - `integrator`: the integrator that renders the rays; `None` for the scene's.
     - `weight_decay`: the factor of the mean square of all network weights, added to the loss.
     - `jitter`: if true, samples are jittered and densities noisy.
+    - `point_weight`: the factor of how far rays miss the points that their batch says they meet
+      (`Batch.points`); the integrator is then one that returns intervals, such as `Guided`.
     - `chunk`: the number of rays that are worked on at a time; `None` for all.
-    - `point_weight`: the factor of `missed_point` for rays whose batch says which point they meet;
-      the integrator then has to be one that returns intervals, such as `Guided`.
     - `divisor`: a divisor of that number, where there is little memory.
     - `mesh`: the devices that share the rays, each with a sample budget of its own; `None` for one
       device. `fit` sets it.

@@ -1,6 +1,7 @@
 """The settings of the optimisation: batches, loss, optimiser and its schedule."""
 
 import dataclasses
+import math
 from typing import Literal
 
 import optax
@@ -95,6 +96,10 @@ class TrainingSettings:
         """Returns the factor of missed points in the loss; 0 for pictures that show none."""
         if views is None or views.sightings is None:
             return 0.0
+        if self.point_weight is not None and not 0 <= self.point_weight < math.inf:
+            raise ValueError(
+                f"`point_weight` is at least 0, which ignores points; got {self.point_weight}."
+            )
         if self.point_weight is not None:
             return self.point_weight
         return max(_POINTS / views.frames, _LEAST_OF_POINTS)

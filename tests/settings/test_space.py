@@ -61,6 +61,9 @@ def test_points_that_pictures_show_lead_rays_in_all_of_space(opaque):
     assert parts.batches.sighted == 1 and parts.loss.point_weight == 2.5
     assert np.isfinite(parts.batches.batch(0, 0).points).any(axis=1).sum() == 1
     assert prepare(SMALL.replace(point_weight=0.3), known).loss.point_weight == 0.3
+    for wrong in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="at least 0"):
+            prepare(SMALL.replace(point_weight=wrong), known)
     for without in (
         prepare(SMALL.replace(point_weight=0.0), known),
         prepare(SMALL.replace(bounds="found"), known),
