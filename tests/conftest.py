@@ -35,10 +35,13 @@ limit = MUCH
 
 
 @pytest.fixture(autouse=True)
-def forget_compiled_programs():
+def forget_compiled_programs(request):
     """Thousands of compiled programs would fill the memory; the cache on disk keeps them."""
     global limit
     yield
+    # Counting pieces takes milliseconds; one slow test may have half of all that there may be.
+    if request.node.get_closest_marker("slow") and count_pieces() > MANY_PIECES:
+        forget()
     if resident_memory() > limit:
         forget()
         # Little of the memory goes back to the system: it is used again.
@@ -47,7 +50,7 @@ def forget_compiled_programs():
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_pieces():
-    """Counted once a module, because counting takes milliseconds."""
+    """Counted once a module of quick tests, which have fewer."""
     yield
     if count_pieces() > MANY_PIECES:
         forget()

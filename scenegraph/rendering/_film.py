@@ -12,6 +12,7 @@ from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
 from ..scene import Scene
 from ._render import render
+from ._soon import expect_pictures
 
 
 # Outputs of `render` that are shown under these names.
@@ -43,13 +44,14 @@ class Film:
 
     def render_frame(self, number: int) -> Image:
         """Renders a frame, with all quantities that are to be shown of it."""
-        return render(
-            self.scene,
-            self.cameras[number],
-            chunk=self.chunk,
-            outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
-            samples_per_pixel=self.samples_per_pixel,
-        )
+        with expect_pictures(len(self.cameras)):
+            return render(
+                self.scene,
+                self.cameras[number],
+                chunk=self.chunk,
+                outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
+                samples_per_pixel=self.samples_per_pixel,
+            )
 
     @functools.cached_property
     def depths(self) -> tuple[float, float]:

@@ -31,6 +31,7 @@ from ..visibility import count_candidates
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import integrate
+from ._soon import kind_of, Picture
 from ._subpixels import (
     parts_along_side,
     pixels_of_parts,
@@ -110,22 +111,23 @@ def render(
     check_scene(scene, placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     more = key, filters, chunk, mesh, extras, side
-    draw = lambda integrator: _undisturbed(placed, camera, integrator, *more)
+    # Networks are most of the time of their pictures, and little of their programs.
+    soon = mesh is None and bool(contents.surfaces) and not is_traced(leaves)
+    draw = lambda integrator: _undisturbed(soon, placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
     return _draw_completely(draw, with_all_occluders(integrator), (placed, camera))
 
 
-def _undisturbed(*arguments: Any) -> Any:
+def _undisturbed(soon: bool, *arguments: Any) -> Any:
     """Draws a picture; the first of its kind is traced, which is quicker without collections."""
     with defer_garbage_collection():
-        return _render(*arguments)
+        return _draw(*arguments) if soon else _draw.fast(*arguments)
 
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
     """Draws a picture, and again with space for more as long as something overflows."""
-    shapes = tuple(map(jnp.shape, jax.tree.leaves(like)))
-    key = (jax.tree.structure((integrator, like)), shapes)
+    key = kind_of((integrator, like))
     first, integrator = integrator, _enlarged.get(key, integrator)
     image, missed, requested = draw(integrator)
     for margin in _MARGINS:
@@ -213,7 +215,6 @@ _SAMPLES_BY_RAY = 2**19
 _SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
-@eqx.filter_jit
 def _render(
     scene: Scene | SceneStacks,
     camera: AbstractCamera,
@@ -253,6 +254,9 @@ def _render(
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
+
+
+_draw = Picture(_render)
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:

@@ -1,0 +1,99 @@
+"""First pictures are drawn by a program that compiles soon, later ones by one that runs fast."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scenegraph as sg
+from scenegraph.rendering import _soon, expect_pictures
+from scenegraph.rendering._soon import Picture
+
+
+class Clock:
+    """A clock that every call of a program moves on by what it is said to take."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(_soon.time, "perf_counter", lambda: self.now)
+
+    def draws(self, picture, first, again):
+        """Counts a picture's programs: the calls of each, in order."""
+        called = []
+
+        def quick(*arguments):
+            self.now += first if "quick" not in called else again
+            called.append("quick")
+
+        picture._quick = quick
+        picture.fast = lambda *arguments: called.append("fast")
+        return called
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "quick"),
+    [(3.0, 0.5, 10), (3.0, 1.0, 4), (3.0, 2.0, 2), (3.0, 3.5, 2)],
+)
+def test_running_takes_no_longer_than_optimising(monkeypatch, first, again, quick):
+    """A first call of 3 s that ran for one leaves 2 s of compiling, twice of which is 4 s."""
+    picture = Picture(lambda x: x)
+    called = Clock(monkeypatch).draws(picture, first, again)
+    for _ in range(12):
+        picture(jnp.zeros(2))
+    assert called == ["quick"] * quick + ["fast"] * (12 - quick)
+
+
+def test_every_kind_of_picture_is_counted_alone(monkeypatch):
+    picture = Picture(lambda *x: x)
+    called = Clock(monkeypatch).draws(picture, 1.0, 1.0)
+    for arguments in [(jnp.zeros(2), "a"), (jnp.zeros(3), "a"), (jnp.zeros(2), "b")] * 2:
+        picture(*arguments)
+    assert called == ["quick"] * 6
+    picture(jnp.ones(2), "a")
+    assert called[-1] == "fast"
+
+
+def test_many_pictures_are_optimised_from_the_first(monkeypatch):
+    picture = Picture(lambda x: x)
+    called = Clock(monkeypatch).draws(picture, 1.0, 1.0)
+    with expect_pictures(100):
+        picture(0)
+        with expect_pictures(2):  # A few of them are some of the many.
+            picture(0)
+    with expect_pictures(2):
+        picture(0)
+    assert called == ["fast", "fast", "quick"]
+
+
+def test_both_programs_draw_the_same(ball):
+    scene, camera = ball
+    first = sg.render(scene, camera)
+    with expect_pictures(100):
+        image = sg.render(scene, camera)
+    np.testing.assert_allclose(image.rgb, first.rgb, atol=1e-6)
+    np.testing.assert_allclose(image.depth, first.depth, rtol=1e-6)
+
+
+def test_constant_scenes_in_traced_functions(ball):
+    """Options of the compiler cannot be given there: the function around has its own."""
+    scene, camera = ball
+    brighter = jax.jit(lambda factor: factor * sg.render(scene, camera).rgb)(2.0)
+    np.testing.assert_allclose(brighter, 2 * sg.render(scene, camera).rgb, atol=1e-6)
+
+
+def test_gradients_outside_of_jit(ball):
+    scene, camera = ball
+    slope = eqx.filter_grad(lambda scene: jnp.mean(sg.render(scene, camera).rgb))(scene)
+    jitted = eqx.filter_jit(eqx.filter_grad(lambda scene: jnp.mean(sg.render(scene, camera).rgb)))
+    np.testing.assert_allclose(
+        slope["ball.shape"].center, jitted(scene)["ball.shape"].center, rtol=1e-4, atol=1e-7
+    )
+
+
+@pytest.fixture(name="ball", scope="module")
+def _ball():
+    ball = sg.Surface(sg.Sphere([0.0, 0.0, 1.0], 1.0), sg.Lambert([0.8, 0.4, 0.2]))
+    lamp = sg.PointLight([2.0, -2.0, 4.0], [30.0] * 3)
+    camera = sg.PerspectiveCamera.look_at([0, -5, 2], [0, 0, 1], [0, 0, 1], 0.7, 24, 16)
+    return sg.Scene(sg.Group(ball=ball, lamp=lamp)), camera
