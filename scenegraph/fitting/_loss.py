@@ -18,10 +18,12 @@ from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
     count_levels,
-    count_requested,
+    count_steps,
     is_of_surfaces,
     is_packed,
+    march_of,
     skips_empty_space,
+    with_known_steps,
 )
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, missed_point, MultiLevelLoss
 from ..numerics import AbstractModule, safe_divide, sum_over_blocks, sum_over_runs
@@ -167,12 +169,20 @@ def _sum_packed(shared: PyTree, rows: PyTree, part: _Part) -> tuple[Scalar, PyTr
     longest = loss.integrator.with_budget(math.inf).budget
     integrator = loss.integrator.with_budget(max(_SAMPLES_OF_RAY, longest / size))
     rays = _rays_of(batch, flattened[1])
-    costs: Any = count_requested(integrator, flattened[0], jax.lax.stop_gradient(rays), keys)
-    loss = dataclasses.replace(loss, integrator=integrator)
-    run = lambda shared, rows, taken: part(shared, (*rows[:2], _both(rows[2], taken)))
-    return sum_over_runs(
-        run, (loss, *shared[1:]), rows, costs, most=integrator.budget * size, size=size
-    )
+    # Looked up once, for the lengths of the runs and for these.
+    words = march_of(integrator).find_steps(flattened[0], jax.lax.stop_gradient(rays), keys)
+    costs, most = count_steps(words), integrator.budget * size
+    shared = dataclasses.replace(loss, integrator=integrator), *shared[1:]
+    return sum_over_runs(partial(_run, part), shared, (*rows, words), costs, most=most, size=size)
+
+
+def _run(
+    part: _Part, shared: PyTree, rows: PyTree, taken: Bool[Array, " rays"]
+) -> tuple[Scalar, PyTree]:
+    """Computes the contribution of a run of rays whose occupied steps are known."""
+    (loss, *others), (batch, keys, real, words) = shared, rows
+    loss = dataclasses.replace(loss, integrator=with_known_steps(loss.integrator, words))
+    return part((loss, *others), (batch, keys, _both(real, taken)))
 
 
 def _both(real: Bool[Array, " rays"] | None, taken: Bool[Array, " rays"]) -> Bool[Array, " rays"]:

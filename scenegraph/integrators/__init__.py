@@ -19,11 +19,14 @@ from ._integrator import (
     choose_integrator,
     count_levels,
     count_requested,
+    count_steps,
     is_of_surfaces,
     is_packed,
+    march_of,
     skips_empty_space,
     uses_lists,
     with_all_occluders,
+    with_known_steps,
     with_more_surfaces,
 )
 from ._irradiance import irradiance_at, visibility

@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array
+from .._typing import Array, Int, UInt32
 from ..compositing import composite_layers
 from ..flat import FlatScene, SceneStacks
+from ..numerics import count_bits
 from ..rays import Radiance, Ray
 from ..scene import Contents, find_contents, Scene
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
@@ -129,8 +130,30 @@ def count_requested(
     """Counts the samples that each ray needs, `rays`; `None` where rays share no budget."""
     media = integrator.media if isinstance(integrator, Integrator) else integrator
     if isinstance(media, OccupancyMarch):  # No more is compiled than is needed.
-        return media.count(scene, rays, keys)
+        return count_steps(media.find_steps(scene, rays, keys))
     return integrator(scene, rays, keys=keys)[-1].requested
+
+
+def count_steps(words: UInt32[Array, "rays words"]) -> Int[Array, " rays"]:
+    """Counts the occupied steps of rays."""
+    return jnp.sum(count_bits(words), axis=1)
+
+
+def march_of(integrator: AbstractIntegrator) -> OccupancyMarch:
+    """Returns the integrator of media of one that `is_packed`."""
+    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    assert isinstance(media, OccupancyMarch)
+    return media
+
+
+def with_known_steps(
+    integrator: AbstractIntegrator, words: UInt32[Array, "rays words"]
+) -> AbstractIntegrator:
+    """Returns an integrator that `is_packed` for rays whose occupied steps are known."""
+    march = dataclasses.replace(march_of(integrator), known=words)
+    if not isinstance(integrator, Integrator):
+        return march
+    return dataclasses.replace(integrator, media=march)
 
 
 _ALL = 2**30

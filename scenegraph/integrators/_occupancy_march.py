@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Int, RandomKey
+from .._typing import Array, RandomKey, UInt32
 from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..flat import FlatScene
-from ..numerics import safe_norm
+from ..numerics import pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
 from ._base import AbstractMediaIntegrator
@@ -37,6 +37,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     - `step`: the length of a step in space; 0 for `candidates` steps over the part of a ray that
       holds media, which is also the least; static.
     - `beam`: the shape of rays.
+    - `known`: the occupied steps of the rays, where they were looked up before, 32 to a word.
 
     **Source:** Müller et al. 2022, "Instant neural graphics primitives", appendix E.
     """
@@ -46,6 +47,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
     budget: int = eqx.field(static=True, default=16)  # pyright: ignore[reportIncompatibleMethodOverride]
     step: float = eqx.field(static=True, default=0.0)
     beam: AbstractBeam = ConeBeam()
+    known: UInt32[Array, "rays words"] | None = None
 
     def __check_init__(self):
         if self.candidates < 2:  # Jitter takes one away.
@@ -81,7 +83,8 @@ class OccupancyMarch(AbstractMediaIntegrator):
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         spans, march = self._steps(scene, rays, keys)
-        packed = pack_steps(self._occupied(scene, rays, march), self.budget * rays.near.shape[0])
+        words = self._occupied(scene, rays, march) if self.known is None else self.known
+        packed = pack_steps(words, self.candidates, self.budget * rays.near.shape[0])
         medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
             radiance = self._composite(medium, packed, march, rays, spans)
@@ -90,10 +93,10 @@ class OccupancyMarch(AbstractMediaIntegrator):
         overflow = packed.missing if layers is None else packed.missing + layers.overflow
         return (dataclasses.replace(radiance, overflow=overflow, requested=packed.requested),)
 
-    def count(
+    def find_steps(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None = None
-    ) -> Int[Array, " rays"]:
-        """Counts the samples that rays need, without taking them.
+    ) -> UInt32[Array, "rays words"]:
+        """Looks up which steps are occupied, to be `known` when samples are taken.
 
         **Arguments:**
 
@@ -101,10 +104,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
         **Returns:**
 
-        The numbers, `rays`, which `Radiance.requested` would hold.
+        A bit for every step, 32 to a word, `rays words`; `Radiance.requested` is their number.
         """
-        _, march = self._steps(scene, rays, keys)
-        return jnp.sum(self._occupied(scene, rays, march), axis=1, dtype=jnp.int32)
+        return self._occupied(scene, rays, self._steps(scene, rays, keys)[1])
 
     def _steps(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None
@@ -121,10 +123,11 @@ class OccupancyMarch(AbstractMediaIntegrator):
 
     def _occupied(
         self, scene: FlatScene, rays: Ray, march: March
-    ) -> Bool[Array, "rays candidates"]:
+    ) -> UInt32[Array, "rays words"]:
+        """Returns a bit for every step, 32 to a word."""
         numbers = jnp.arange(self.candidates)
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
-        return occupied_at(scene, rays, parts)
+        return jax.vmap(pack_bits)(occupied_at(scene, rays, parts))
 
     def _sample(
         self,

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Int
-from ..numerics import AbstractModule, count_bits, nth_bit, pack_bits, ragged_items
+from .._typing import Array, Bool, Int, UInt32
+from ..numerics import AbstractModule, count_bits, nth_bit, ragged_items
 
 
 class PackedSteps(AbstractModule):
@@ -19,12 +19,14 @@ class PackedSteps(AbstractModule):
     missing: Int[Array, " rays"]
 
 
-def pack_steps(occupied: Bool[Array, "rays steps"], length: int) -> PackedSteps:
-    """Packs the occupied steps of as many rays as find space for all of theirs, in order."""
-    words = jax.vmap(pack_bits)(occupied)
+def pack_steps(words: UInt32[Array, "rays words"], steps: int, length: int) -> PackedSteps:
+    """Packs the occupied steps of as many rays as find space for all of theirs, in order.
+
+    Every ray has a bit for each of its `steps`, 32 to a word.
+    """
     requested = jnp.sum(count_bits(words), axis=1)
     # Running sums never fall: behind the first ray without space, none has any.
     kept = jnp.where(jnp.cumsum(requested) <= length, requested, 0)
     ray, rank, valid = ragged_items(kept, length)
-    step = jnp.where(valid, jax.vmap(nth_bit)(words[ray], rank), occupied.shape[1] - 1)
+    step = jnp.where(valid, jax.vmap(nth_bit)(words[ray], rank), steps - 1)
     return PackedSteps(ray, step, valid, requested, requested - kept)

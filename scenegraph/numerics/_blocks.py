@@ -48,22 +48,38 @@ def _summed_forward(perturbed: PyTree, operands: PyTree, function: Callable, siz
     # df/dshared = sum_b df_b/dshared is carried along, df/drows_b is stacked block by block.
     free, fixed = eqx.partition(operands, perturbed)
     (free_shared, free_rows), (fixed_shared, fixed_rows) = free, fixed
+    flat_shared = drop_unit_axes(free_shared)
 
     def one_block(gradient: PyTree, block: PyTree) -> tuple[PyTree, PyTree]:
         free_block, fixed_block = block
 
         def objective(free: PyTree) -> Any:
+            free = reshape_like(free[0], free_shared), free[1]
             return function(*eqx.combine(free, (fixed_shared, fixed_block)))
 
         differentiate = eqx.filter_value_and_grad(objective, has_aux=True)
-        result, (by_shared, by_rows) = differentiate((free_shared, free_block))
+        result, (by_shared, by_rows) = differentiate((flat_shared, free_block))
         return jax.tree.map(jnp.add, gradient, by_shared), (result, by_rows)
 
-    start = jax.tree.map(jnp.zeros_like, free_shared)
+    start = jax.tree.map(jnp.zeros_like, flat_shared)
     gradient, parts = _scan(one_block, start, (free_rows, fixed_rows), size)
     results, row_gradients = zip(*parts, strict=True)
     merge = lambda *xs: jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in xs])
+    gradient = reshape_like(gradient, free_shared)
     return _total(results), (gradient, jax.tree.map(merge, *row_gradients))
+
+
+def drop_unit_axes(tree: PyTree) -> PyTree:
+    """Drops leading axes of one, as stacks of one node have them.
+
+    XLA adds the gradient of a look-up to a sum in place, unless there is a reshape between them.
+    """
+    return jax.tree.map(lambda x: x.reshape(x.shape[1:]) if x.shape[:1] == (1,) else x, tree)
+
+
+def reshape_like(tree: PyTree, other: PyTree) -> PyTree:
+    """Gives arrays the shapes of others."""
+    return jax.tree.map(lambda x, y: x.reshape(y.shape), tree, other)
 
 
 def scaled_gradients(gradients: PyTree, cotangents: Any, *others: Any) -> PyTree:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Int, PyTree, Scalar
-from ._blocks import scaled_gradients
+from ._blocks import drop_unit_axes, reshape_like, scaled_gradients
 
 
 def sum_over_runs(
@@ -47,19 +47,22 @@ def _summed_forward(
     # With f = sum_r f_r(shared, rows_r), the residuals are the gradients themselves:
     # df/dshared = sum_r df_r/dshared, and df/drows is put together run by run.
     free, fixed = eqx.partition(operands, perturbed)
+    (free_shared, free_rows), (fixed_shared, fixed_rows) = free, fixed
+    flat_shared = drop_unit_axes(free_shared)
 
     def one_run(which: Array, taken: Array) -> Any:
-        (free_shared, free_rows), (fixed_shared, fixed_rows) = free, fixed
-
         def objective(free: PyTree) -> Any:
+            free = reshape_like(free[0], free_shared), free[1]
             own = eqx.combine(free, (fixed_shared, _take(fixed_rows, which)))
             return function(*own, taken)
 
         differentiate = eqx.filter_value_and_grad(objective, has_aux=True)
-        result, (by_shared, by_rows) = differentiate((free_shared, _take(free_rows, which)))
+        result, (by_shared, by_rows) = differentiate((flat_shared, _take(free_rows, which)))
         return result, (by_shared, _put(free_rows, by_rows, which, taken))
 
-    return _loop(one_run, jax.tree.map(jnp.zeros_like, free), costs, most, size)
+    zeros = jax.tree.map(jnp.zeros_like, (flat_shared, free_rows))
+    results, (by_shared, by_rows) = _loop(one_run, zeros, costs, most, size)
+    return results, (reshape_like(by_shared, free_shared), by_rows)
 
 
 _summed.def_bwd(scaled_gradients)

@@ -51,10 +51,12 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     axis = safe_normalise(mean(unit))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
     off = 2 * jnp.arcsin(jnp.clip(safe_norm(unit - axis) / 2, 0, 1))
-    # The footprint grows from w_0 to w_1 along the ray: it fits a cone of that slope.
+    # The footprint grows from w_0 to w_1 along the ray: it fits a cone of that slope. Those of
+    # points near the horizon are wider than they are far away.
     slope = jnp.maximum(widths[1] - widths[0], 0) / length
     slack = most(safe_norm(begin - apex) + widths[0])
-    angle = jnp.where(jnp.any(used), most(off + jnp.where(slope > 0, slope, 0)), 0)
+    wider = jnp.arctan(jnp.where(slope > 0, slope, 0))
+    angle = jnp.where(jnp.any(used), jnp.minimum(most(off + wider), jnp.pi), 0)
     # The corner of a footprint is farther away than its middle.
     longest = most(length * jnp.sqrt(1 + slope * slope))
     reach = jnp.where(jnp.any(used), longest + slack, -jnp.inf)

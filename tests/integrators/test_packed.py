@@ -24,7 +24,8 @@ def naive(occupied, length):
 def test_whole_rays_are_packed_in_order(steps, length):
     rng = np.random.default_rng(steps)
     occupied = rng.uniform(size=(9, steps)) < rng.uniform(size=(9, 1))
-    packed = jax.jit(pack_steps, static_argnums=1)(jnp.asarray(occupied), length)
+    words = jax.vmap(pack_bits)(jnp.asarray(occupied))
+    packed = jax.jit(pack_steps, static_argnums=(1, 2))(words, steps, length)
     entries, missing = naive(occupied, length)
     packed = jax.tree.map(np.asarray, packed)
     valid = packed.valid
