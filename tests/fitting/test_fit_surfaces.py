@@ -97,7 +97,7 @@ def test_wide_cones_lead_from_half_off(scale, seed):
     truth = sg.render(make(*TRUE), camera())
     views, guess = sg.views(camera(), truth), make(scale, *STARTS[0][1:])
     others = {"annealing": Annealing(40.0, 300), "key": jax.random.key(seed)}
-    assert_found(fit(guess, views, WANTED, optax.adam(2e-2), 600, **others))
+    assert_found(fit(guess, views, WANTED, falling(2e-2, 600), 600, **others))
 
 
 @pytest.mark.slow
