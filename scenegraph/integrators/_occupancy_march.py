@@ -121,9 +121,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         shift = None if key is None else jax.random.uniform(key, (), span.near.dtype)
         return even_steps(ray, span, pace, self.candidates, self.step, shift)
 
-    def _occupied(
-        self, scene: FlatScene, rays: Ray, march: March
-    ) -> UInt32[Array, "rays words"]:
+    def _occupied(self, scene: FlatScene, rays: Ray, march: March) -> UInt32[Array, "rays words"]:
         """Returns a bit for every step, 32 to a word."""
         numbers = jnp.arange(self.candidates)
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)

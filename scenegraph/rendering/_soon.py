@@ -11,7 +11,6 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -78,8 +77,8 @@ class Picture:
     def __init__(self, function: Callable[..., Any]):
         self.fast = eqx.filter_jit(function)
         # Its types lack the arguments that it passes on to `jax.jit`.
-        quick: Any = partial(eqx.filter_jit, compiler_options=_QUICKLY)
-        self._quick = quick(function)
+        jit: Any = eqx.filter_jit
+        self._quick = jit(function, compiler_options=_QUICKLY)
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *arguments: Any) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scenegraph.integrators._packed import pack_steps
+from scenegraph.numerics import pack_bits
 
 
 def naive(occupied, length):
