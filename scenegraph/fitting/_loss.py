@@ -43,10 +43,9 @@ _SAMPLES = 2**11
 # the cache, and takes three times as long.
 _GUIDED_SAMPLES = 2**13
 # Where rays share lists of samples, the length of a list; and the samples a ray, on average, of a
-# full one: where rays ask for fewer, it is not filled. Each list adds a gradient of the whole
-# table: where a batch has space for many lists, twice as long ones take a sixth less time; where it
-# has space for few, they take more, because half of the last one is empty.
-_LIST, _SAMPLES_OF_RAY, _MANY_LISTS = 2**12, 8, 16
+# full one: where rays ask for fewer, it is not filled. Of lists twice as long, half of the last
+# one is empty; for half as long ones, kernel calls count.
+_LIST, _SAMPLES_OF_RAY = 2**12, 8
 # Surfaces are searched by many rays together.
 _SURFACE_SAMPLES = 2**19
 
@@ -163,7 +162,6 @@ def _sum_packed(shared: PyTree, rows: PyTree, part: _Part) -> tuple[Scalar, PyTr
     (loss, flattened, *_), (batch, keys, _) = shared, rows
     count = batch.lossmult.shape[0]
     samples = choose_samples(_LIST) // loss.divisor
-    samples *= 2 if count * loss.integrator.budget >= _MANY_LISTS * samples else 1
     size = min(count, max(1, samples // _SAMPLES_OF_RAY))
     # No ray asks for more than the largest budget there is.
     longest = loss.integrator.with_budget(math.inf).budget
