@@ -18,6 +18,7 @@ from measure import report
 from surfaces_scene import ours, SIZE
 
 import scenegraph as sg
+from scenegraph.rendering import expect_pictures
 
 
 SAMPLES = (1, 4, 16, 64, 256)
@@ -182,9 +183,14 @@ def _plain(runs: int) -> dict[str, Any]:
         [50.0, 50.0, 1.0], [50.0, 50.0, 0.0], [0.0, 1.0, 0.0], 100.0, 100, 100
     )
     draw = jax.jit(lambda scene, camera: sg.render(scene, camera).rgb)
+
+    def rendered() -> jax.Array:
+        with expect_pictures(1000):
+            return sg.render(scene, camera).rgb
+
     calls = {
         "compiled": _timed(lambda: draw(scene, camera)),
-        "render": _timed(lambda: sg.render(scene, camera).rgb),
+        "render": _timed(rendered),
         "numpy": _timed(lambda: _numpy_board(1)),
     }
     # Apart, because it leaves nothing of the others in the cache.
