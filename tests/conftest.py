@@ -1,3 +1,4 @@
+import ctypes
 import gc
 import pathlib
 import resource
@@ -59,6 +60,9 @@ def forget_pieces():
 def forget():
     jax.clear_caches()
     gc.collect()
+    # Without it, glibc keeps most of what programs had.
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
 
 
 def count_pieces() -> int:
