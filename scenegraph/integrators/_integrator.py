@@ -69,6 +69,11 @@ class Integrator(AbstractIntegrator):
         return (jax.vmap(lambda ray: _nothing(ray, outputs))(rays),)
 
 
+def _media_of(integrator: AbstractIntegrator) -> AbstractIntegrator | None:
+    """Returns the part that integrates media; an integrator of its own kind is that itself."""
+    return integrator.media if isinstance(integrator, Integrator) else integrator
+
+
 def is_of_surfaces(integrator: AbstractIntegrator) -> bool:
     """Returns true if there are surfaces and no media."""
     if not isinstance(integrator, Integrator):
@@ -102,7 +107,7 @@ def _of_all_occluders(surfaces: Surfaces) -> Integrator:
 
 def count_levels(integrator: AbstractIntegrator) -> int | None:
     """Returns the number of levels that an integrator computes, where that is known untraced."""
-    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    media = _media_of(integrator)
     if isinstance(media, Hierarchical):
         return len(media.samples)
     return 1 if media is None or isinstance(media, OccupancyMarch | Guided) else None
@@ -110,13 +115,13 @@ def count_levels(integrator: AbstractIntegrator) -> int | None:
 
 def skips_empty_space(integrator: AbstractIntegrator) -> bool:
     """Returns true for an integrator that occupancies guide, as fields of small networks need."""
-    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    media = _media_of(integrator)
     return isinstance(media, OccupancyMarch | Guided)
 
 
 def is_packed(integrator: AbstractIntegrator) -> bool:
     """Returns true if rays have no more than samples of media in one list."""
-    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    media = _media_of(integrator)
     alone = not isinstance(integrator, Integrator) or integrator.surfaces is None
     return alone and isinstance(media, OccupancyMarch)
 
@@ -128,7 +133,7 @@ def count_requested(
     keys: Key[Array, " rays"] | None = None,
 ) -> Array | None:
     """Counts the samples that each ray needs, `rays`; `None` where rays share no budget."""
-    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    media = _media_of(integrator)
     if isinstance(media, OccupancyMarch):  # No more is compiled than is needed.
         return count_steps(media.find_steps(scene, rays, keys))
     return integrator(scene, rays, keys=keys)[-1].requested
@@ -141,7 +146,7 @@ def count_steps(words: UInt32[Array, "rays words"]) -> Int[Array, " rays"]:
 
 def march_of(integrator: AbstractIntegrator) -> OccupancyMarch:
     """Returns the integrator of media of one that `is_packed`."""
-    media = integrator.media if isinstance(integrator, Integrator) else integrator
+    media = _media_of(integrator)
     assert isinstance(media, OccupancyMarch)
     return media
 

@@ -20,5 +20,5 @@ from ._chunks import choose_chunk, choose_samples
 from ._film import resized
 from ._film_files import Track
 from ._rays import fold_keys, integrate, integrate_anyhow
-from ._soon import expect_pictures
+from ._tiers import expect_pictures
 from ._warnings import check_scene, report_overflow

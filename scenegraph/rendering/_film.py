@@ -12,7 +12,7 @@ from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
 from ..scene import Scene
 from ._render import render
-from ._soon import expect_pictures
+from ._tiers import expect_pictures
 
 
 # Outputs of `render` that are shown under these names.

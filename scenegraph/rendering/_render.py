@@ -31,7 +31,6 @@ from ..visibility import count_candidates
 from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import integrate
-from ._soon import kind_of, Picture
 from ._subpixels import (
     parts_along_side,
     pixels_of_parts,
@@ -41,6 +40,7 @@ from ._subpixels import (
     subpixel_rays,
     Subpixels,
 )
+from ._tiers import kind_of, TieredPicture
 from ._warnings import check_scene, is_traced, report_overflow
 
 
@@ -256,7 +256,7 @@ def _render(
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
 
 
-_draw = Picture(_render)
+_draw = TieredPicture(_render)
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rendering import _soon, expect_pictures
-from scenegraph.rendering._soon import Picture
+from scenegraph.rendering import _tiers, expect_pictures
+from scenegraph.rendering._tiers import TieredPicture
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(_soon.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(_tiers.time, "perf_counter", lambda: self.now)
 
     def draws(self, picture, first, again):
         """Counts a picture's programs: the calls of each, in order."""
@@ -37,7 +37,7 @@ class Clock:
 )
 def test_running_takes_no_longer_than_optimising(monkeypatch, first, again, quick):
     """A first call of 3 s that ran for one leaves 2 s of compiling, twice of which is 4 s."""
-    picture = Picture(lambda x: x)
+    picture = TieredPicture(lambda x: x)
     called = Clock(monkeypatch).draws(picture, first, again)
     for _ in range(12):
         picture(jnp.zeros(2))
@@ -45,7 +45,7 @@ def test_running_takes_no_longer_than_optimising(monkeypatch, first, again, quic
 
 
 def test_every_kind_of_picture_is_counted_alone(monkeypatch):
-    picture = Picture(lambda *x: x)
+    picture = TieredPicture(lambda *x: x)
     called = Clock(monkeypatch).draws(picture, 1.0, 1.0)
     for arguments in [(jnp.zeros(2), "a"), (jnp.zeros(3), "a"), (jnp.zeros(2), "b")] * 2:
         picture(*arguments)
@@ -55,7 +55,7 @@ def test_every_kind_of_picture_is_counted_alone(monkeypatch):
 
 
 def test_many_pictures_are_optimised_from_the_first(monkeypatch):
-    picture = Picture(lambda x: x)
+    picture = TieredPicture(lambda x: x)
     called = Clock(monkeypatch).draws(picture, 1.0, 1.0)
     with expect_pictures(100):
         picture(0)

@@ -1,4 +1,4 @@
-"""Two programs for a picture: one that is compiled soon, and one that runs fast, once that pays.
+"""Tiered compilation: a picture's first program is compiled soon; one that runs fast, once it pays.
 
 Compiling is most of the time of a first picture. Without optimisations XLA compiles a picture of
 ten balls in 1.9 instead of 9.3 s of CPU time, but then it takes 0.19 instead of 0.04 s. Whether
@@ -34,17 +34,17 @@ _LONGER = 2.0
 _FEW = 8
 
 # False where more pictures than that are expected.
-_soon = contextvars.ContextVar("soon", default=True)
+_few_expected = contextvars.ContextVar("few_expected", default=True)
 
 
 @contextlib.contextmanager
 def expect_pictures(count: int) -> Iterator[None]:
     """Says that so many pictures of one kind come: many are optimised from the first one on."""
-    token = _soon.set(_soon.get() and count <= _FEW)
+    token = _few_expected.set(_few_expected.get() and count <= _FEW)
     try:
         yield
     finally:
-        _soon.reset(token)
+        _few_expected.reset(token)
 
 
 class _Calls:
@@ -71,7 +71,7 @@ class _Calls:
         return self.count * run >= _LONGER * (self.first - run)
 
 
-class Picture:
+class TieredPicture:
     """A compiled function that draws a picture: soon at first, and fast after several calls."""
 
     def __init__(self, function: Callable[..., Any]):
@@ -96,7 +96,7 @@ class Picture:
 
 def _can_be_quick() -> bool:
     """Returns true outside of traced functions, on a CPU, unless many pictures come."""
-    return _soon.get() and trace_state_clean() and jax.default_backend() == "cpu"
+    return _few_expected.get() and trace_state_clean() and jax.default_backend() == "cpu"
 
 
 def kind_of(tree: PyTree) -> Any:
