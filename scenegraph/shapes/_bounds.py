@@ -4,8 +4,8 @@ import abc
 
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Scalar, Vector
-from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_normalise
+from .._typing import Array, Bool, Float
+from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_sqrt
 from ..rays import Ray
 from ..transforms import Ball, everywhere
 from ._base import AbstractShape
@@ -72,49 +72,26 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
 
     Candidate lists hold every ball that it is true of: each bundle with the ray touches these, too.
     """
-    # With u = d / |d|: center - o = along u + a vector across it, whose length is `across`.
-    speed, unit = safe_norm(ray.direction), safe_normalise(ray.direction)
-    away = ball.center - ray.origin
-    along = dot(away, unit)
-    across = safe_norm(away - along * unit)
-    # The footprint is linear in t, so that its width is convex, and below what joins both ends.
-    begin, width_0 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.near, 0), -1)
-    end, width_1 = _end_of_footprint(ray, unit, speed, jnp.minimum(ray.far, _LONG), 1)
-    length = end - begin
-    slope = safe_divide(width_1 - width_0, length)
-    # Bundles are cones from the end that spreads less, whichever that is: it has to be in both.
-    outside = _is_outside(along - begin, across, ball.radius, length, width_0, slope)
-    return ~(outside | _is_outside(end - along, across, ball.radius, length, width_1, -slope))
+    # The axis is nearest to the centre at t = (center - o) . d / |d|^2, within the ray.
+    away, square = ball.center - ray.origin, dot(ray.direction, ray.direction)
+    inverse = safe_divide(jnp.ones_like(square), square)
+    t = jnp.clip(dot(away, ray.direction) * inverse, jnp.minimum(ray.near, 0), ray.far)
+    gap = away - t * ray.direction
+    # A pixel reaches half its width w there, which grows by s per length. It touches the ball at a
+    # distance l along the ray only if sqrt(gap^2 + l^2) <= r + (w + s l) / 2. Where s <= 2, the
+    # least of sqrt(gap^2 + l^2) - s l / 2 is gap sqrt(1 - s^2 / 4) >= gap (1 - s^2 / 4).
+    less = jnp.maximum(1 - _squared_width(ray.d_direction) / 4 * inverse, 0)
+    reach = ball.radius + footprint_width(ray.d_origin + t * ray.d_direction)
+    # Written so that a comparison with NaN says "touches".
+    return ~(dot(gap, gap) * less * less > reach * reach)
 
 
-# Ends of rays without an end, in `t`, and the rounding of the test, relative to distances.
-_LONG, _ROUNDING = 1e6, 1e-6
+def footprint_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
+    """Returns at least the sum of the lengths of a footprint's sides: twice a pixel's reach."""
+    return safe_sqrt(_squared_width(sides))
 
 
-def _end_of_footprint(
-    ray: Ray, unit: Vector, speed: Scalar, t: Scalar, sign: int
-) -> tuple[Scalar, Scalar]:
-    """Returns how far along the ray a footprint begins or ends, and its width there."""
-    sides = ray.d_origin + t * ray.d_direction
-    along = sides @ unit
-    across = safe_norm(sides - along[:, None] * unit)
-    return t * speed + sign * 2 * jnp.sum(jnp.abs(along)), jnp.sum(across)
-
-
-def _is_outside(
-    along: Scalar, across: Scalar, radius: Scalar, length: Scalar, width: Scalar, slope: Scalar
-) -> Bool[Array, ""]:
-    """Tests whether a ball is outside of all within a width of a cone; NaN is not."""
-    slope = jnp.maximum(slope, 0)
-    # Compared as squares: this is computed for every ray and surface.
-    distance_2 = along * along + across * across
-    reach = radius + width + _ROUNDING * (jnp.abs(along) + across)
-    # The corner of a footprint is farther away than its middle.
-    whole = length * jnp.sqrt(1 + slope * slope) + reach
-    # In the plane of the ball and the axis, the surface is the ray (1, slope) / sqrt(1 + slope^2).
-    # A point beside that ray is (across - slope along) / sqrt(1 + slope^2) from it, negative inside
-    # the cone; one before its start, sqrt(along^2 + across^2).
-    beside = along + across * slope > 0
-    off_cone = across - along * slope > reach * jnp.sqrt(1 + slope * slope)
-    outside = jnp.where(beside, off_cone, distance_2 > reach * reach)
-    return outside | (distance_2 > whole * whole)
+def _squared_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
+    """Returns the square of the width of a footprint."""
+    # (|a| + |b|)^2 <= 2 (|a|^2 + |b|^2), which takes one root and not two.
+    return 2 * jnp.sum(sides * sides, axis=(-2, -1))

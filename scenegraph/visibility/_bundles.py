@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar
-from ..numerics import AbstractModule, dot, safe_norm, safe_normalise
+from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_normalise
 from ..rays import Ray
+from ..shapes import footprint_width
 from ..transforms import Ball
 
 
@@ -21,6 +22,8 @@ class Bundle(AbstractModule):
     - `angle`: the largest angle between a ray and the axis, in radians.
     - `slack`: the largest distance by which rays and their footprints leave the cone.
     - `reach`: the length of the longest ray, in world units.
+    - `stretch`: the factor by which all that is tested is taken as larger, one for narrow rays: a
+      wide pixel may see a ball beside the place where its ray is nearest to it.
     """
 
     apex: Float[Array, "*bundles 3"]
@@ -28,6 +31,7 @@ class Bundle(AbstractModule):
     angle: Float[Array, "*bundles"]
     slack: Float[Array, "*bundles"]
     reach: Float[Array, "*bundles"]
+    stretch: Float[Array, "*bundles"]
 
 
 def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
@@ -51,16 +55,23 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     axis = safe_normalise(mean(unit))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
     off = 2 * jnp.arcsin(jnp.clip(safe_norm(unit - axis) / 2, 0, 1))
-    # The footprint grows from w_0 to w_1 along the ray: it fits a cone of that slope. Those of
-    # points near the horizon are wider than they are far away.
-    slope = jnp.maximum(widths[1] - widths[0], 0) / length
+    # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
+    # of points near the horizon are wider than they are far away, and are all around.
+    stretch = _stretch(rays)
+    slope = jnp.maximum(widths[1] - widths[0], 0) * stretch / length
+    wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
+    wider = jnp.where(slope > 0, wider, 0)
     slack = most(safe_norm(begin - apex) + widths[0])
-    wider = jnp.arctan(jnp.where(slope > 0, slope, 0))
     angle = jnp.where(jnp.any(used), jnp.minimum(most(off + wider), jnp.pi), 0)
-    # The corner of a footprint is farther away than its middle.
-    longest = most(length * jnp.sqrt(1 + slope * slope))
-    reach = jnp.where(jnp.any(used), longest + slack, -jnp.inf)
-    return Bundle(apex, axis, angle, slack, reach)
+    reach = most(length + jnp.maximum(widths[0], widths[1]) * stretch) + slack
+    reach = jnp.where(jnp.any(used), reach, -jnp.inf)
+    return Bundle(apex, axis, angle, slack, reach, jnp.maximum(most(stretch), 1))
+
+
+def _stretch(rays: Ray) -> Float[Array, " rays"]:
+    """Returns how many times as far away as it is large `cone_touches` takes a ball to be seen."""
+    slope = safe_divide(footprint_width(rays.d_direction), safe_norm(rays.direction))
+    return 1 / jnp.maximum(1 - slope**2 / 4, 1e-6)
 
 
 _LONG = 1e6
@@ -71,14 +82,10 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
 
     Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
     """
-    near, far = jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)
-    unit = safe_normalise(rays.direction)
-    ends, widths = [], []
-    for t, sign in ((near, -1), (far, 1)):
-        width, along = _footprint(rays, t)
-        # Other rays of the footprint begin earlier, and end later.
-        ends.append(rays.origin + t[:, None] * rays.direction + sign * along[:, None] * unit)
-        widths.append(width)
+    bounds = [jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)]
+    ends = [rays.origin + t[:, None] * rays.direction for t in bounds]
+    side = lambda t: rays.d_origin + t[:, None, None] * rays.d_direction
+    widths = [footprint_width(side(t)) for t in bounds]
     spread = [most(safe_norm(end - mean(end))) for end in ends]
     # The apex is where rays are closer together.
     turn = spread[1] < spread[0]
@@ -86,19 +93,6 @@ def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, A
     other = jnp.where(turn, ends[0], ends[1])
     ordered = jnp.where(turn, jnp.stack(widths[::-1]), jnp.stack(widths))
     return begin, other - begin, ordered
-
-
-def _footprint(rays: Ray, t: Float[Array, " rays"]) -> tuple[Array, Array]:
-    """Returns how far a footprint's sides, added, go across the ray and along it.
-
-    That is twice what a pixel reaches from its ray.
-    """
-    sides = rays.d_origin + t[:, None, None] * rays.d_direction
-    unit = safe_normalise(rays.direction)[:, None, :]
-    along = jnp.sum(sides * unit, axis=-1)
-    across = safe_norm(sides - along[..., None] * unit)
-    # Twice as far along: a surface that the ray grazes is met before the ray begins.
-    return jnp.sum(across, axis=-1), 2 * jnp.sum(jnp.abs(along), axis=-1)
 
 
 # Relative to distances: the rounding of the test itself.
@@ -123,9 +117,10 @@ def may_touch(bundle: Bundle, ball: Ball) -> Bool[Array, ""]:
     distance = safe_norm(away)
     # The cone, widened by `slack`, touches balls whose centres are that and a radius away.
     gap = _distance_to_cone(along, across, distance, bundle.angle)
-    radius = ball.radius + bundle.slack + _ROUNDING * distance
+    radius, rounding = ball.radius * bundle.stretch, _ROUNDING * distance
     # Written so that a comparison with NaN says "touches".
-    outside = (gap > radius) | (distance - ball.radius > bundle.reach + _ROUNDING * distance)
+    outside = gap > radius + bundle.slack * bundle.stretch + rounding
+    outside |= distance - radius > bundle.reach + rounding
     return ~outside
 
 

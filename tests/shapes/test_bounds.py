@@ -76,6 +76,34 @@ def test_what_a_pixel_touches_is_on_the_list_of_every_bundle(name):
     assert 0.01 < hit.mean() and touched.mean() < 2 * hit.mean() + 0.05
 
 
+def random_rays(kind, width, rays, draw):
+    """Two hundred bundles of rays, and how much a pixel's sides turn or are apart."""
+    shape = (200, rays, 3)
+    sides = draw.normal(size=(200, rays, 2, 3)) * width
+    origins, none = draw.uniform(-3, 3, (200, 1, 3)) + np.zeros(shape), np.zeros_like(sides)
+    if kind == "lamp":
+        points = origins + draw.uniform(-0.2, 0.2, shape)
+        return points, [1.0, 1.0, 5.0] - points, sides * [1, 1, 0.1], -sides * [1, 1, 0.1], 1.0
+    ways = draw.normal(size=(200, 1, 3)) + draw.normal(size=shape) * min(width, 0.5)
+    if kind == "camera":
+        return origins, ways, none, sides, 1e3
+    return origins + draw.normal(size=shape) * width, ways, sides, none, 1e3
+
+
+@pytest.mark.parametrize("rays", [1, 8])
+@pytest.mark.parametrize("width", [1e-3, 0.1, 0.5, 3.0])
+@pytest.mark.parametrize("kind", ["lamp", "camera", "parallel"])
+def test_bundles_of_any_width_list_what_their_rays_touch(kind, width, rays, x64):
+    draw = np.random.default_rng(0)
+    origins, ways, *sides, far = random_rays(kind, width, rays, draw)
+    bounds = np.zeros((200, rays)), np.full((200, rays), far)
+    many = Ray(*map(jnp.asarray, (origins, ways, ways, *sides, *bounds)))
+    centers, radii = draw.uniform(-3, 3, (200, 3)), 10 ** draw.uniform(-3, 0.5, 200)
+    touched, listed = answers(many, sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii)))
+    assert not np.any(np.asarray(touched & ~listed))
+    assert np.any(np.asarray(touched)) and (width > 0.1 or not np.all(np.asarray(touched)))
+
+
 @pytest.mark.parametrize("width", [0.05, 0.3, 1.0])
 def test_the_far_corners_of_wide_pixels_are_touched(width):
     """A corner of a footprint is farther away than its middle."""
