@@ -1,4 +1,4 @@
-"""Compiled programs are forgotten before there are more pieces of them than a process may map."""
+"""Compiled programs: soon where they run seldom; forgotten before there are too many pieces."""
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +6,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph import _programs
+from support.helpers import assert_close
 
 
 CAMERA = sg.PerspectiveCamera.look_at([0, -3, 0], [0, 0, 0], [0, 0, 1], 0.7, 5, 4)
@@ -68,3 +69,17 @@ def test_pieces_are_counted_where_the_system_says():
     if not _programs._MAPS.exists():
         pytest.skip("the system does not say which pieces of memory are mapped")
     assert 10 < _programs._count_pieces() < (_programs._most_pieces() or 10**9)
+
+
+@pytest.mark.parametrize("options", [_programs.FOR_A_FEW_RUNS, _programs.FOR_SOME_RUNS])
+def test_programs_that_are_compiled_soon_compute_the_same(options):
+    @_programs.quick_jit(options)
+    def waves(x, *, power: int):
+        return jnp.sin(x) ** power
+
+    x = jnp.linspace(0.0, 3.0, 100)
+    assert_close(waves(x, power=3), jnp.sin(x) ** 3)
+    # Options cannot be chosen within another program.
+    assert_close(
+        jax.jit(jax.grad(lambda x: waves(x, power=2)))(0.3), 2 * jnp.sin(0.3) * jnp.cos(0.3)
+    )

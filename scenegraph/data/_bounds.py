@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Float
 from ..cameras import AbstractCamera, NDCCamera
 from ..io import MappedArray
@@ -19,8 +20,8 @@ from ..pixels import frame_lines, known_cameras, on_host, pixel_lines, take_came
 _CELLS = 48
 # Pixels with less opacity count as empty.
 _VISIBLE = 0.02
-# Points are projected so many at a time, so that one program serves all pictures.
-_POINTS = 2**15
+# So many points are projected to so many pictures at a time: one program serves all of them.
+_POINTS, _TOGETHER = 2**12, 8
 # What a box leaves out is found by so many rays along each axis of at most so many pictures.
 _RAYS, _PICTURES = 32, 1000
 # Points give a box if there are so many of them; so many percent on each side count as outliers,
@@ -94,27 +95,26 @@ def find_empty_cells(
         return np.zeros(shape, bool)
     cell = (upper - lower) / resolution
     places = (np.indices(shape).reshape(3, -1).T + 0.5) * cell + lower
-    left = np.arange(len(places))  # The cells that no picture has shown to be empty yet.
-    for frame, mask in enumerate(_coarse_masks(views, resolution)):
-        # A cell is empty if nothing is seen within half of it about its middle.
-        share = _projected_size(views, frame, places[:: max(1, len(places) // 512)], cell / 2)
-        mask = _dilate(mask, math.ceil((share + spare) * mask.shape[1]))
-        seen, filled = _look_up(views, frame, mask, places[left])
-        left = left[~seen | filled]
+    # A cell is empty if nothing is seen within half of it about its middle.
+    shares = _projected_sizes(views, places[:: max(1, len(places) // 512)], cell / 2) + spare
+    masks = [
+        _dilate(mask, math.ceil(share * mask.shape[1]))
+        for share, mask in zip(shares, _coarse_masks(views, resolution), strict=True)
+    ]
     empty = np.ones(len(places), bool)
-    empty[left] = False
+    empty[_carve(views, masks, places)[0]] = False
     return empty.reshape(shape)
 
 
-def _projected_size(views: Views, frame: int, places: np.ndarray, half: np.ndarray) -> float:
-    """Bounds the projected distance from a box's middle to its corners, as a share of the width."""
+def _projected_sizes(views: Views, places: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """Bounds projected distances from a box's middle to its corners, as shares of the widths."""
     # A corner is a half axis away along each of three axes: |p(c) - p| <= sum_i |p(m + h_i) -
     # p(m)|.
     moved = np.concatenate([places, *(places + half * axis for axis in np.eye(3))])
-    middle, *others = np.split(_project(views, frame, moved), 4)
+    middle, *others = np.split(_project(views, np.arange(views.frames), moved), 4, axis=1)
     away = np.sum([np.abs(other - middle) for other in others], axis=0)
-    pixels = np.max(away[np.all(np.isfinite(away), axis=1)], initial=1.0)
-    return float(pixels) / int(views.widths[frame])
+    finite = np.all(np.isfinite(away), axis=-1, keepdims=True)
+    return np.max(np.where(finite, away, 0), axis=(1, 2), initial=1.0) / np.asarray(views.widths)
 
 
 def _frustum_box(views: Views, cameras: NDCCamera) -> tuple[np.ndarray, np.ndarray]:
@@ -276,45 +276,57 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     # A point of the hull is in no picture where that is empty, and in enough pictures at all.
     # Laurentini 1994, "The Visual Hull Concept for Silhouette-Based Image Understanding".
-    counts = np.zeros(len(points), int)
-    for frame, mask in enumerate(masks):
-        seen, filled = _look_up(views, frame, mask, points)
-        kept = ~seen | filled
-        points, counts = points[kept], (counts + seen)[kept]
-    inside = points[counts >= _QUORUM * len(masks)]
+    kept, counts = _carve(views, masks, points)
+    inside = points[kept[counts >= _QUORUM * len(masks)]]
     if not len(inside):
         return lower, upper
     return inside.min(axis=0) - 1.5 * cell, inside.max(axis=0) + 1.5 * cell
 
 
+def _carve(views: Views, masks, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the points that no picture shows to be empty, and how many pictures each is in."""
+    left, counts = np.arange(len(points)), np.zeros(len(points), int)
+    for begin in range(0, views.frames, _TOGETHER):
+        frames = np.arange(begin, min(begin + _TOGETHER, views.frames))
+        places, kept = _project(views, frames, points[left]), np.arange(len(left))
+        for frame, place in zip(frames.tolist(), places, strict=True):
+            seen, filled = _look_up(views, frame, masks[frame], place[kept])
+            counts[left[kept]] += seen
+            kept = kept[~seen | filled]
+        left = left[kept]
+    return left, counts[left]
+
+
 def _look_up(
-    views: Views, frame: int, mask: np.ndarray, points: np.ndarray
+    views: Views, frame: int, mask: np.ndarray, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Finds which points lie in a picture, and at which of them its mask is true."""
-    x, y = _project(views, frame, points).T
+    """Finds which places, in pixels, lie in a picture, and at which of them its mask is true."""
+    x, y = places.T
     # Masks are coarser than pictures: x / width and y / height, in their cells.
     column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
     row = np.floor(y / int(views.heights[frame]) * mask.shape[0])
     seen = (column >= 0) & (column < mask.shape[1]) & (row >= 0) & (row < mask.shape[0])
-    filled = np.zeros(len(points), bool)
+    filled = np.zeros(len(places), bool)
     filled[seen] = mask[row[seen].astype(int), column[seen].astype(int)]
     return seen, filled
 
 
-def _project(views: Views, frame: int, points: np.ndarray) -> np.ndarray:
-    """Projects points to a picture, in pixels."""
-    cameras = known_cameras(views)
-    # Padded to whole blocks: one compiled program serves any number of points.
-    blocks = max(1, -(-len(points) // _POINTS))
-    padded = np.zeros((blocks * _POINTS, 3), np.float32)
-    padded[: len(points)] = points
-    camera = take_camera(on_host(cameras), frame)
-    seen = [
-        np.asarray(_project_block(camera, jnp.asarray(part))) for part in np.split(padded, blocks)
-    ]
-    return np.concatenate(seen)[: len(points)]
+def _project(views: Views, frames: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Projects points to some pictures, in pixels: `frames points 2`."""
+    cameras = on_host(known_cameras(views))
+    padded = np.zeros((max(1, -(-len(points) // _POINTS)), _POINTS, 3), np.float32)
+    padded.reshape(-1, 3)[: len(points)] = points
+    rows = []
+    for begin in range(0, len(frames), _TOGETHER):
+        some = frames[begin : begin + _TOGETHER]
+        chosen = take_camera(cameras, np.pad(some, (0, _TOGETHER - len(some)), "edge"))
+        seen = [np.asarray(_project_block(chosen, jnp.asarray(part))) for part in padded]
+        rows.append(np.concatenate(seen, axis=1)[: len(some), : len(points)])
+    return np.concatenate(rows)
 
 
-@eqx.filter_jit
-def _project_block(camera: AbstractCamera, points: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
-    return jax.vmap(camera.project)(points)
+@quick_jit(FOR_SOME_RUNS)
+def _project_block(
+    cameras: AbstractCamera, points: Float[Array, "n 3"]
+) -> Float[Array, "cameras n 2"]:
+    return eqx.filter_vmap(lambda camera: jax.vmap(camera.project)(points))(cameras)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import FOR_A_FEW_RUNS, quick_jit
 from .._typing import Array, Float, IntLike, RandomKey
 from ..cameras import AbstractCamera, pose_matrix
 from ..data import RayBatches, Views
@@ -63,7 +64,7 @@ def find_motion(before: np.ndarray, after: np.ndarray) -> Motion:
     return Motion(scale, turn, other - scale * turn @ middle)
 
 
-@eqx.filter_jit
+@quick_jit(FOR_A_FEW_RUNS)
 def _matrices(cameras: AbstractCamera) -> Float[Array, "frames 4 4"]:
     return eqx.filter_vmap(pose_matrix)(cameras)
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Float
 from ..cameras import AbstractCamera
 from ._scene_cameras import SceneCameras
@@ -62,6 +63,6 @@ def take_camera(cameras: AbstractCamera, frame: Any) -> AbstractCamera:
 
 
 # Of cameras that are taken already: the program does not depend on how many pictures there are.
-@eqx.filter_jit
+@quick_jit(FOR_SOME_RUNS)
 def _lines(cameras: AbstractCamera, pixels: Float[Array, "n 2"]) -> tuple[Array, Array]:
     return eqx.filter_vmap(lambda camera, pixel: camera.line(pixel))(cameras, pixels)

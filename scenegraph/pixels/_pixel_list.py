@@ -1,8 +1,8 @@
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Bool, Int, RandomKey, Vector
 from ..cameras import AbstractCamera, pixel_centres
 from ._batches import AbstractPixelChoice
@@ -59,7 +59,7 @@ def _slopes(views: Views, frame: int) -> np.ndarray:
     return np.sqrt(sum((x**2 for x in along), np.zeros_like(brightness))).ravel()
 
 
-@eqx.filter_jit
+@quick_jit(FOR_SOME_RUNS)
 def _hits_box(
     camera: AbstractCamera, width: int, height: int, lower: Vector, upper: Vector
 ) -> Bool[Array, " pixels"]:

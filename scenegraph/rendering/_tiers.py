@@ -16,16 +16,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax._src.core import trace_state_clean
 
+from .._programs import can_be_quick, FOR_A_FEW_RUNS
 from .._typing import PyTree
 
 
-_QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
 # Optimising takes so many times what all else of a first call does, apart from running: 2 for ten
 # balls, 3 for scenes of many kinds.
 _LONGER = 2.0
@@ -78,12 +73,12 @@ class TieredPicture:
         self.fast = eqx.filter_jit(function)
         # Its types lack the arguments that it passes on to `jax.jit`.
         jit: Any = eqx.filter_jit
-        self._quick = jit(function, compiler_options=_QUICKLY)
+        self._quick = jit(function, compiler_options=dict(FOR_A_FEW_RUNS))
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Draws; within traced functions, this is `fast`."""
-        if not _can_be_quick():
+        if not (_few_expected.get() and can_be_quick()):
             return self.fast(*arguments)
         calls = self._calls.setdefault(kind_of(arguments), _Calls())
         if calls.suffice:
@@ -92,11 +87,6 @@ class TieredPicture:
         results = jax.block_until_ready(self._quick(*arguments))
         calls.add(time.perf_counter() - begin)
         return results
-
-
-def _can_be_quick() -> bool:
-    """Returns true outside of traced functions, on a CPU, unless many pictures come."""
-    return _few_expected.get() and trace_state_clean() and jax.default_backend() == "cpu"
 
 
 def kind_of(tree: PyTree) -> Any:

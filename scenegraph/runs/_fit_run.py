@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,7 +31,6 @@ from ..scene import save
 from ..settings import (
     choose_space,
     config_record,
-    DataSettings,
     describe_cut,
     FitConfig,
     FitParts,
@@ -44,7 +44,7 @@ from ._checkpoints import Checkpoints
 from ._final_report import FinalReport
 from ._fingerprint import find_difference, take_fingerprint
 from ._fit_options import FitOptions, Stopped, TooFewSteps
-from ._held_out import HeldOut
+from ._held_out import after_first_step, HeldOut, read_held_out
 from ._latest_picture import LatestPicture
 from ._paths import OWN_PATH, summarise_cameras
 from ._run import CAMERAS_FILE, Run
@@ -90,7 +90,7 @@ def _fit_and_report(
 ) -> FitState:
     split = held_out_split(folder)
     _check_target(config, options, folder, split)
-    with ThreadPoolExecutor(1, "scenegraph-held-out") as pool:
+    with after_first_step() as (pool, stepped):
         with options.phase("reading pictures"), ThreadPoolExecutor(1) as beside:
             beside.submit(warm_up, config)
             views = config.data.load(folder)
@@ -98,7 +98,7 @@ def _fit_and_report(
         space = config.data.bounds == "contracted"
         config = config.replace(batch_size=config.training.rays(options.limit, space=space))
         config = dataclasses.replace(config, corrections=config.corrections.choose(views))
-        held_out = pool.submit(_read_held_out, config.data, folder, split, views)
+        held_out = pool.submit(read_held_out, config.data, folder, split, views)
         _describe(run, folder, views, options.say)
         if options.resume:
             _check_data(run, config, folder, views)
@@ -109,7 +109,7 @@ def _fit_and_report(
         _describe_box(parts, views, config, options.say)
         if (corrected := config.corrections.describe(config.method.appearance_size)) is not None:
             options.say(corrected)
-        job = _begin(run, config, options, parts, held_out, folder, views, begin)
+        job = _begin(run, config, options, parts, held_out, folder, views, begin, stepped)
         cameras = pool.submit(_remember_cameras, run, config, folder, views)
         last = job.fit()
         cameras.result()
@@ -126,6 +126,7 @@ def _begin(
     folder: pathlib.Path,
     views: Views,
     begin: float,
+    stepped: threading.Event,
 ) -> "_Job":
     """Writes what a run remembers of its fit, and finds where the fit goes on."""
     here = run.folder.resolve()
@@ -146,7 +147,9 @@ def _begin(
     refines = config.corrections.refines
     film = FinalReport(film=config.output.film, training=views, refines=refines)
     held_out.add_done_callback(lambda pictures: _count_rays(plan, film, pictures))
-    return _Job(run, config, options, parts, held_out, checkpoints, plan, begin, about, state)
+    return _Job(
+        run, config, options, parts, held_out, checkpoints, plan, begin, stepped, about, state
+    )
 
 
 def _remember_cameras(run: Run, config: FitConfig, folder: pathlib.Path, views: Views) -> None:
@@ -154,15 +157,6 @@ def _remember_cameras(run: Run, config: FitConfig, folder: pathlib.Path, views: 
     own_path = config.data.own_path(folder)
     own = {} if own_path is None else {OWN_PATH: own_path}
     save(summarise_cameras(views) | own, run.folder / CAMERAS_FILE)
-
-
-def _read_held_out(
-    settings: DataSettings, folder: pathlib.Path, split: str, views: Views
-) -> HeldOut:
-    """Reads the pictures of the report, which are the training pictures if there are no others."""
-    return HeldOut(
-        folder, split, views if split == "train" else settings.load(folder, split), settings
-    )
 
 
 def _plan(options: FitOptions, begin: float) -> TimePlan:
@@ -214,6 +208,7 @@ class _Job:
     checkpoints: Checkpoints
     plan: TimePlan
     begin: float
+    stepped: threading.Event  # what else there is to do begins then
     about: dict[str, Any]  # what the run remembers beside its settings
     state: FitState | None  # where an earlier fit has ended
 
@@ -250,6 +245,7 @@ class _Job:
         with self.checkpoints as checkpoints, StopOnSignal() as stop:
             try:
                 last = self._steps(stop)
+                self.stepped.set()  # also if there was no step left to take
             except FitError as error:
                 checkpoints.save(error.state)
                 where = f"The last finite scene is saved in {self.run.folder}."
@@ -292,6 +288,7 @@ class _Job:
         """Ends the phase of compiling, at the first step."""
         compiling.close()
         self.options.milestones.stepped.set()
+        self.stepped.set()
 
     def _callbacks(self, stack: contextlib.ExitStack) -> list[AbstractCallback]:
         """Makes the callbacks; the stack closes their files."""
@@ -331,6 +328,7 @@ class _Job:
 
     def _shown_views(self) -> Views | None:
         """Returns the pictures to show on the way; `None` if none are held out."""
+        self.stepped.set()
         pictures = self.held_out.result()
         return pictures.views if pictures.is_held_out else None
 

@@ -1,8 +1,11 @@
 """The pictures of a report, and where their cameras are in the scene."""
 
+import contextlib
 import pathlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,3 +53,24 @@ def place_held_out(
         return held_out
     say(f"cameras of the {held_out.split} pictures: {how}")
     return held_out._replace(views=views, cameras=how)
+
+
+def read_held_out(
+    settings: DataSettings, folder: pathlib.Path, split: str, views: Views
+) -> HeldOut:
+    """Reads the pictures of the report, which are the training pictures if there are no others."""
+    return HeldOut(
+        folder, split, views if split == "train" else settings.load(folder, split), settings
+    )
+
+
+@contextlib.contextmanager
+def after_first_step() -> Iterator[tuple[ThreadPoolExecutor, threading.Event]]:
+    """Makes a thread whose work waits for an event: the first step needs all cores."""
+    stepped = threading.Event()
+    with ThreadPoolExecutor(1, "scenegraph-held-out") as pool:
+        pool.submit(stepped.wait)
+        try:
+            yield pool, stepped
+        finally:
+            stepped.set()

@@ -3,9 +3,9 @@
 import abc
 from typing import TypeAlias
 
-import equinox as eqx
 import numpy as np
 
+from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import RandomKey
 from ..data import Ball, Views
 from ..encodings import Contraction
@@ -117,7 +117,7 @@ class AbstractMethod(abc.ABC):
         """
 
 
-@eqx.filter_jit
+@quick_jit(FOR_SOME_RUNS)
 def build_field(method: AbstractMethod, key: RandomKey) -> AbstractField:
     """Makes a field in one compiled program, instead of one for each layer."""
     return method.make_field(key=key)

@@ -12,6 +12,7 @@ import scenegraph as sg
 from scenegraph.data import load_blender
 from scenegraph.io import FileError, read_json, read_picture, write_json, write_picture
 from scenegraph.runs import (
+    _fit_run,
     _latest_picture,
     cautions,
     evaluate_run,
@@ -257,3 +258,15 @@ def test_a_held_out_picture_that_is_damaged_ends_the_fit(data, tmp_path):
     picture.write_bytes(picture.read_bytes()[:60])
     with pytest.raises(FileError, match=picture.name):
         fit_run(open_run(tmp_path / "run"), CONFIG, folder)
+
+
+def test_held_out_pictures_are_read_once_a_step_is_taken(data, tmp_path, monkeypatch):
+    options, stepped, read = FitOptions(), [], _fit_run.read_held_out
+
+    def read_and_note(*arguments):
+        stepped.append(options.milestones.stepped.is_set())
+        return read(*arguments)
+
+    monkeypatch.setattr(_fit_run, "read_held_out", read_and_note)
+    fit_run(open_run(tmp_path / "run"), CONFIG, data, options)
+    assert stepped == [True]
