@@ -18,7 +18,16 @@ from ..images import AbstractColorSpace, Linear, SRGB
 from ..lights import AbstractEnvironment, AbstractLight
 from ..numerics import AbstractModule, is_frozen, unfreeze
 from ..rays import Medium, Ray, Section, Span
-from ..scene import AbstractBackground, find_contents, has_pattern, Leaf, Pace, resolve_ties, Scene
+from ..scene import (
+    AbstractBackground,
+    Contents,
+    find_contents,
+    has_pattern,
+    Leaf,
+    Pace,
+    resolve_ties,
+    Scene,
+)
 from ..shaders import prepare_textures
 from ..shapes import TriangleMesh
 from ..transforms import compose
@@ -191,6 +200,13 @@ def _mask_of(surface: Any) -> Any:
 
 # The last scene that was stacked, by its structure and leaves, which are not kept alive by this.
 _last: list[tuple[Any, list[weakref.ref], SceneStacks]] = []
+
+
+def count_surfaces(contents: Contents | SceneStacks) -> int:
+    """Counts the surfaces of a scene, and all of their copies."""
+    if isinstance(contents, SceneStacks):
+        return sum(stack.number.shape[0] for stack in contents.surfaces)
+    return sum(math.prod(leaf.counts) for leaf in contents.surfaces)
 
 
 def stack_scene_once(scene: Scene) -> SceneStacks:

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from .._programs import make_room_for_programs
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
-from ..flat import color_space, FlatScene, flatten, SceneStacks, stack_scene_once
+from ..flat import color_space, count_surfaces, FlatScene, flatten, SceneStacks, stack_scene_once
 from ..images import AbstractColorSpace, Image
 from ..integrators import (
     AbstractIntegrator,
@@ -112,17 +112,21 @@ def render(
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     more = key, filters, chunk, mesh, extras, side
     # Networks are most of the time of their pictures, and little of their programs.
-    soon = mesh is None and bool(contents.surfaces) and not is_traced(leaves)
-    draw = lambda integrator: _undisturbed(soon, placed, camera, integrator, *more)
+    count = count_surfaces(contents)
+    soon = mesh is None and 0 < count <= _MANY_SURFACES and not is_traced(leaves)
+    program = _draw if soon else _draw.fast
+    draw = lambda integrator: _undisturbed(program, placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
-    return _draw_completely(draw, with_all_occluders(integrator), (placed, camera))
+    integrator = with_all_occluders(integrator)
+    integrator = with_more_surfaces(integrator) if count > _MANY_SURFACES else integrator
+    return _draw_completely(draw, integrator, (placed, camera))
 
 
-def _undisturbed(soon: bool, *arguments: Any) -> Any:
+def _undisturbed(program: Callable, *arguments: Any) -> Any:
     """Draws a picture; the first of its kind is traced, which is quicker without collections."""
     with defer_garbage_collection():
-        return _draw(*arguments) if soon else _draw.fast(*arguments)
+        return program(*arguments)
 
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
@@ -150,6 +154,9 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
 _enlarged: dict[Any, AbstractIntegrator] = {}
 
 
+# Pictures of more surfaces are optimised at once, because they take many seconds otherwise; and are
+# begun with twice the layers, because most need them, and each try is another program.
+_MANY_SURFACES = 4096
 # More array leaves than this are stacked before a picture is traced, which takes its time by leaf.
 _MANY_LEAVES = 256
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rendering import _tiers, expect_pictures
+from scenegraph.rendering import _render, _tiers, expect_pictures
 from scenegraph.rendering._tiers import TieredPicture
 
 
@@ -73,6 +73,30 @@ def test_both_programs_draw_the_same(ball):
         image = sg.render(scene, camera)
     np.testing.assert_allclose(image.rgb, first.rgb, atol=1e-6)
     np.testing.assert_allclose(image.depth, first.depth, rtol=1e-6)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_pictures_of_many_surfaces_are_optimised_and_begin_with_more_layers(monkeypatch, copies):
+    """Twelve balls behind each other, with eight layers a ray: no picture is drawn twice."""
+    places = np.linspace([0.0, 0.0, 0.0], [0.0, 9.0, 0.0], 12)
+    shade = sg.Surface(sg.Sphere([0.0, 0.0, 0.0], 0.3), sg.Constant([0.5, 0.2, 0.1]), opacity=0.1)
+    if copies:
+        balls = sg.Instances(shade, jax.vmap(sg.Similarity)(jnp.asarray(places)))
+    else:
+        at = lambda place: sg.Transformed(shade, sg.Similarity(place))
+        balls = sg.Group(**{f"ball{i}": at(place) for i, place in enumerate(places)})
+    camera = sg.PerspectiveCamera.look_at([0, -5, 0], [0, 0, 0], [0, 0, 1], 0.2, 8, 6)
+    expected = sg.render(sg.Scene(balls), camera)
+    layers, fast = [], _render._draw.fast
+    monkeypatch.setattr(_render, "_MANY_SURFACES", 11)
+    monkeypatch.setattr(_render, "_enlarged", {})
+    draw = lambda scene, camera, how, *more: (
+        layers.append(how.surfaces.layers) or fast(scene, camera, how, *more)
+    )
+    monkeypatch.setattr(_render._draw, "fast", draw)
+    image = sg.render(sg.Scene(balls), camera)
+    assert layers == [16]
+    np.testing.assert_allclose(image.rgb, expected.rgb, atol=1e-6)
 
 
 def test_constant_scenes_in_traced_functions(ball):
