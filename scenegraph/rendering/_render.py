@@ -253,7 +253,8 @@ def _render(
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     size = _pixels_at_a_time(chunk, each, side, integrator, flat)
-    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, size, mesh)
+    spread = not is_of_surfaces(integrator)
+    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, size, mesh, spread)
     if "candidates" in extras:
         pixels["candidates"] = _count_candidates(flat, camera)
     image = _assemble(pixels, overflow, camera, space)
@@ -290,15 +291,16 @@ def _render_parts(
 
 
 def _in_chunks(
-    function: Any, shared: PyTree, order: PixelOrder, chunk: int, mesh: Mesh | None
+    function: Any, shared: PyTree, order: PixelOrder, chunk: int, mesh: Mesh | None, spread: bool
 ) -> Any:
     """Maps over pixels chunk by chunk; under `grad`, chunks are rematerialised."""
     devices, count = 1 if mesh is None else mesh.size, order.width * order.height
     chunks = devices * -(-count // (devices * chunk))
-    # Every device has tiles from all over the picture, so that all have about as much to do; its
-    # chunks have neighbours, whose shadow rays go the same way.
-    tile = math.gcd(chunk, order.side**2)
-    deal = lambda x: jnp.swapaxes(x.reshape(-1, devices, tile), 0, 1).reshape(chunks, chunk)
+    # Every device has tiles from all over the picture, so that all have about as much to do. So has
+    # every chunk whose rays share space for samples; others have neighbours, whose shadow rays go
+    # the same way.
+    parts, tile = chunks if spread else devices, math.gcd(chunk, order.side**2)
+    deal = lambda x: jnp.swapaxes(x.reshape(-1, parts, tile), 0, 1).reshape(chunks, chunk)
     indices = deal(order.pixel(jnp.minimum(jnp.arange(chunks * chunk), count - 1)))
     sort = lambda x: x if order.side == 1 else x[order.rank(jnp.arange(count))]
     if chunks == 1:
@@ -312,7 +314,7 @@ def _in_chunks(
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
 
     def in_order(x: Array) -> Array:
-        tiles = x.reshape(devices, -1, tile, *x.shape[2:])
+        tiles = x.reshape(parts, -1, tile, *x.shape[2:])
         return sort(jnp.swapaxes(tiles, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count])
 
     return jax.tree.map(in_order, results)

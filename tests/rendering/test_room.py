@@ -11,6 +11,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.fields import GaussianBlob
 from scenegraph.integrators import OccupancyMarch
+from scenegraph.rendering import _render
 from scenegraph.scene import Occupancy
 from support.helpers import assert_close
 
@@ -56,6 +57,23 @@ def test_picture_does_not_depend_on_budget_or_chunk(chunk, key):
         warnings.simplefilter("error")
         seen = sg.render(scene(), camera(), LITTLE, key=key, chunk=chunk)
     assert np.ptp(expected.alpha) > 0.3
+    assert_same(seen, expected)
+
+
+def test_space_that_suffices_on_average_suffices_in_every_chunk(monkeypatch):
+    """A chunk has pixels from all over the picture, not neighbours that all meet the same thing."""
+    requested, fast = [], _render._draw.fast
+
+    def draw(*arguments):
+        image, missed, mean = fast(*arguments)
+        requested.append(float(mean))
+        return image, missed, mean
+
+    monkeypatch.setattr(_render._draw, "fast", draw)
+    large = sg.PerspectiveCamera.look_at([0, -4, 1], [0, 0, 0], [0, 0, 1], 0.6, 36, 28)
+    expected = sg.render(scene(), large, FULL, chunk=126)
+    seen = sg.render(scene(), large, OccupancyMarch(16, round(1.3 * requested[0])), chunk=126)
+    assert len(requested) == 2 and 1.3 * requested[0] < 0.6 * 16
     assert_same(seen, expected)
 
 
