@@ -50,20 +50,21 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     mean = lambda points: jnp.sum(jnp.where(used[:, None], points, 0), axis=0) / count
     most = lambda values: jnp.max(jnp.where(used, values, 0))
     begin, way, widths = _from_tight_end(rays, used, mean, most)
-    length, apex = safe_norm(way), mean(begin)
-    unit = safe_normalise(way)
+    unit, apex = safe_normalise(way), mean(begin)
     axis = safe_normalise(mean(unit))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
     off = 2 * jnp.arcsin(jnp.clip(safe_norm(unit - axis) / 2, 0, 1))
     # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
     # of points near the horizon are wider than they are far away, and are all around.
     stretch = _stretch(rays)
-    slope = jnp.maximum(widths[1] - widths[0], 0) * stretch / length
+    growth = jnp.maximum(widths[1] - widths[0], 0) * stretch
+    near, far = _bounds(rays)
+    slope = growth / ((far - near) * safe_norm(rays.direction))
     wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
     wider = jnp.where(slope > 0, wider, 0)
     slack = most(safe_norm(begin - apex) + widths[0])
     angle = jnp.where(jnp.any(used), jnp.minimum(most(off + wider), jnp.pi), 0)
-    reach = most(length + jnp.maximum(widths[0], widths[1]) * stretch) + slack
+    reach = most(safe_norm(way) + jnp.maximum(widths[0], widths[1]) * stretch) + slack
     reach = jnp.where(jnp.any(used), reach, -jnp.inf)
     return Bundle(apex, axis, angle, slack, reach, jnp.maximum(most(stretch), 1))
 
@@ -77,15 +78,22 @@ def _stretch(rays: Ray) -> Float[Array, " rays"]:
 _LONG = 1e6
 
 
+def _bounds(rays: Ray) -> tuple[Float[Array, " rays"], Float[Array, " rays"]]:
+    """Returns where rays begin and end, in `t`."""
+    return jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)
+
+
 def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, Array]:
     """Returns where rays begin, their ways to the other end, and the widths of both.
 
     Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
     """
-    bounds = [jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)]
-    ends = [rays.origin + t[:, None] * rays.direction for t in bounds]
-    side = lambda t: rays.d_origin + t[:, None, None] * rays.d_direction
-    widths = [footprint_width(side(t)) for t in bounds]
+    unit, ends, widths = safe_normalise(rays.direction), [], []
+    for t, sign in zip(_bounds(rays), (-1, 1), strict=True):
+        width = footprint_width(rays.d_origin + t[:, None, None] * rays.d_direction)
+        # Other rays of the footprint begin earlier, and end later.
+        ends.append(rays.origin + t[:, None] * rays.direction + sign * width[:, None] * unit)
+        widths.append(width)
     spread = [most(safe_norm(end - mean(end))) for end in ends]
     # The apex is where rays are closer together.
     turn = spread[1] < spread[0]
