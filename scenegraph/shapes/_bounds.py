@@ -5,7 +5,7 @@ import abc
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float
-from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_sqrt
+from ..numerics import AbstractModule, dot, safe_norm
 from ..rays import Ray
 from ..transforms import Ball, everywhere
 from ._base import AbstractShape
@@ -74,7 +74,7 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
     """
     # The axis is nearest to the centre at t = (center - o) . d / |d|^2, within the ray.
     away, square = ball.center - ray.origin, dot(ray.direction, ray.direction)
-    inverse = safe_divide(jnp.ones_like(square), square)
+    inverse = 1 / jnp.maximum(square, jnp.finfo(square.dtype).tiny)
     t = jnp.clip(dot(away, ray.direction) * inverse, jnp.minimum(ray.near, 0), ray.far)
     gap = away - t * ray.direction
     # A pixel reaches half its width w there, which grows by s per length. It touches the ball at a
@@ -88,7 +88,7 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
 
 def footprint_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
     """Returns at least the sum of the lengths of a footprint's sides: twice a pixel's reach."""
-    return safe_sqrt(_squared_width(sides))
+    return jnp.sqrt(_squared_width(sides))
 
 
 def _squared_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
