@@ -29,6 +29,7 @@ from ._step import step as step
 
 # Internal: for other packages of the library, and for none of its users.
 from ._alignment import find_motion, move_cameras, poses_of
+from ._callbacks import ENDLESS
 from ._console import progress_line, SignsOfLife
 from ._history import History
 from ._keys import Keys, shared_keys

@@ -28,8 +28,9 @@ from ._loss import pixel_cones, RenderLoss, scene_cameras
 from ._state import FitState
 
 
-# Steps between two refreshes of the occupancy.
-_REFRESH_EVERY = 16
+# Steps between two refreshes of the occupancy, at first and at last, and the unit of steps after
+# whose second, fourth and eighth these double: what is empty changes less and less.
+_REFRESH_EVERY, _REFRESH_SELDOM, _DOUBLING = 16, 128, 1600
 # More than the last batch requested, because the next may request more; more yet where one did.
 _MARGIN, _MARGIN_AFTER_OVERFLOW = 1.15, 1.4
 # A smaller budget is worth its compilation from this part of the present one on.
@@ -145,9 +146,16 @@ class OccupancyRefresh:
             pool = ThreadPoolExecutor(1, "scenegraph-compiler")
             self._compiling = pool.submit(_refresh.lower(state).compile)
             pool.shutdown(wait=False)
-        if number % _REFRESH_EVERY:
+        if number % _refresh_every(number):
             return state
         return _refresh(state) if self._compiling is None else self._compiling.result()(state)
+
+
+def _refresh_every(number: int) -> int:
+    """Returns how many steps lie between refreshes about a step, a power of two."""
+    # 16 up to step 3200, 32 up to 6400, and so on
+    doublings = max(number // _DOUBLING, 1).bit_length() - 1
+    return min(_REFRESH_EVERY << doublings, _REFRESH_SELDOM)
 
 
 @jax.jit

@@ -128,6 +128,10 @@ class Every(AbstractCallback):
         return False
 
 
+# The number of steps of a fit that only the clock ends.
+ENDLESS = 10**7
+
+
 @dataclasses.dataclass(frozen=True)
 class Deadline:
     """The time at which a fit ends, and an estimate of the steps until then.

@@ -2,7 +2,7 @@ import dataclasses
 import sys
 import time
 
-from ._callbacks import AbstractCallback, Progress
+from ._callbacks import AbstractCallback, ENDLESS, Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,8 @@ class SignsOfLife(AbstractCallback):
 def progress_line(progress: Progress, rays: int) -> str:
     """Returns a line of progress, without its end; `rays` is the batch size, or 0."""
     total = round(float(progress.state.horizon))
-    parts = [f"step {progress.step:>7,}/{total:,}", f"loss {float(progress.info.loss):.5f}"]
+    end = f"/{total:,}" if total < ENDLESS else ""  # Not known of the first step by the clock.
+    parts = [f"step {progress.step:>7,}{end}", f"loss {float(progress.info.loss):.5f}"]
     psnr = progress.psnr()
     parts += [] if psnr is None else [f"psnr {psnr:5.2f} dB"]
     # Not known of the first step, nor just after a program was compiled anew.

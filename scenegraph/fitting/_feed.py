@@ -59,13 +59,17 @@ class Feed:
 @jax.jit
 def _batch(parts: Flat, state: Flat) -> Flat:
     batches, seed, layout = parts.tree
-    return flatten(layout.cut(batches.batch(seed, state.tree.step)))
+    when = seed, state.tree.step
+    # Other data do not know of a fit's end.
+    when = (*when, state.tree.horizon) if isinstance(batches, RayBatches) else when
+    return flatten(layout.cut(batches.batch(*when)))
 
 
 @jax.jit
 def _assemble(parts: Flat, state: Flat, drawn: Flat) -> Flat:
     batches, seed, layout = parts.tree
-    return flatten(layout.cut(batches.assemble(drawn.tree, seed, state.tree.step)))
+    now: FitState = state.tree
+    return flatten(layout.cut(batches.assemble(drawn.tree, seed, now.step, now.horizon)))
 
 
 def _send(reader: PixelReader, seed: int, number: int, layout: Layout) -> DrawnPixels:

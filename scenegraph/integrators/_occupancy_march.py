@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, RandomKey, UInt32
+from .._typing import Array, PyTree, RandomKey, UInt32
 from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..flat import FlatScene
-from ..numerics import pack_bits, safe_norm
+from ..numerics import map_used_blocks, pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
 from ._base import AbstractMediaIntegrator
@@ -20,6 +20,8 @@ from ._packed import pack_steps, PackedSteps
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
+# Entries of the list of samples that are evaluated, or left out, together.
+_BLOCK = 2**12
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -138,16 +140,24 @@ class OccupancyMarch(AbstractMediaIntegrator):
         normal: bool,
     ) -> Medium:
         """Returns the media at the packed steps."""
+        shared = rays, prepare(scene, rays), keys, march
 
-        own, keys = jax.tree.map(lambda x: x[packed.ray], ((rays, prepare(scene, rays)), keys))
-        keys = None if keys is None else jax.vmap(jax.random.fold_in)(keys, packed.step)
-        parts = _parts(packed, march)
-        sections = Section(
-            jax.vmap(self.beam)(own[0], parts.near, parts.far), parts.near, parts.far
-        )
+        def some(entries: tuple[Array, Array]) -> Medium:
+            return self._sample_entries(scene, shared, *entries, normal=normal)
+
+        return map_used_blocks(some, (packed.ray, packed.step), packed.valid, _BLOCK)
+
+    def _sample_entries(
+        self, scene: FlatScene, shared: PyTree, ray: Array, step: Array, *, normal: bool
+    ) -> Medium:
+        """Returns the media at some steps of some rays."""
+        own, prepared, keys, march = jax.tree.map(lambda x: x[ray], shared)
+        keys = None if keys is None else jax.vmap(jax.random.fold_in)(keys, step)
+        parts = jax.vmap(March.part)(march, step)
+        sections = Section(jax.vmap(self.beam)(own, parts.near, parts.far), parts.near, parts.far)
         # One sample to each of these rays.
         sections, keys = jax.tree.map(lambda x: x[:, None], (sections, keys))
-        medium = media_at(scene, Samples(own[0], sections, keys), own[1], normal=normal)
+        medium = media_at(scene, Samples(own, sections, keys), prepared, normal=normal)
         return jax.tree.map(lambda x: x[:, 0], medium)
 
     def _composite(

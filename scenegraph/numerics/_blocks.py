@@ -5,7 +5,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import PyTree, Scalar
+from .._typing import Array, Bool, PyTree, Scalar
 
 
 def sum_over_blocks(
@@ -67,6 +67,46 @@ def _summed_forward(perturbed: PyTree, operands: PyTree, function: Callable, siz
     merge = lambda *xs: jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in xs])
     gradient = reshape_like(gradient, free_shared)
     return _total(results), (gradient, jax.tree.map(merge, *row_gradients))
+
+
+def map_used_blocks(
+    function: Callable[[PyTree], PyTree], rows: PyTree, used: Bool[Array, " rows"], size: int
+) -> PyTree:
+    """Maps a function over rows, block by block, and leaves out blocks without a used row.
+
+    So a list with space for more than there is costs little more than what is in it. Under `vmap`
+    every block is computed.
+
+    **Arguments:**
+
+    - `function`: a function of a block of rows; returns arrays with as many rows.
+    - `rows`: arrays with one leading axis.
+    - `used`: false for rows whose results are not needed.
+    - `size`: the number of rows in a block. Static.
+
+    **Returns:**
+
+    The results; zero in blocks that were left out.
+    """
+    count = used.shape[0]
+    if count <= size:
+        return function(rows)
+    blocks = -(-count // size)
+
+    def divide(x: Array) -> Array:
+        # Rows of zeros behind the last fill its block.
+        filled = jnp.pad(x, [(0, blocks * size - count), *[(0, 0)] * (x.ndim - 1)])
+        return filled.reshape(blocks, size, *x.shape[1:])
+
+    def compute(block: PyTree) -> PyTree:
+        none = lambda rows: jax.tree.map(
+            lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, rows)
+        )
+        rows, used = block
+        return jax.lax.cond(jnp.any(used), function, none, rows)
+
+    results = jax.lax.map(compute, jax.tree.map(divide, (rows, used)))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:count], results)
 
 
 def drop_unit_axes(tree: PyTree) -> PyTree:

@@ -23,10 +23,16 @@ class Annealing(AbstractModule):
     - `start`: the width of the first rays, in pixels; static.
     - `steps`: the number of steps after which rays are one pixel wide, as they are without
       annealing; static.
+    - `part`: the part of a fit, from 0 to 1, after which they are, if that is more steps; static.
+    - `epoch`: the number of steps that draw as many pixels as there are. A fit of two epochs and
+      more begins with rays of one pixel, one of fewer with wider ones, up to `start`. With 0, all
+      begin with `start`; static.
     """
 
     start: float = eqx.field(static=True, default=8.0)
     steps: int = eqx.field(static=True, default=300)
+    part: float = eqx.field(static=True, default=0.0)
+    epoch: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
         if not self.start >= 1 or self.steps < 1:
@@ -34,15 +40,26 @@ class Annealing(AbstractModule):
                 f"`Annealing` needs a start of at least one pixel and at least one step; got "
                 f"{self.start} and {self.steps}."
             )
+        if not 0 <= self.part <= 1:
+            raise ValueError(f"`part` of `Annealing` is between 0 and 1; got {self.part}.")
+        if not self.epoch >= 0:
+            raise ValueError(f"`epoch` of `Annealing` is at least 0; got {self.epoch}.")
 
-    def __call__(self, step: Int[Array, ""] | int) -> Scalar:
+    def __call__(
+        self, step: Int[Array, ""] | int, horizon: Float[Array, ""] | float = 0.0
+    ) -> Scalar:
         """Computes the width of the rays of a step, in pixels.
 
-        It goes from `start` down to exactly 1, by the same factor a step.
+        It goes from the start down to exactly 1, by the same factor a step. `horizon` is the number
+        of the last step, for schedules by a `part` of the fit or by an `epoch`.
         """
-        # start^(1 - step / steps)
-        left = jnp.maximum(1 - step / self.steps, 0.0)
-        return jnp.exp(jnp.log(self.start) * left)
+        # start^(1 - step / end), end = max(steps, part horizon)
+        end = jnp.maximum(self.steps, self.part * horizon)
+        start = jnp.asarray(self.start)
+        if self.epoch:
+            # Squares of two epochs / horizon pixels make up for the pixels that are never drawn.
+            start = jnp.clip(2 * self.epoch / jnp.maximum(horizon, 1), 1, self.start)
+        return jnp.exp(jnp.log(start) * jnp.maximum(1 - step / end, 0.0))
 
     @property
     def radius(self) -> int:

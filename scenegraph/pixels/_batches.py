@@ -118,19 +118,25 @@ class RayBatches(AbstractModule):
                 f"without `sightings`; got {self.sighted}."
             )
 
-    def batch(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> Batch:
+    def batch(
+        self,
+        seed: Integer[Array, ""] | int,
+        step: Integer[Array, ""] | int,
+        horizon: Float[Array, ""] | float = 0.0,
+    ) -> Batch:
         """Makes the batch of one step.
 
         **Arguments:**
 
         - `seed`: the seed of the whole fit.
         - `step`: the number of the step.
+        - `horizon`: the number of the last step, for an `annealing` by a part of the fit.
 
         **Returns:**
 
         The batch.
         """
-        return self.assemble(self.draw(seed, step), seed, step)
+        return self.assemble(self.draw(seed, step), seed, step, horizon)
 
     def draw(self, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int) -> DrawnPixels:
         """Draws the pixels of one step.
@@ -187,12 +193,16 @@ class RayBatches(AbstractModule):
         return jnp.concatenate([unknown, known])
 
     def assemble(
-        self, drawn: DrawnPixels, seed: Integer[Array, ""] | int, step: Integer[Array, ""] | int
+        self,
+        drawn: DrawnPixels,
+        seed: Integer[Array, ""] | int,
+        step: Integer[Array, ""] | int,
+        horizon: Float[Array, ""] | float = 0.0,
     ) -> Batch:
         """Makes the batch of a step of the pixels that `draw` drew for it."""
         # Random backdrops go into the pixels and behind the rays alike.
         behind = self.views.backdrop.behind(self._keys(seed, step)[1], self.size)
-        rgba, width, lossmult = self._pixels(drawn, step)
+        rgba, width, lossmult = self._pixels(drawn, step, horizon)
         rgb = self._convert(self.views.backdrop.compose(rgba, behind))
         behind = None if behind is None else self._convert(behind)
         rays = self.views.rays_at(drawn.frame, drawn.place, width)
@@ -206,7 +216,10 @@ class RayBatches(AbstractModule):
         return jax.random.split(jax.random.fold_in(jax.random.key(seed), step))
 
     def _pixels(
-        self, drawn: DrawnPixels, step: Integer[Array, ""] | int
+        self,
+        drawn: DrawnPixels,
+        step: Integer[Array, ""] | int,
+        horizon: Float[Array, ""] | float,
     ) -> tuple[Float[Array, "rays channels"], Scalar | float, Float[Array, " rays"]]:
         """Returns the pixels' values, the width of their rays, and their weights in the loss."""
         values = self.views.as_floats(drawn.values)
@@ -214,7 +227,7 @@ class RayBatches(AbstractModule):
         if self.annealing is None:
             return values, 1.0, lossmult
         # Rays as wide as the squares that the pixels are averaged over.
-        width = self.annealing(step)
+        width = self.annealing(step, horizon)
         sizes = jnp.stack([self.views.widths, self.views.heights], axis=-1)[drawn.frame]
         inside = self.annealing.is_inside(sizes, drawn.place, width)
         return self.annealing.mean(values, width), width, lossmult * inside

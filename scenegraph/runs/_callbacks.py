@@ -189,10 +189,16 @@ class Profile(AbstractCallback):
         self._running = False
 
 
-@dataclasses.dataclass(frozen=True)
+# The number of pictures whose PSNR is logged on the way, and the share of a time limit that these
+# may take each time.
+_SCORED, _SCORED_SHARE = 4, 0.01
+
+
+@dataclasses.dataclass
 class HeldOutScore(AbstractCallback):
     """Logs the PSNR of four held-out pictures, saves the best state, and ends a good enough fit.
 
+    Where the time is limited and four take long, they are fewer, the same ones each time.
     Of data without held-out pictures it logs the PSNR of four training pictures, and no more: how
     well these are fitted does not show when a fit is good.
     """
@@ -204,22 +210,31 @@ class HeldOutScore(AbstractCallback):
     checkpoints: Checkpoints
     say: Callable[[str], Any]
     plan: TimePlan
+    frames: list[int] | None = None  # the pictures that are scored, once chosen
 
     def __call__(self, progress: Progress) -> bool:
         if self.plan.limited and progress.step % self.every:  # The report scores the last state.
             return False
         pictures = self.held_out.result()
-        views = pictures.views
-        frames = np.unique(np.linspace(0, views.frames - 1, 4).astype(int))
-        scene = progress.state.model
+        views, scene = pictures.views, progress.state.model
+        if self.frames is None:
+            self.frames = self._choose(pictures)
         place = moved_cameras if pictures.is_held_out else training_cameras
-        scores = evaluate(scene, place(scene, views), frames=frames.tolist())
+        scores = evaluate(scene, place(scene, views), frames=self.frames)
         mean = float(np.mean([score.psnr for score in scores]))
+        shown = f"{len(scores)} of {views.frames} pictures"
         if not pictures.is_held_out:
-            self.say(f"training psnr {mean:.2f} dB on {len(scores)} pictures (none are held out)")
+            self.say(f"training psnr {mean:.2f} dB on {shown} (none are held out)")
             append_json(self.run.log, {"step": progress.step, "training_pictures_psnr": mean})
             return False
-        self.say(f"held-out psnr {mean:.2f} dB on {len(scores)} pictures")
+        self.say(f"held-out psnr {mean:.2f} dB on {shown}")
         append_json(self.run.log, {"step": progress.step, "test_psnr": mean})
         self.checkpoints.save_if_best(progress.state, mean)
         return self.target is not None and mean >= self.target
+
+    def _choose(self, pictures: HeldOut) -> list[int]:
+        """Chooses pictures spread over all, as many as there is time for each time."""
+        frames = pictures.views.frames
+        count = self.plan.count_within(_SCORED_SHARE, max(1, pictures.rays() // frames))
+        places = np.linspace(0, frames - 1, min(max(count, 1), _SCORED))
+        return np.unique(places.astype(int)).tolist()

@@ -5,9 +5,11 @@ import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -159,19 +161,42 @@ def _evaluate_in_time(
     measures: Measures,
     plan: TimePlan,
 ) -> Iterator[tuple[int, Scores]]:
-    """Scores pictures for as long as there is time, and at least one."""
-    for count, frame in enumerate(spread(frames) if plan.limited else frames):
-        rays = int(views.widths[frame]) * int(views.heights[frame])
-        if count and not plan.allows(rays):
-            return
-        begin = time.monotonic()
-        image, truth = render(scene, views.camera(frame)), views.image(frame)
-        scores = _compare_seen(views, frame, image, truth, measures)
-        if seen is not None:
-            seen(frame, image, truth)
-        if count:  # The first may have been compiled.
-            plan.measure(rays, time.monotonic() - begin)
-        yield frame, scores
+    """Scores pictures for as long as there is time, and at least one.
+
+    A picture is compared, and seen, while the next one is rendered.
+    """
+    before: Future[tuple[int, Scores]] | None = None
+    with ThreadPoolExecutor(1, "scenegraph-scores") as pool:
+        for count, frame in enumerate(spread(frames) if plan.limited else frames):
+            rays = int(views.widths[frame]) * int(views.heights[frame])
+            if count and not plan.allows(rays):
+                break
+            begin = time.monotonic()
+            image, truth = render(scene, views.camera(frame)), views.image(frame)
+            if before is not None:
+                yield before.result()
+            before = pool.submit(_judge, views, frame, image, truth, measures, seen)
+            if jax.device_count() > 1:  # Two programs on many devices would wait for each other.
+                before.result()
+            if count:  # The first may have been compiled.
+                plan.measure(rays, time.monotonic() - begin)
+        if before is not None:
+            yield before.result()
+
+
+def _judge(
+    views: Views,
+    frame: int,
+    image: Image,
+    truth: Image,
+    measures: Measures,
+    seen: Callable[[int, Image, Image], Any] | None,
+) -> tuple[int, Scores]:
+    """Scores one picture, and shows it."""
+    scores = _compare_seen(views, frame, image, truth, measures)
+    if seen is not None:
+        seen(frame, image, truth)
+    return frame, scores
 
 
 def _compare_seen(

@@ -97,7 +97,9 @@ def _fit_and_report(
         config, views, why = choose_space(config, views)
         space = config.data.bounds == "contracted"
         config = config.replace(batch_size=config.training.rays(options.limit, space=space))
-        config = dataclasses.replace(config, corrections=config.corrections.choose(views))
+        method = config.method.choose_by_time(options.limit)
+        corrections = config.corrections.choose(views)
+        config = dataclasses.replace(config, method=method, corrections=corrections)
         held_out = pool.submit(read_held_out, config.data, folder, split, views)
         _describe(run, folder, views, options.say)
         if options.resume:
@@ -234,8 +236,13 @@ class _Job:
 
     def _has_few_steps(self, last: FitState) -> bool:
         """Returns true if the clock ended the fit before it could learn anything."""
-        ended = self.plan.limited and int(last.step) < self.config.steps
+        ended = self.plan.limited and int(last.step) < self.steps
         return ended and self._steps_taken(last) < _FEW_STEPS
+
+    @property
+    def steps(self) -> int:
+        """The number of steps at the end, unless the clock ends the fit before."""
+        return self.config.count_steps(self.options.limit)
 
     def _steps_taken(self, last: FitState) -> int:
         return int(last.step) - (0 if self.state is None else int(self.state.step))
@@ -275,7 +282,7 @@ class _Job:
                 self.parts.batches,
                 optimizer=self.parts.optimizer,
                 loss=self.parts.loss,
-                steps=self.config.steps,
+                steps=self.steps,
                 key=self.parts.key,
                 callbacks=[first, *self._callbacks(stack), stop],
                 state=self.state,

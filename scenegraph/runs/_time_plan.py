@@ -51,6 +51,13 @@ class TimePlan:
         wanted = math.inf if known is None else _OVERHEAD + self.rays * known
         return self.end - min(_SHARE * self.limit, wanted)
 
+    def count_within(self, share: float, rays: int) -> int:
+        """Returns how many pictures a share of the limit is enough for, as far as is known."""
+        known = self._ray_seconds
+        if not self.limited or known is None:
+            return _MANY
+        return self.agree(int(share * self.limit / (known * rays)))
+
     def allows(self, rays: int) -> bool:
         """Returns true if there is time for one more picture, as far as is known."""
         return self.affordable(rays) > 0

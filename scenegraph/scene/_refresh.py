@@ -11,6 +11,10 @@ from ._ties import resolve_ties
 from ._volume import Volume
 
 
+# Cells whose densities are computed at a time, so that their features stay in the cache of a CPU.
+_BLOCK = 2**12
+
+
 def refresh_occupancy(scene: PyTree, *, key: RandomKey) -> PyTree:
     """Samples the density of fields anew, in some of the cells that are not marked empty.
 
@@ -66,7 +70,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
         # tau = sigma times the longest edge of a cell
         return opened.field.density(at_point) * jnp.max(edges)
 
-    seen = jax.vmap(thickness)(points)
+    seen = jax.lax.map(thickness, points, batch_size=_BLOCK)
     new = jnp.where(valid, jnp.maximum(opened.occupancy.decay * old[cells], seen), old[cells])
     # Places without a cell repeat one, and must not overwrite what it gets.
     fresh = old.at[jnp.where(valid, cells, old.size)].set(new, mode="drop").reshape(shape)

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 from typing import Any, Literal, TypeAlias
 
+from ..fitting import ENDLESS
 from ._corrections import CorrectionSettings
 from ._data_settings import DataSettings
 from ._grid import Grid
@@ -16,6 +17,8 @@ from ._training import TrainingSettings
 MethodName: TypeAlias = Literal["mlp", "grid"]
 METHODS: dict[MethodName, type[AbstractMethod]] = {"mlp": MipNerf, "grid": Grid}
 PARTS = ("method", "data", "training", "corrections", "output")
+# The number of steps where neither a setting nor a time limit says otherwise.
+_STEPS = 20_000
 # Settings of earlier versions that have no effect any more.
 _DROPPED = ("rounds",)
 
@@ -51,7 +54,8 @@ class FitConfig:
     - `training`: the settings of the optimisation.
     - `corrections`: the settings of what is corrected of cameras and colours.
     - `output`: the settings of log and checkpoints.
-    - `steps`: the number of training steps.
+    - `steps`: the number of training steps; by default 20,000, and as many as there is time for
+      where the time is limited.
     - `seed`: the seed of all randomness: weights, batches, sample positions.
     """
 
@@ -60,8 +64,14 @@ class FitConfig:
     training: TrainingSettings = TrainingSettings()
     corrections: CorrectionSettings = CorrectionSettings()
     output: OutputSettings = OutputSettings()
-    steps: int = 20_000
+    steps: int | None = None
     seed: int = 0
+
+    def count_steps(self, limit: float | None = None) -> int:
+        """Returns the number of steps of a fit, whose time may have a `limit` in seconds."""
+        if self.steps is not None:
+            return self.steps
+        return _STEPS if limit is None else ENDLESS
 
     def replace(self, **changes: Any) -> "FitConfig":
         """Changes settings.

@@ -108,9 +108,9 @@ class CorrectionSettings:
         what += [f"an appearance code of {appearance} numbers for every picture"] * (appearance > 0)
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
-    def annealing(self, steps: int) -> Annealing | None:
+    def annealing(self, steps: int) -> Annealing:
         """Makes the coarse-to-fine schedule, by which cameras are found from farther away."""
-        return Annealing(_COARSE, max(1, min(_FINE, steps // 2))) if self.refines else None
+        return Annealing(_COARSE, max(1, min(_FINE, steps // 2)))
 
     def make_polish(self, batches: RayBatches) -> PosePolish | None:
         """Makes the polish of poses, with the pixels at edges, which say most of where they are."""

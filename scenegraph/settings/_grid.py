@@ -15,7 +15,7 @@ from ..fields import GridField
 from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
 from ..pixels import frame_lines, known_cameras
 from ..scene import Occupancy, Transformed
-from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, Space
+from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, LONG, Space
 
 
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
@@ -31,6 +31,12 @@ _COARSEST, _DOUBLINGS = 16, (3, 6)
 _USUAL, _STEPS, _MOST_STEPS = (16, 32, 64, 128), 128, 256
 # The least and the most cells along an axis of the occupancy.
 _OCCUPANCY = (64, 128)
+# The optical depth of cells at first, in thresholds: those that stay empty are skipped after seven
+# refreshes, where ten thresholds would take 22.
+_AT_FIRST = 2.0
+# Rows of a level, and those of long fits: a step with the larger table takes twice as long, and gets
+# more out of its rays (figures in docs/fast.md).
+_CAPACITY, _LARGE_CAPACITY = 2**17, 2**19
 # The width of hidden layers of fields in boxes, and of those whose many samples are guided.
 _WIDTH, _GUIDED_WIDTH = 64, 32
 
@@ -44,12 +50,14 @@ class Grid(AbstractMethod):
     - `resolutions`: the number of cells along an axis, level by level; by default doubled from 16
       on, until a cell is about as wide as a pixel in the middle of the box.
     - `features`: the number of features at each point of a level.
-    - `capacity`: the largest number of points of a level with features of their own; a power of 2.
+    - `capacity`: the largest number of points of a level with features of their own; a power of 2;
+      by default 131072, and 524288 where the time limit is 20 minutes or more.
     - `occupancy`: the number of cells along an axis of the occupancy grid, 0 for none; by default
       half as many as the finest level has, between 64 and 128; 64 if `guided`.
     - `candidates`: the number of even steps along a ray, of which the occupied ones are sampled;
       by default so many that a step is as long as the finest level's cells are wide, because levels
-      fade whose cells are smaller than a sample, but 256 at most; 128 if `guided`.
+      fade whose cells are smaller than a sample, but 256 at most, or 512 where the `capacity` is
+      524288; 128 if `guided`.
     - `precision`: the number format of the networks' matrix products.
     - `width`: the number of neurons in each network's hidden layer; by default 64, and 32 if
       `guided`.
@@ -66,7 +74,7 @@ class Grid(AbstractMethod):
 
     resolutions: tuple[int, ...] | None = None
     features: int = 4
-    capacity: int = 2**17
+    capacity: int | None = None
     occupancy: int | None = None
     candidates: int | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -91,6 +99,12 @@ class Grid(AbstractMethod):
             resolutions = _choose_resolutions(views, box)
         return dataclasses.replace(self, guided=guided, resolutions=resolutions)
 
+    def choose_by_time(self, limit: float | None) -> "Grid":
+        if self.capacity is not None or limit is None:
+            return self
+        capacity = _CAPACITY if limit < LONG else _LARGE_CAPACITY
+        return dataclasses.replace(self, capacity=capacity)
+
     def _choose_width(self) -> int:
         if self.width is not None:
             return self.width
@@ -112,12 +126,14 @@ class Grid(AbstractMethod):
         # diagonal / steps = longest side / cells
         sides = box[1] - box[0]
         steps = math.ceil(max(self.resolutions) * float(np.linalg.norm(sides) / np.max(sides)))
-        return min(max(steps, 2), _MOST_STEPS)
+        large = self.capacity is not None and self.capacity >= _LARGE_CAPACITY
+        return min(max(steps, 2), 2 * _MOST_STEPS if large else _MOST_STEPS)
 
     def make_field(self, *, key: RandomKey) -> GridField:
         grid_key, weights_key = jax.random.split(key)
         resolutions = _USUAL if self.resolutions is None else self.resolutions
-        grid = encodings.Grid(resolutions, self.features, self.capacity, key=grid_key)
+        capacity = _CAPACITY if self.capacity is None else self.capacity
+        grid = encodings.Grid(resolutions, self.features, capacity, key=grid_key)
         return GridField(
             grid,
             self._choose_width(),
@@ -146,10 +162,13 @@ class Grid(AbstractMethod):
 
     def _possible(self, empty: np.ndarray) -> Occupancy:
         """Makes an occupancy that skips nothing but cells known to stay empty."""
-        known = Occupancy.everywhere(empty.shape[0])
         if self.guided:
             # Thin at first: of a ray through all cells, an optical depth of about 1.
             known = Occupancy.everywhere(len(empty), 0.1 / len(empty), _DECAY, _PART)
+        else:
+            known = Occupancy.everywhere(len(empty))
+            first = jnp.full_like(known.thickness, _AT_FIRST * known.threshold)
+            known = dataclasses.replace(known, thickness=first)
         return known.without(jnp.asarray(empty))
 
     def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:

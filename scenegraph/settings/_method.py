@@ -16,6 +16,8 @@ from ..shapes import Box
 from ..transforms import Similarity
 
 
+# Fits of at least so many seconds can afford larger tables and batches.
+LONG = 1200.0
 # Two corners, in world units.
 Corners: TypeAlias = tuple[np.ndarray, np.ndarray]
 # What a field fills: a box, all of space contracted about a ball, or each ray from near to far.
@@ -98,6 +100,19 @@ class AbstractMethod(abc.ABC):
         **Returns:**
 
         The method with all its settings; the same one if it has them already.
+        """
+
+    @abc.abstractmethod
+    def choose_by_time(self, limit: float | None) -> "AbstractMethod":
+        """Chooses the settings that are left to the time.
+
+        **Arguments:**
+
+        - `limit`: the time of the whole fit, in seconds; `None` if it has no limit.
+
+        **Returns:**
+
+        The method; the same one if it has these settings already.
         """
 
     @abc.abstractmethod

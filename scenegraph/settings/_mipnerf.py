@@ -87,6 +87,10 @@ class MipNerf(AbstractMethod):
         del views, box
         return self
 
+    def choose_by_time(self, limit: float | None) -> "MipNerf":
+        del limit
+        return self
+
     def make_field(self, *, key: RandomKey) -> MipNerfMLP:
         degrees = self.min_degree, self.max_degree
         cones = IntegratedPositional(*degrees)

@@ -9,6 +9,7 @@ from ._grid import Grid
 
 _FAST = FitConfig(Grid()).replace(
     batch_size=None,
+    start_width=4.0,
     learning_rate=3e-2,
     final_learning_rate=1e-4,
     rate_decay="linear",

@@ -64,14 +64,17 @@ def prepare(config: FitConfig, views: Views) -> FitParts:
     config = dataclasses.replace(config, method=config.method.adapt(views, box))
     empty = config.method.find_empty(views, box, spare=config.corrections.spare)
     scene = make_scene(config, box, empty, key=split_by_purpose(key).weights)
-    batches = config.training.make_batches(views, box)
     corrections = config.corrections.choose(views)
+    batches = config.training.make_batches(views, box)
+    if corrections.refines:
+        wide = corrections.annealing(config.count_steps())
+        batches = dataclasses.replace(batches, annealing=wide)
     polish = corrections.make_polish(batches)
     codes = config.method.appearance_size
     scene, pictures = corrections.apply(scene, views, codes)
     return FitParts(
         scene,
-        dataclasses.replace(batches, views=pictures, annealing=corrections.annealing(config.steps)),
+        dataclasses.replace(batches, views=pictures),
         config.training.make_loss(views),
         corrections.make_optimizer(config.training.make_optimizer(), codes),
         key,

@@ -6,22 +6,32 @@ from typing import Literal
 
 import optax
 
-from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage, Views
+from ..data import (
+    AbstractPixelChoice,
+    AllImages,
+    Annealing,
+    Ball,
+    RayBatches,
+    SingleImage,
+    Views,
+)
 from ..fitting import RenderLoss
 from ..losses import MultiLevelLoss
 from ..optimizers import AbstractSchedule, Linear, LogLinear, mip_nerf_optimizer
-from ..pixels import pixels_through
-from ._method import Space
+from ..pixels import PixelList, pixels_through
+from ._method import LONG, Space
 
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
 _LISTED = 2**28
 # Rays in a step, and in one of fits that take at most so many seconds (figures in docs/fast.md).
-_RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
+_RAYS, _FEWER_RAYS, _MORE_RAYS, _SHORT = 2048, 1024, 8192, 60.0
 # The same where all of space is fitted, whose rays have more samples (figures in docs/captures.md).
 _SHORT_IN_SPACE = 300.0
 # One of so many rays goes through a pixel in which a reconstruction found a point.
 _SIGHTED = 8
+# The part of a fit after which rays are one pixel wide (figures in docs/fast.md).
+_WIDE_PART = 0.6
 # The weight of points for one picture, and the least for many (figures in docs/captures.md).
 _POINTS, _LEAST_OF_POINTS = 10.0, 0.1
 
@@ -34,8 +44,11 @@ class TrainingSettings:
 
     - `batch_size`: the number of rays in a step; by default 2048, or 1024 where the time limit
       is a minute or less, or five where all of space is fitted: few steps are better spent on more
-      of them.
+      of them. Of 20 minutes and more it is 8192, unless all of space is fitted.
     - `batching`: the pictures from which the rays of one step are drawn.
+    - `start_width`: the largest width of the first rays in pixels, and of the squares of pixels
+      whose mean they have to show; it falls to 1, the least, in the first six tenths of the fit.
+      Where a fit draws twice as many pixels as there are, all rays are one pixel wide.
     - `learning_rate`: the learning rate at the start.
     - `final_learning_rate`: the learning rate at the end.
     - `rate_decay`: the way in which it falls until then.
@@ -57,6 +70,7 @@ class TrainingSettings:
 
     batch_size: int | None = 512
     batching: Literal["all_images", "single_image"] = "all_images"
+    start_width: float = 1.0
     learning_rate: float = 1e-2
     final_learning_rate: float = 2e-4
     rate_decay: Literal["exponential", "linear"] = "exponential"
@@ -87,7 +101,10 @@ class TrainingSettings:
             and views.pixels.shape[0] <= _LISTED
         ):
             choice = pixels_through(views, *box)
-        batches = RayBatches(views, self.rays(), choice)
+        count = choice.indices.shape[0] if isinstance(choice, PixelList) else len(views.pixels)
+        epoch = count / self.rays()
+        wide = Annealing(self.start_width, 1, _WIDE_PART, epoch) if self.start_width != 1 else None
+        batches = RayBatches(views, self.rays(), choice, wide)
         if not isinstance(box, Ball) or self.weigh_points(views) == 0:
             return batches
         return dataclasses.replace(batches, sighted=self.rays() // _SIGHTED)
@@ -112,8 +129,11 @@ class TrainingSettings:
         """
         if self.batch_size is not None:
             return self.batch_size
-        short = _SHORT_IN_SPACE if space else _SHORT
-        return _FEWER_RAYS if limit is not None and limit <= short else _RAYS
+        if limit is None:
+            return _RAYS
+        if limit <= (_SHORT_IN_SPACE if space else _SHORT):
+            return _FEWER_RAYS
+        return _RAYS if space or limit < LONG else _MORE_RAYS
 
     def make_loss(self, views: Views | None = None) -> RenderLoss:
         """Makes the loss that a step minimises, with points where pictures show any."""

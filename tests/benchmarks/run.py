@@ -13,6 +13,7 @@ import checkpoints  # noqa: E402
 import fast  # noqa: E402
 import first_minute  # noqa: E402
 import first_use  # noqa: E402
+import full_size  # noqa: E402
 import instances  # noqa: E402
 import many  # noqa: E402
 import memory  # noqa: E402
@@ -31,6 +32,7 @@ COMMANDS = {
     "fast-again": fast.again,
     "first-minute": first_minute.main,
     "first-use": first_use.main,
+    "full-size": full_size.main,
     "instances": instances.main,
     "many": many.main,
     "memory": memory.main,

@@ -12,6 +12,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.data import Annealing, RayBatches
+from scenegraph.fitting import Every
 from scenegraph.fitting._loss import pixel_cones, scene_cameras
 from scenegraph.optimizers import by_path, within
 from support.helpers import assert_close
@@ -189,6 +190,52 @@ def test_width_falls_from_start_to_one_pixel():
     annealing = Annealing(8.0, 100)
     widths = [float(annealing(step)) for step in (0, 50, 100, 1000)]
     assert_close(widths, [8.0, 8.0**0.5, 1.0, 1.0], 1e-6)
+
+
+def test_width_falls_with_a_part_of_the_fit():
+    annealing = Annealing(8.0, 10, 0.5)
+    # The larger of 10 steps and half of the fit.
+    assert_close(annealing(50, 200.0), 8.0**0.5, 1e-6)
+    assert_close([annealing(5, 12.0), annealing(5)], [8.0**0.5] * 2, 1e-6)
+    assert float(annealing(100, 200.0)) == 1.0
+
+
+@pytest.mark.parametrize("horizon, start", [(20.0, 4.0), (100.0, 2.0), (150.0, 4 / 3), (500.0, 1)])
+def test_fits_that_see_all_pixels_begin_narrow(horizon, start):
+    """With as many steps as draw all pixels twice, rays are one pixel wide."""
+    annealing = Annealing(4.0, 1, 0.6, epoch=100.0)
+    assert_close(annealing(0, horizon), start, 1e-6)
+    assert_close(annealing(round(0.3 * horizon), horizon), start**0.5, 1e-6)
+    assert float(annealing(round(0.6 * horizon), horizon)) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"part": 1.5}, {"part": -0.1}, {"epoch": -1.0}])
+def test_schedules_of_widths_are_checked(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Annealing(4.0, 10, **wrong)
+
+
+def test_batches_know_the_end_of_a_fit():
+    """A fit's own number of steps decides how soon its rays are narrow."""
+    camera = cameras(1)[0]
+    views, widths = sg.views(camera, sg.Image(jnp.ones((10, 12, 3)))), []
+
+    def loss(model, state, batch, key):
+        del state, key
+        return jnp.sum(model**2), jnp.mean(batch.rays.radius)
+
+    batches = RayBatches(views, 4, annealing=Annealing(5.0, 1, 0.5))
+    sg.fit(
+        jnp.ones(2),
+        batches,
+        optimizer=optax.sgd(0.1),
+        loss=loss,
+        steps=6,
+        key=jax.random.key(0),
+        callbacks=[Every(1, lambda progress: widths.append(float(progress.state.extra)))],
+    )
+    pixel = float(jnp.mean(RayBatches(views, 4).batch(0, 0).rays.radius))
+    assert_close(np.array(widths) / pixel, 5.0 ** np.array([1, 2 / 3, 1 / 3, 0, 0, 0]), 0.02)
 
 
 @pytest.mark.parametrize("width", [1.0, 1.7, 3.0, 4.4])

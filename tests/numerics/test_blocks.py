@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.numerics import sum_over_blocks
+from scenegraph.numerics import map_used_blocks, sum_over_blocks
 from support.helpers import assert_close
 
 
@@ -85,3 +85,43 @@ def test_memory_does_not_grow_with_the_rows():
 
     assert needed(2**14, 2**8) < 1.1 * needed(2**11, 2**8) + 2**21
     assert needed(2**14, 2**8) < 0.2 * needed(2**14, 2**14)
+
+
+def curve(rows):
+    return {"sine": jnp.sin(rows["x"]) * rows["number"][:, None], "number": rows["number"]}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 9])
+@pytest.mark.parametrize("count", [0, 1, 4, 7])
+def test_used_blocks_have_values_and_gradients_of_the_whole(size, count):
+    used = jnp.arange(7) < count
+
+    def total(function, x):
+        results = function({**ROWS, "x": x})
+        return jnp.sum(jnp.where(used[:, None], results["sine"], 0) ** 2), results
+
+    mapped = functools.partial(map_used_blocks, curve, used=used, size=size)
+    of_blocks = jax.jit(jax.value_and_grad(functools.partial(total, mapped), has_aux=True))
+    at_once = jax.value_and_grad(functools.partial(total, curve), has_aux=True)
+    (value, results), slope = of_blocks(ROWS["x"])
+    (expected_value, expected), expected_slope = at_once(ROWS["x"])
+    assert_close(value, expected_value)
+    assert_close(slope, expected_slope)
+    assert_close(results["sine"][:count], expected["sine"][:count])
+    assert np.array_equal(results["number"][:count], expected["number"][:count])
+
+
+def test_blocks_without_a_used_row_are_not_computed():
+    computed = []
+
+    def function(rows):
+        jax.debug.callback(lambda rows: computed.append(rows.tolist()), rows)
+        return 1 / rows
+
+    used = jnp.array([True, False, False, False, False, True])
+    results = jax.jit(lambda rows: map_used_blocks(function, rows, used, 2))(jnp.arange(6.0))
+    jax.effects_barrier()
+    assert sorted(computed) == [[0, 1], [4, 5]]
+    assert results[2:4].tolist() == [0, 0]
+    mapped = jax.vmap(lambda rows: map_used_blocks(lambda x: x + 1, rows, used, 2))
+    assert_close(mapped(jnp.zeros((3, 6)))[:, [0, 5]], jnp.ones((3, 2)))

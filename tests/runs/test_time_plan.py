@@ -59,3 +59,12 @@ def test_spread_orders_all_and_any_few_are_spread_over_them(count):
     gaps = [b - a for a, b in zip([few[-1] - count, *few], [*few], strict=False)]
     # Three-distance theorem: the largest gap is at most 2.7 times the mean one.
     assert max(gaps) <= 2.7 * count / len(few) + 1
+
+
+def test_pictures_on_the_way_take_a_share_of_the_limit(clock):
+    plan = TimePlan(end=400.0, limit=300.0, rays=1000)
+    assert plan.count_within(0.01, 1000) > 10**6  # Nothing is known yet.
+    plan.measure(1000, 1.0)
+    assert plan.count_within(0.01, 1000) == 3
+    assert plan.count_within(0.01, 10_000) == 0
+    assert TimePlan().count_within(0.01, 10**9) > 10**6
