@@ -97,7 +97,7 @@ def _fit_and_report(
         config, views, why = choose_space(config, views)
         space = config.data.bounds == "contracted"
         config = config.replace(batch_size=config.training.rays(options.limit, space=space))
-        method = config.method.choose_by_time(options.limit)
+        method = config.method.choose_by_time(None if space else options.limit)
         corrections = config.corrections.choose(views)
         config = dataclasses.replace(config, method=method, corrections=corrections)
         held_out = pool.submit(read_held_out, config.data, folder, split, views)

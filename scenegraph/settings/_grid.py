@@ -34,8 +34,8 @@ _OCCUPANCY = (64, 128)
 # The optical depth of cells at first, in thresholds: those that stay empty are skipped after seven
 # refreshes, where ten thresholds would take 22.
 _AT_FIRST = 2.0
-# Rows of a level, and those of long fits: a step with the larger table takes twice as long, and gets
-# more out of its rays (figures in docs/fast.md).
+# Rows of a level, and those of long fits: a step with the larger table takes twice as long, and
+# gets more out of its rays (figures in docs/fast.md).
 _CAPACITY, _LARGE_CAPACITY = 2**17, 2**19
 # The width of hidden layers of fields in boxes, and of those whose many samples are guided.
 _WIDTH, _GUIDED_WIDTH = 64, 32
@@ -51,7 +51,8 @@ class Grid(AbstractMethod):
       on, until a cell is about as wide as a pixel in the middle of the box.
     - `features`: the number of features at each point of a level.
     - `capacity`: the largest number of points of a level with features of their own; a power of 2;
-      by default 131072, and 524288 where the time limit is 20 minutes or more.
+      by default 131072, and 524288 where the time limit is 20 minutes or more, unless all of space
+      is fitted.
     - `occupancy`: the number of cells along an axis of the occupancy grid, 0 for none; by default
       half as many as the finest level has, between 64 and 128; 64 if `guided`.
     - `candidates`: the number of even steps along a ray, of which the occupied ones are sampled;
