@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._programs import FOR_SOME_RUNS, quick_jit
@@ -320,7 +319,7 @@ def _project(views: Views, frames: np.ndarray, points: np.ndarray) -> np.ndarray
     for begin in range(0, len(frames), _TOGETHER):
         some = frames[begin : begin + _TOGETHER]
         chosen = take_camera(cameras, np.pad(some, (0, _TOGETHER - len(some)), "edge"))
-        seen = [np.asarray(_project_block(chosen, jnp.asarray(part))) for part in padded]
+        seen = [np.asarray(_project_block(chosen, part)) for part in padded]
         rows.append(np.concatenate(seen, axis=1)[: len(some), : len(points)])
     return np.concatenate(rows)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -215,12 +216,13 @@ def assemble_views(
     points: np.ndarray | None = None,
 ) -> Views:
     """Puts together what a loader has read; by default every pixel counts alike."""
+    widths, heights = jax.device_put(tuple(sizes.astype(jax.dtypes.canonicalize_dtype(int)).T))
     return Views(
         pictures.pixels,
         cameras,
-        jnp.asarray(sizes[:, 0]),
-        jnp.asarray(sizes[:, 1]),
-        jnp.ones(len(sizes)) if lossmult is None else lossmult.astype(np.float32),
+        widths,
+        heights,
+        (np.ones(len(sizes)) if lossmult is None else lossmult).astype(np.float32),
         Solid() if loading.backdrop is None else loading.backdrop,
         tuple(names),
         weights=None if pictures.weights is None else jnp.asarray(pictures.weights),

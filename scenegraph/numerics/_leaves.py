@@ -3,9 +3,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax._src.core import trace_state_clean
 
 from .._typing import Array
 from ._tied import is_tied
@@ -38,18 +40,23 @@ def as_float_leaf(value):
         raise TypeError(f"a physical quantity must be a number or an array; got {value!r}")
     typed = eqx.is_array(value) or isinstance(value, np.ndarray)
     kind = value.dtype if typed else np.result_type(value)
-    if jnp.issubdtype(kind, jnp.floating):
-        array = jnp.asarray(value, dtype=None if typed else float)
-        # JAX's weak type would make equal scenes compile twice.
-        return lax.convert_element_type(array, array.dtype) if array.weak_type else array
-    if jnp.issubdtype(kind, jnp.integer):
-        return jnp.asarray(value, dtype=float)
-    raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")
+    if not jnp.issubdtype(kind, jnp.floating) and not jnp.issubdtype(kind, jnp.integer):
+        raise TypeError(f"a physical quantity must be real; got {value!r} of type {kind}")
+    kept = typed and jnp.issubdtype(kind, jnp.floating)
+    if not isinstance(value, jax.Array) and trace_state_clean():
+        # Another way than `jnp.asarray`, which compiles a program for every shape.
+        kind = jax.dtypes.canonicalize_dtype(kind if kept else float)
+        return jax.device_put(np.array(value, kind))
+    array = jnp.asarray(value, dtype=None if kept else float)
+    # JAX's weak type would make equal scenes compile twice.
+    return lax.convert_element_type(array, array.dtype) if array.weak_type else array
 
 
-def _stack(rows: Sequence[Any]) -> Array:
+def _stack(rows: Sequence[Any]) -> Array | np.ndarray:
     """Makes one array of numbers and arrays in rows."""
     try:
+        if all(type(x) in (int, float) for x in jax.tree.leaves(rows)):
+            return np.asarray(rows)
         return jnp.asarray(rows)
     except (TypeError, ValueError) as error:
         if type(error) not in (TypeError, ValueError) or any(map(is_tied, rows)):

@@ -4,7 +4,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._programs import FOR_SOME_RUNS, quick_jit
@@ -32,7 +31,7 @@ def pixel_lines(
     own[:count], places[:count] = frames, pixels
     known = on_host(cameras)
     found = [
-        jax.device_get(_lines(take_camera(known, block), jnp.asarray(at)))
+        jax.device_get(_lines(take_camera(known, block), at))
         for block, at in zip(np.split(own, blocks), np.split(places, blocks), strict=True)
     ]
     origins, directions = (np.concatenate(part)[:count] for part in zip(*found, strict=True))

@@ -31,7 +31,8 @@ def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelL
     indices = np.concatenate(found)
     if views.weights is not None:
         indices = indices[np.asarray(views.weights)[indices] > 0]
-    return PixelList(jnp.asarray((indices if indices.size else np.arange(start)).astype(np.int32)))
+    listed = indices if indices.size else np.arange(start)
+    return PixelList(jax.device_put(listed.astype(np.int32)))
 
 
 def edge_pixels(views: Views, choice: AbstractPixelChoice, share: float) -> PixelList:

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, UInt8
@@ -77,7 +76,7 @@ def gather_pixels(
     # What is alike and what is refused depends on whether sizes may differ.
     about = f"{_VERSION} {settings} {one_size}"
     flat, shapes = recall_pixels(files, about, size, cache_folder() / "decoded", decode)
-    return jnp.asarray(flat), shapes
+    return jax.device_put(flat), shapes
 
 
 def free_memory() -> float:

@@ -5,7 +5,6 @@ import math
 from typing import Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .. import encodings
@@ -163,14 +162,12 @@ class Grid(AbstractMethod):
 
     def _possible(self, empty: np.ndarray) -> Occupancy:
         """Makes an occupancy that skips nothing but cells known to stay empty."""
+        first, others = _AT_FIRST * Occupancy.threshold, {}
         if self.guided:
             # Thin at first: of a ray through all cells, an optical depth of about 1.
-            known = Occupancy.everywhere(len(empty), 0.1 / len(empty), _DECAY, _PART)
-        else:
-            known = Occupancy.everywhere(len(empty))
-            first = jnp.full_like(known.thickness, _AT_FIRST * known.threshold)
-            known = dataclasses.replace(known, thickness=first)
-        return known.without(jnp.asarray(empty))
+            first = 1 / len(empty)
+            others = {"threshold": 0.1 * first, "decay": _DECAY, "part": _PART}
+        return Occupancy(np.where(empty, -1, first), **others)
 
     def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
         cells = self._choose_occupancy()

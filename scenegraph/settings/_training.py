@@ -24,8 +24,10 @@ from ._method import LONG, Space
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
 _LISTED = 2**28
-# Rays in a step, and in one of fits that take at most so many seconds (figures in docs/fast.md).
-_RAYS, _FEWER_RAYS, _MORE_RAYS, _SHORT = 2048, 1024, 8192, 60.0
+# Rays in a step, and in one of fits that take at most so many seconds, or at least so many: large
+# batches spend less of their time on Adam (figures in docs/fast.md).
+_RAYS, _FEWER_RAYS, _SHORT = 2048, 1024, 60.0
+_MORE_RAYS = ((LONG, 8192), (LONG / 4, 4096))
 # The same where all of space is fitted, whose rays have more samples (figures in docs/captures.md).
 _SHORT_IN_SPACE = 300.0
 # One of so many rays goes through a pixel in which a reconstruction found a point.
@@ -44,7 +46,7 @@ class TrainingSettings:
 
     - `batch_size`: the number of rays in a step; by default 2048, or 1024 where the time limit
       is a minute or less, or five where all of space is fitted: few steps are better spent on more
-      of them. Of 20 minutes and more it is 8192, unless all of space is fitted.
+      of them. In a box it is 4096 for five minutes and more, and 8192 for twenty.
     - `batching`: the pictures from which the rays of one step are drawn.
     - `start_width`: the largest width of the first rays in pixels, and of the squares of pixels
       whose mean they have to show; it falls to 1, the least, in the first six tenths of the fit.
@@ -133,7 +135,8 @@ class TrainingSettings:
             return _RAYS
         if limit <= (_SHORT_IN_SPACE if space else _SHORT):
             return _FEWER_RAYS
-        return _RAYS if space or limit < LONG else _MORE_RAYS
+        more = (rays for least, rays in _MORE_RAYS if limit >= least and not space)
+        return next(more, _RAYS)
 
     def make_loss(self, views: Views | None = None) -> RenderLoss:
         """Makes the loss that a step minimises, with points where pictures show any."""

@@ -1,8 +1,10 @@
 """Settings: flat names, the methods' own lists, and what `config.json` holds."""
 
+import dataclasses
 import json
 import pathlib
 
+import numpy as np
 import pytest
 
 from scenegraph.io import FileError
@@ -35,7 +37,31 @@ def test_names_are_found_in_the_right_part():
 def test_short_fits_take_more_and_smaller_steps():
     chosen = preset("fast").training
     assert [chosen.rays(limit) for limit in (None, 20.0, 60.0, 61.0)] == [2048, 1024, 1024, 2048]
+    assert [chosen.rays(limit) for limit in (299.0, 300.0, 1200.0)] == [2048, 4096, 8192]
+    assert [chosen.rays(limit, space=True) for limit in (300.0, 301.0, 1200.0)] == [
+        1024,
+        2048,
+        2048,
+    ]
     assert preset("fast", batch_size=7).training.rays(20.0) == 7
+
+
+def test_long_fits_have_larger_tables_and_end_by_the_clock():
+    grid = preset("fast").method
+    capacities = [grid.choose_by_time(limit).capacity for limit in (None, 600.0, 1200.0)]
+    assert capacities == [None, 2**17, 2**19]
+    # Their steps may be half as long.
+    box = (np.zeros(3), np.ones(3))
+    fine = dataclasses.replace(grid, resolutions=(512,))
+    short, long = (fine.choose_by_time(limit).make_integrator(box) for limit in (600.0, 1200.0))
+    assert (short.candidates, long.candidates) == (256, 512)
+    own = preset("fast", capacity=2**10).method
+    assert own.choose_by_time(3600.0) is own
+    mlp = preset("mipnerf").method
+    assert mlp.choose_by_time(3600.0) is mlp
+    assert preset("fast").count_steps() == 20_000
+    assert preset("fast").count_steps(3600.0) > 10**6
+    assert preset("fast", steps=7).count_steps(3600.0) == 7
 
 
 def test_a_method_can_change_together_with_its_settings():
@@ -82,13 +108,13 @@ def test_flat_settings_of_the_version_before(tmp_path, field):
     (tmp_path / "config.json").write_text(json.dumps(record))
     config, others = open_run(tmp_path).load_config()
     assert others == {"data": "data", "preset": "fast"}
-    grid = Grid((16, 32, 64, 128), occupancy=32, candidates=128, width=16)
+    grid = Grid((16, 32, 64, 128), capacity=2**17, occupancy=32, candidates=128, width=16)
     assert config.method == (grid if field == "grid" else MipNerf(width=16))
     assert config.data == DataSettings(downscale=2, bounds="found", near=1.5)
     rates = {"learning_rate": 2e-2, "final_learning_rate": 1e-3, "rate_decay": "exponential"}
-    # Points lead no rays of runs that were saved before they could.
+    # Points lead no rays of runs that were saved before they could, nor are these wide.
     changes = {"batch_size": 512, "batching": "single_image", "point_weight": 0.0, **rates}
-    assert config.training == preset("fast", **changes).training
+    assert config.training == preset("fast", start_width=1.0, **changes).training
     assert config.output == OutputSettings(250, 0, 30) and (config.steps, config.seed) == (60, 0)
 
 
