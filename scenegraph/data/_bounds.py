@@ -326,6 +326,6 @@ def _project(views: Views, frames: np.ndarray, points: np.ndarray) -> np.ndarray
 
 @quick_jit(FOR_SOME_RUNS)
 def _project_block(
-    cameras: AbstractCamera, points: Float[Array, "n 3"]
+    cameras: AbstractCamera, points: Float[np.ndarray, "n 3"] | Float[Array, "n 3"]
 ) -> Float[Array, "cameras n 2"]:
     return eqx.filter_vmap(lambda camera: jax.vmap(camera.project)(points))(cameras)

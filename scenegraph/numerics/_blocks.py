@@ -72,22 +72,9 @@ def _summed_forward(perturbed: PyTree, operands: PyTree, function: Callable, siz
 def map_used_blocks(
     function: Callable[[PyTree], PyTree], rows: PyTree, used: Bool[Array, " rows"], size: int
 ) -> PyTree:
-    """Maps a function over rows, block by block, and leaves out blocks without a used row.
-
-    So a list with space for more than there is costs little more than what is in it. Under `vmap`
-    every block is computed.
-
-    **Arguments:**
-
-    - `function`: a function of a block of rows; returns arrays with as many rows.
-    - `rows`: arrays with one leading axis.
-    - `used`: false for rows whose results are not needed.
-    - `size`: the number of rows in a block. Static.
-
-    **Returns:**
-
-    The results; zero in blocks that were left out.
-    """
+    """Maps over blocks of rows; those without a used row are not computed, and zero."""
+    # So a list with space for more than there is costs little more than what is in it. Under `vmap`
+    # every block is computed.
     count = used.shape[0]
     if count <= size:
         return function(rows)

@@ -13,7 +13,7 @@ from .._typing import Array
 from ._tied import is_tied
 
 
-def as_float_leaf(value):
+def as_float_leaf(value: Any) -> Any:
     """Turns what a user types into a differentiable array leaf.
 
     Integers and Python numbers become the default float type (float64 when x64 is on); floating

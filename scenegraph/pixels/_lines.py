@@ -63,5 +63,7 @@ def take_camera(cameras: AbstractCamera, frame: Any) -> AbstractCamera:
 
 # Of cameras that are taken already: the program does not depend on how many pictures there are.
 @quick_jit(FOR_SOME_RUNS)
-def _lines(cameras: AbstractCamera, pixels: Float[Array, "n 2"]) -> tuple[Array, Array]:
+def _lines(
+    cameras: AbstractCamera, pixels: Float[np.ndarray, "n 2"] | Float[Array, "n 2"]
+) -> tuple[Array, Array]:
     return eqx.filter_vmap(lambda camera, pixel: camera.line(pixel))(cameras, pixels)

@@ -161,10 +161,7 @@ def _evaluate_in_time(
     measures: Measures,
     plan: TimePlan,
 ) -> Iterator[tuple[int, Scores]]:
-    """Scores pictures for as long as there is time, and at least one.
-
-    A picture is compared, and seen, while the next one is rendered.
-    """
+    """Scores as many pictures as there is time for, each while the next one is rendered."""
     before: Future[tuple[int, Scores]] | None = None
     with ThreadPoolExecutor(1, "scenegraph-scores") as pool:
         for count, frame in enumerate(spread(frames) if plan.limited else frames):
