@@ -13,7 +13,7 @@ from .._typing import Array
 from ._tied import is_tied
 
 
-def as_float_leaf(value: Any) -> Any:
+def as_float_leaf(value):
     """Turns what a user types into a differentiable array leaf.
 
     Integers and Python numbers become the default float type (float64 when x64 is on); floating
@@ -32,6 +32,11 @@ def as_float_leaf(value: Any) -> Any:
 
     `TypeError` for values that are not numbers, booleans included.
     """
+    return _as_leaf(value)
+
+
+# Places of tied leaves pass through, which `Array` does not say: types follow from it elsewhere.
+def _as_leaf(value: Any) -> Array:
     if is_tied(value):
         return value
     if isinstance(value, list | tuple):
@@ -45,8 +50,8 @@ def as_float_leaf(value: Any) -> Any:
     kept = typed and jnp.issubdtype(kind, jnp.floating)
     if not isinstance(value, jax.Array) and trace_state_clean():
         # Another way than `jnp.asarray`, which compiles a program for every shape.
-        kind = jax.dtypes.canonicalize_dtype(kind if kept else float)
-        return jax.device_put(np.array(value, kind))
+        leaf: Any = np.array(value, jax.dtypes.canonicalize_dtype(kind if kept else float))
+        return jax.device_put(leaf)
     array = jnp.asarray(value, dtype=None if kept else float)
     # JAX's weak type would make equal scenes compile twice.
     return lax.convert_element_type(array, array.dtype) if array.weak_type else array
