@@ -50,7 +50,8 @@ class TrainingSettings:
     - `batching`: the pictures from which the rays of one step are drawn.
     - `start_width`: the largest width of the first rays in pixels, and of the squares of pixels
       whose mean they have to show; it falls to 1, the least, in the first six tenths of the fit.
-      Where a fit draws twice as many pixels as there are, all rays are one pixel wide.
+      Where a fit draws twice as many pixels as there are, or all of space is fitted, all rays are
+      one pixel wide.
     - `learning_rate`: the learning rate at the start.
     - `final_learning_rate`: the learning rate at the end.
     - `rate_decay`: the way in which it falls until then.
@@ -103,13 +104,20 @@ class TrainingSettings:
             and views.pixels.shape[0] <= _LISTED
         ):
             choice = pixels_through(views, *box)
-        count = choice.indices.shape[0] if isinstance(choice, PixelList) else len(views.pixels)
-        epoch = count / self.rays()
-        wide = Annealing(self.start_width, 1, _WIDE_PART, epoch) if self.start_width != 1 else None
-        batches = RayBatches(views, self.rays(), choice, wide)
-        if not isinstance(box, Ball) or self.weigh_points(views) == 0:
+        batches = RayBatches(views, self.rays(), choice)
+        if not isinstance(box, Ball):
+            return dataclasses.replace(batches, annealing=self._widen(batches))
+        if self.weigh_points(views) == 0:
             return batches
         return dataclasses.replace(batches, sighted=self.rays() // _SIGHTED)
+
+    def _widen(self, batches: RayBatches) -> Annealing | None:
+        """Makes the schedule of wide rays; `None` where all are one pixel wide."""
+        if self.start_width == 1:
+            return None
+        choice, pixels = batches.choice, batches.views.pixels
+        count = choice.indices.shape[0] if isinstance(choice, PixelList) else len(pixels)
+        return Annealing(self.start_width, 1, _WIDE_PART, count / self.rays())
 
     def weigh_points(self, views: Views | None) -> float:
         """Returns the factor of missed points in the loss; 0 for pictures that show none."""

@@ -1,12 +1,14 @@
 """From settings to the parts of a fit."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.data import AllImages, IgnoreAlpha, Random, SingleImage, Solid
+from scenegraph.data import AllImages, Ball, IgnoreAlpha, Random, SingleImage, Solid
 from scenegraph.pixels import PixelList
 from scenegraph.rays import CylinderBeam
 from scenegraph.samplers import Disparity
@@ -285,3 +287,16 @@ def test_forward_facing_cameras_look_past_no_box(tmp_path):
     write_llff(tmp_path, facing_poses(4), np.zeros(shape, np.uint8))
     views = sg.load_llff(tmp_path, hold_every=4)
     assert describe_cut(views, SMALL.data.find_box(views), 1.0) is None
+
+
+def test_rays_begin_wide_where_a_fit_draws_fewer_pixels_than_there_are(folder):
+    config = preset("fast", batch_size=8)
+    views, training = config.data.load(folder), config.training
+    batches = training.make_batches(views, (np.array([8.0, -1, -1]), np.array([10.0, 1, 1])))
+    assert isinstance(batches.choice, PixelList) and batches.annealing is not None
+    assert batches.annealing.start == 4.0
+    # An epoch are so many steps as draw all pixels that see the box.
+    assert batches.annealing.epoch == batches.choice.indices.shape[0] / 8
+    narrow = dataclasses.replace(training, start_width=1.0)
+    assert narrow.make_batches(views).annealing is None
+    assert training.make_batches(views, Ball(np.zeros(3), 1.0)).annealing is None
