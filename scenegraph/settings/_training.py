@@ -32,8 +32,9 @@ _MORE_RAYS = ((LONG, 8192), (LONG / 4, 4096))
 _SHORT_IN_SPACE = 300.0
 # One of so many rays goes through a pixel in which a reconstruction found a point.
 _SIGHTED = 8
-# The part of a fit after which rays are one pixel wide (figures in docs/fast.md).
-_WIDE_PART = 0.6
+# The part of a fit after which rays are one pixel wide, and the fewest pixels that are worth it:
+# short fits draw fewer often enough (figures in docs/fast.md).
+_WIDE_PART, _WIDE_PIXELS = 0.6, 2**22
 # The weight of points for one picture, and the least for many (figures in docs/captures.md).
 _POINTS, _LEAST_OF_POINTS = 10.0, 0.1
 
@@ -50,8 +51,8 @@ class TrainingSettings:
     - `batching`: the pictures from which the rays of one step are drawn.
     - `start_width`: the largest width of the first rays in pixels, and of the squares of pixels
       whose mean they have to show; it falls to 1, the least, in the first six tenths of the fit.
-      Where a fit draws twice as many pixels as there are, or all of space is fitted, all rays are
-      one pixel wide.
+      All rays are one pixel wide where a fit draws twice as many pixels as there are, where these
+      are fewer than four million, and where all of space is fitted.
     - `learning_rate`: the learning rate at the start.
     - `final_learning_rate`: the learning rate at the end.
     - `rate_decay`: the way in which it falls until then.
@@ -113,10 +114,10 @@ class TrainingSettings:
 
     def _widen(self, batches: RayBatches) -> Annealing | None:
         """Makes the schedule of wide rays; `None` where all are one pixel wide."""
-        if self.start_width == 1:
-            return None
         choice, pixels = batches.choice, batches.views.pixels
         count = choice.indices.shape[0] if isinstance(choice, PixelList) else len(pixels)
+        if self.start_width == 1 or count < _WIDE_PIXELS:
+            return None
         return Annealing(self.start_width, 1, _WIDE_PART, count / self.rays())
 
     def weigh_points(self, views: Views | None) -> float:

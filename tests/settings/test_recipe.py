@@ -289,10 +289,13 @@ def test_forward_facing_cameras_look_past_no_box(tmp_path):
     assert describe_cut(views, SMALL.data.find_box(views), 1.0) is None
 
 
-def test_rays_begin_wide_where_a_fit_draws_fewer_pixels_than_there_are(folder):
+def test_rays_begin_wide_where_a_fit_draws_fewer_pixels_than_there_are(folder, monkeypatch):
     config = preset("fast", batch_size=8)
     views, training = config.data.load(folder), config.training
-    batches = training.make_batches(views, (np.array([8.0, -1, -1]), np.array([10.0, 1, 1])))
+    box = np.array([8.0, -1, -1]), np.array([10.0, 1, 1])
+    assert training.make_batches(views, box).annealing is None  # There are few.
+    monkeypatch.setattr("scenegraph.settings._training._WIDE_PIXELS", 1)
+    batches = training.make_batches(views, box)
     assert isinstance(batches.choice, PixelList) and batches.annealing is not None
     assert batches.annealing.start == 4.0
     # An epoch are so many steps as draw all pixels that see the box.
