@@ -107,7 +107,8 @@ def strong_types(tree: PyTree) -> PyTree:
     """Makes weak types strong, as a step returns them: else it would be compiled a second time."""
 
     def strong(leaf: Any) -> Any:
-        weak = isinstance(leaf, jax.Array) and leaf.weak_type
+        number = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.number)
+        weak = number and leaf.weak_type  # Keys have no such type.
         return jax.lax.convert_element_type(leaf, leaf.dtype) if weak else leaf
 
     return jax.tree.map(strong, tree)
