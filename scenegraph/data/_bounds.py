@@ -284,26 +284,27 @@ def _hull_box(views: Views, masks, lower, upper) -> tuple[np.ndarray, np.ndarray
 
 def _carve(views: Views, masks, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Finds the points that no picture shows to be empty, and how many pictures each is in."""
-    left, counts = np.arange(len(points)), np.zeros(len(points), int)
+    left, counts = np.arange(len(points)), np.zeros(len(points), np.int32)
+    sizes = np.stack([views.widths, views.heights], axis=-1).tolist()
     for begin in range(0, views.frames, _TOGETHER):
         frames = np.arange(begin, min(begin + _TOGETHER, views.frames))
         places, kept = _project(views, frames, points[left]), np.arange(len(left))
         for frame, place in zip(frames.tolist(), places, strict=True):
-            seen, filled = _look_up(views, frame, masks[frame], place[kept])
-            counts[left[kept]] += seen
-            kept = kept[~seen | filled]
+            seen, filled = _look_up(sizes[frame], masks[frame], place[kept])
+            stays = ~seen | filled
+            kept, counts = kept[stays], (counts + seen)[stays]
         left = left[kept]
-    return left, counts[left]
+    return left, counts
 
 
 def _look_up(
-    views: Views, frame: int, mask: np.ndarray, places: np.ndarray
+    size: list[int], mask: np.ndarray, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Finds which places, in pixels, lie in a picture, and at which of them its mask is true."""
     x, y = places.T
     # Masks are coarser than pictures: x / width and y / height, in their cells.
-    column = np.floor(x / int(views.widths[frame]) * mask.shape[1])
-    row = np.floor(y / int(views.heights[frame]) * mask.shape[0])
+    column = np.floor(x / size[0] * mask.shape[1])
+    row = np.floor(y / size[1] * mask.shape[0])
     seen = (column >= 0) & (column < mask.shape[1]) & (row >= 0) & (row < mask.shape[0])
     filled = np.zeros(len(places), bool)
     filled[seen] = mask[row[seen].astype(int), column[seen].astype(int)]

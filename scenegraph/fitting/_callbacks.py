@@ -1,8 +1,7 @@
 import abc
 import dataclasses
 import os
-import time
-from collections.abc import Callable
+import signal
 from typing import Any
 
 from ..io import append_json
@@ -128,32 +127,42 @@ class Every(AbstractCallback):
         return False
 
 
-# The number of steps of a fit that only the clock ends.
-ENDLESS = 10**7
+class StopOnSignal(AbstractCallback):
+    """Ends a fit after the step at hand when the process gets SIGTERM or SIGINT (Ctrl-C).
 
+    It is used in a `with` statement, in the main thread. A second signal acts as usual.
 
-@dataclasses.dataclass(frozen=True)
-class Deadline:
-    """The time at which a fit ends, and an estimate of the steps until then.
+    Example:
 
-    **Arguments:**
-
-    - `at`: the end, as a time of `time.monotonic()`; or a function that returns it, where it may
-      still move.
+    ```python
+    with sg.fitting.StopOnSignal() as stop:
+        result = sg.fit(scene, views, ..., callbacks=[stop])
+    if stop.received:
+        sg.runs.save_state("state.sg", result.state)
+    ```
     """
 
-    at: float | Callable[[], float]
+    every = 1
 
-    def horizon(self, step: int, steps: int, rate: float) -> float:
-        """Estimates how many of `steps` the fit will have taken in the end.
+    def __init__(self):
+        self.received: signal.Signals | None = None
+        self._before: dict[int, Any] = {}
 
-        `rate` is in steps a second; 0 if not known yet.
-        """
-        # min(steps, step + rate * time left)
-        left = self.seconds_left()
-        return float(steps if rate == 0 and left > 0 else min(steps, step + rate * left))
+    def __enter__(self) -> "StopOnSignal":
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._receive)
+        return self
 
-    def seconds_left(self) -> float:
-        """Computes how many seconds it is until the end."""
-        at = self.at() if callable(self.at) else self.at
-        return max(0.0, at - time.monotonic())
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._restore()
+
+    def __call__(self, progress: Progress) -> bool:
+        return self.received is not None
+
+    def _receive(self, number: int, frame: Any) -> None:
+        self.received = signal.Signals(number)
+        self._restore()
+
+    def _restore(self) -> None:
+        while self._before:
+            signal.signal(*self._before.popitem())

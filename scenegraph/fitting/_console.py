@@ -2,7 +2,8 @@ import dataclasses
 import sys
 import time
 
-from ._callbacks import AbstractCallback, ENDLESS, Progress
+from ._callbacks import AbstractCallback, Progress
+from ._last_step import ENDLESS
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,10 +35,11 @@ from ._budget import (
     with_first_budget,
     with_next_budget,
 )
-from ._callbacks import AbstractCallback, Deadline, Progress
+from ._callbacks import AbstractCallback, Progress
 from ._feed import Feed
 from ._flat import Flat, flatten
 from ._history import History, Records
+from ._last_step import Deadline, LastStep
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
 from ._polish import Polisher, PosePolish
@@ -285,14 +286,14 @@ def _run(
     state, extra = flatten(begin), begin.extra
     one_device = advance.layout.mesh is None
     refresh = OccupancyRefresh(one_device=one_device) if needs_refresh(begin.model) else None
-    horizon, start, stop = float(steps), number, number >= steps
+    last, start, stop = LastStep(begin, steps, deadline, agree), number, number >= steps
     if polisher is not None:
-        polisher.skip(number, horizon)
+        polisher.skip(number, last.horizon)
     while not stop:
         # Those of the step before: the host would have to wait for this one's.
         terms = extra
-        advance = _without_poses(advance, polisher, number, horizon, clock)
-        state, extra, info = advance(state, number, horizon)
+        advance = _without_poses(advance, polisher, number, last.horizon, clock)
+        state, extra, info = advance(state, number, last.horizon)
         number += 1
         state = state if refresh is None else refresh(state, number)
         done = clock.tick(info)
@@ -300,9 +301,7 @@ def _run(
         if other is not advance and other.pays(advance, deadline):
             state, advance = other.remember_budget(state), other
             clock.forget()
-        if deadline is not None:
-            horizon = deadline.horizon(number, steps, clock.rate)
-            horizon = agree.horizon(horizon, number, clock.rate)
+        horizon = last.estimate(number, clock.rate)
         stop = number >= round(horizon)
         if polisher is not None and polisher.is_due(number, horizon, stop and deadline is None):
             with clock.paused():

@@ -21,7 +21,7 @@ class Keys(AbstractModule):
 
     def seed(self) -> Integer[Array, ""]:
         """Returns the seed of the batches, an unsigned integer of 32 bits."""
-        return jax.random.bits(self.batches, dtype=jnp.uint32)
+        return _draw_seed(self.batches)
 
 
 def split_by_purpose(key: RandomKey) -> Keys:
@@ -43,7 +43,18 @@ def split_by_purpose(key: RandomKey) -> Keys:
     field = sg.fields.NerfMLP(key=sg.fitting.split_by_purpose(key).weights)
     ```
     """
-    return Keys(*jax.random.split(key, 5))
+    return Keys(*_split(key))
+
+
+# Each compiled as one program, where it would be several small ones at the start of a fit.
+@jax.jit
+def _split(key: RandomKey) -> tuple[RandomKey, ...]:
+    return tuple(jax.random.split(key, 5))
+
+
+@jax.jit
+def _draw_seed(key: RandomKey) -> Integer[Array, ""]:
+    return jax.random.bits(key, dtype=jnp.uint32)
 
 
 def shared_keys(key: RandomKey) -> Keys:

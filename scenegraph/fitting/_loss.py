@@ -26,7 +26,13 @@ from ..integrators import (
     with_known_steps,
 )
 from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, missed_point, MultiLevelLoss
-from ..numerics import AbstractModule, safe_divide, sum_over_blocks, sum_over_runs
+from ..numerics import (
+    AbstractModule,
+    as_float_leaf,
+    safe_divide,
+    sum_over_blocks,
+    sum_over_runs,
+)
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
@@ -331,7 +337,7 @@ def empty_extra(loss, model: PyTree, batches, key: RandomKey) -> PyTree:
         # What is known need not be traced, which takes about as long as tracing a step.
         levels = count_levels(choose_integrator(model, loss.integrator))
         if levels is not None:
-            zeros, zero = jnp.zeros(levels), jnp.zeros(())
+            zeros, zero = as_float_leaf([0.0] * levels), as_float_leaf(0.0)
             return LossTerms(zeros, zeros, zero, zero)
 
     def trial(model: PyTree, batches, key: RandomKey) -> PyTree:

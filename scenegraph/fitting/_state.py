@@ -3,6 +3,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
@@ -12,6 +13,8 @@ from ._keys import Keys, split_by_purpose
 
 
 def _count(number: Any) -> Array:
+    # `jnp.asarray` of a number compiles a program.
+    number = jax.device_put(np.int32(number)) if isinstance(number, int) else number
     return jnp.asarray(number, jnp.int32)
 
 
@@ -89,9 +92,8 @@ def start_state(
     trainable = trainable_leaves(model) if trainable is None else trainable
     model, extra = strong_types(model), strong_types(extra)
     moments = _first_moments(optimizer, eqx.filter(model, trainable))
-    zero = jnp.zeros((), jnp.int32)
-    keys = split_by_purpose(key)
-    return FitState(model, moments, extra, keys, zero, float(steps), zero)
+    zero = _count(0)
+    return FitState(model, moments, extra, split_by_purpose(key), zero, float(steps), zero)
 
 
 def _first_moments(optimizer: optax.GradientTransformation, leaves: PyTree) -> PyTree:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._programs import FOR_SOME_RUNS, quick_jit
+from .._programs import FOR_A_FEW_RUNS, quick_jit
 from .._typing import Array, Float
 from ..cameras import AbstractCamera
 from ._scene_cameras import SceneCameras
@@ -62,7 +62,7 @@ def take_camera(cameras: AbstractCamera, frame: Any) -> AbstractCamera:
 
 
 # Of cameras that are taken already: the program does not depend on how many pictures there are.
-@quick_jit(FOR_SOME_RUNS)
+@quick_jit(FOR_A_FEW_RUNS)
 def _lines(
     cameras: AbstractCamera, pixels: Float[np.ndarray, "n 2"] | Float[Array, "n 2"]
 ) -> tuple[Array, Array]:

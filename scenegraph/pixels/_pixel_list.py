@@ -5,6 +5,7 @@ import numpy as np
 from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Bool, Int, RandomKey, Vector
 from ..cameras import AbstractCamera, pixel_centres
+from ..numerics import as_float_leaf
 from ._batches import AbstractPixelChoice
 from ._lines import known_cameras, on_host, take_camera
 from ._views import Views
@@ -21,7 +22,7 @@ class PixelList(AbstractPixelChoice):
 
 def pixels_through(views: Views, lower: np.ndarray, upper: np.ndarray) -> PixelList:
     """Lists the pixels that count and whose rays pass through a box; all pixels if no ray does."""
-    corners = jnp.asarray(lower, jnp.float32), jnp.asarray(upper, jnp.float32)
+    corners = as_float_leaf(lower.astype(np.float32)), as_float_leaf(upper.astype(np.float32))
     sizes = np.stack([views.widths, views.heights], axis=-1).tolist()
     found, start, cameras = [], 0, on_host(known_cameras(views))
     for frame, (width, height) in enumerate(sizes):

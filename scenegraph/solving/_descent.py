@@ -6,19 +6,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax as lx
-import optimistix as optx
 
 from .._typing import Array, Float, Scalar
 from ._system import Problem, product
 from ._unknowns import Unknowns
 
 
-# Accepted steps that do as predicted multiply the step size, which is 1 / damping; rejected ones
-# divide it.
-_SEARCH = optx.ClassicalTrustRegion(
-    high_cutoff=0.75, low_cutoff=1e-3, high_constant=10.0, low_constant=0.1
-)
 FIRST_STEP, LARGEST_STEP, SMALLEST_STEP = 1e2, 1e10, 1e-8
 # The relative residual of conjugate gradients, and their number.
 _CG_TOLERANCE, _CG_STEPS = 1e-3, 100
@@ -56,11 +49,31 @@ def _inverse_lengths(squares: Array) -> Array:
     return jnp.where(squares > 0, 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
 
 
+def _solvers() -> tuple[Any, Any]:
+    """Imports lineax and optimistix: it takes a tenth of a second, and most fits do without."""
+    import lineax
+    import optimistix
+
+    return lineax, optimistix
+
+
+def _search() -> Any:
+    """Returns the rule of the step size, which is 1 / damping.
+
+    Accepted steps that do as predicted multiply it; rejected ones divide it.
+    """
+    _, optx = _solvers()
+    return optx.ClassicalTrustRegion(
+        high_cutoff=0.75, low_cutoff=1e-3, high_constant=10.0, low_constant=0.1
+    )
+
+
 @eqx.filter_jit
 def propose(
     problem: Problem, unknowns: Unknowns, system: System, step_size: Scalar
 ) -> tuple[Array, Array, Scalar]:
     """Returns the damped step, scaled and not, and the decrease of the cost that it promises."""
+    lx, optx = _solvers()
     information = _information(problem, unknowns, system)
     if system.root is None:
         solver: Any = lx.CG(_CG_TOLERANCE, 0.0, max_steps=_CG_STEPS)
@@ -72,9 +85,9 @@ def propose(
         solver = lx.QR()
     descent, state = optx.DampedNewtonDescent(linear_solver=solver), None
     # (S J^T W J S + I / step_size) d = -S J^T W r
-    scaled, _ = descent.step(step_size, descent.query(system.gradient, curve, state))  # type: ignore
+    scaled, _ = descent.step(step_size, descent.query(system.gradient, curve, state))
     # -(g . d + d . H d / 2)
-    promise = -_SEARCH.predict_reduction(scaled, information)
+    promise = -_search().predict_reduction(scaled, information)
     return scaled, system.scale * scaled, promise
 
 
@@ -88,11 +101,12 @@ def judge(
     step_size: Scalar,
 ) -> tuple[Scalar, Array]:
     """Returns the next step size, and whether a step is accepted."""
+    (_, optx), search = _solvers(), _search()
     information = _information(problem, unknowns, system)
     tried = optx.FunctionInfo.Eval(jnp.where(jnp.isfinite(cost), cost, jnp.inf))
-    state = _SEARCH.init(scaled, information)
+    state = search.init(scaled, information)
     state = eqx.tree_at(lambda s: s.step_size, state, step_size)
-    size, accepted, _, _ = _SEARCH.step(
+    size, accepted, _, _ = search.step(
         jnp.array(False), jnp.zeros_like(scaled), scaled, information, tried, state
     )
     return jnp.minimum(size, LARGEST_STEP), accepted
@@ -100,6 +114,7 @@ def judge(
 
 def _information(problem: Problem, unknowns: Unknowns, system: System) -> Any:
     """Returns value, gradient and Gauss and Newton's Hessian, S J^T W J S."""
+    lx, optx = _solvers()
     like, tag = jax.eval_shape(lambda: system.gradient), lx.positive_semidefinite_tag
     if system.root is None:
         multiply = lambda v: system.scale * product(problem, unknowns, system.scale * v)

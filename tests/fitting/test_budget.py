@@ -14,7 +14,7 @@ import scenegraph as sg
 from scenegraph.data import Batch, RayBatches
 from scenegraph.encodings import Grid
 from scenegraph.fields import GridField
-from scenegraph.fitting import _loss, RenderLoss, split_by_purpose, start_state
+from scenegraph.fitting import _loss, Deadline, RenderLoss, split_by_purpose, start_state
 from scenegraph.fitting._budget import (
     is_worth_compiling,
     needs_refresh,
@@ -23,7 +23,6 @@ from scenegraph.fitting._budget import (
     with_first_budget,
     with_next_budget,
 )
-from scenegraph.fitting._callbacks import Deadline
 from scenegraph.fitting._flat import flatten
 from scenegraph.integrators import OccupancyMarch
 from scenegraph.losses import LossTerms

@@ -28,7 +28,7 @@ from scenegraph.runs import Profile
 from support.toy_fits import Line, Points, squared_error, StopAt
 
 
-def run(*callbacks, steps=10, deadline=None):
+def run(*callbacks, steps=10, deadline=None, state=None):
     return sg.fit(
         Line.start(),
         Points(),
@@ -38,6 +38,7 @@ def run(*callbacks, steps=10, deadline=None):
         key=jax.random.key(0),
         callbacks=callbacks,
         deadline=deadline,
+        state=state,
     )
 
 
@@ -159,6 +160,21 @@ def test_fit_ends_at_its_deadline_and_schedules_know_it(monkeypatch):
     assert 20 < taken < 200 and len(horizons) == taken
     assert horizons[0] == 10**6
     assert all(abs(horizon - taken) < 5 for horizon in horizons[-5:])
+
+
+def test_schedules_go_on_where_a_fit_by_the_clock_goes_on(monkeypatch):
+    """Also before the rate is known: not with the learning rate of the start."""
+    readings = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 0.01 * next(readings))
+    before = run(steps=10**6, deadline=Deadline(at=2.0)).state
+    horizons = []
+    go_on = Deadline(at=time.monotonic() + 2.0)
+    note = Every(1, lambda p: horizons.append(float(p.state.horizon)))
+    after = run(note, steps=10**6, deadline=go_on, state=before).state
+    taken = int(after.step) - int(before.step)
+    assert 20 < taken < 200 and len(horizons) == taken
+    assert horizons[:2] == [int(before.step) + 1, int(before.step) + 2]
+    assert max(horizons) < 1000
 
 
 def test_deadline_that_has_passed_still_takes_one_step():
