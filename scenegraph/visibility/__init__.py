@@ -9,6 +9,7 @@ integrators call; `_nearest` for rays that do not go together.
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
 
 # Internal: for other packages of the library, and for none of its users.
+from ._bundles import BUNDLE
 from ._fragments import (
     by_side,
     face_transmission,
@@ -21,7 +22,6 @@ from ._lists import AbstractCandidates, CandidateLists, Everything, list_candida
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
 from ._search import (
-    BUNDLE,
     candidates_of,
     count_candidates,
     count_parts,

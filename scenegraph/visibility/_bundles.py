@@ -9,6 +9,10 @@ from ..shapes import footprint_width
 from ..transforms import Ball
 
 
+# Rays in a bundle.
+BUNDLE = 64
+
+
 class Bundle(AbstractModule):
     """A cone that holds a set of rays with their footprints.
 

@@ -11,9 +11,10 @@ from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
 from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
+from ._bundles import BUNDLE
 from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays
-from ._search import BUNDLE, FAINT, insert, no_items, Ranking
+from ._search import FAINT, insert, no_items, Ranking
 
 
 # How many fragments of a ray are kept apart, and how many are returned: at least so many, and so

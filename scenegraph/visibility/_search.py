@@ -16,13 +16,11 @@ from ..rays import Ray
 from ..rowwise import map_rows
 from ..shapes import AbstractBounded
 from ..transforms import Ball
-from ._bundles import bound_rays, may_touch
+from ._bundles import bound_rays, BUNDLE, may_touch
 from ._lists import AbstractCandidates, list_candidates
 from ._order import invert_order, order_by_place, order_shadow_rays
 
 
-# Rays in a bundle.
-BUNDLE = 64
 # Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
 SHADOW_BUNDLE = 16
 # Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
