@@ -8,12 +8,28 @@ import numpy as np
 from ..images import as_bytes, Image, Linear
 from ..models import ModelPart
 from ..scene import Surface
-from ..shaders import AbstractShader, Constant, GGX, Lambert, Phong, VertexColor
-from ._texture_maps import bake, map_of, TextureMap, vertex_colors
+from ..shaders import (
+    AbstractShader,
+    Constant,
+    GGX,
+    ImageTexture,
+    Lambert,
+    Phong,
+    VertexColor,
+    ViewDependent,
+)
+from ._texture_maps import bake, map_of, texture_map, TextureMap, vertex_colors
 
 
 # The order in which textures of a material are searched for the coordinates of the mesh.
 ROLES = ("base", "roughness", "normal", "emission", "occlusion")
+
+
+class ViewTerms(NamedTuple):
+    """The coefficients of a `ViewDependent`, over the unit square of the surface's coordinates."""
+
+    texels: np.ndarray  # height width harmonics 3
+    encoded: bool
 
 
 class Look(NamedTuple):
@@ -28,6 +44,7 @@ class Look(NamedTuple):
     maps: dict[str, TextureMap] = {}  # by role, of bytes
     colors: np.ndarray | None = None
     unlit: bool = False
+    view: ViewTerms | None = None
 
 
 class Looks:
@@ -49,7 +66,21 @@ class Looks:
             # The lobe of this roughness is about as wide; see `Phong`.
             roughness = (2 * float(shader.shininess) + 1) ** -0.25
             return self._base(Look(roughness=roughness), shader.diffuse, part)
+        if isinstance(shader, ViewDependent):
+            return self._view(self._base(Look(unlit=True), shader.base, part), shader, part)
         return self._base(Look(unlit=True), shader, part)
+
+    def _view(self, look: Look, shader: ViewDependent, part: ModelPart) -> Look:
+        """Adds how the colour changes with the view; a base that lies otherwise stays alone."""
+        assert isinstance(shader.terms, ImageTexture)
+        maps, own = list(look.maps.values()), texture_map(shader.terms)
+        unit = TextureMap(own.texels, np.ones(2), np.zeros(2))
+        placed = [x._replace(texels=own.texels) for x in [own, *maps]]
+        if part.uv is None or not all(unit.lies_like(x) for x in placed):
+            self.left_out["change of a colour with the view, placed unlike its base"] += 1
+            return look
+        texels = own.texels.reshape(*own.texels.shape[:2], -1, 3)
+        return look._replace(view=ViewTerms(texels, shader.encoded))
 
     def _base(self, look: Look, shader: AbstractShader, part: ModelPart) -> Look:
         """Adds a base colour: a number, a texture, or colours of the vertices."""

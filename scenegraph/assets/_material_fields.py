@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from ..models import VIEW_DEPENDENCE
 from ._glb import GlbContent
-from ._looks import Look, ROLES
+from ._looks import Look, ROLES, ViewTerms
 from ._texture_maps import TextureMap, transform_between
 
 
@@ -31,8 +32,20 @@ def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
     extensions = _emission(look, material)
     if look.unlit:
         extensions["KHR_materials_unlit"] = {}
+    if look.view is not None:
+        extensions[VIEW_DEPENDENCE] = _view_dependence(look.view, content)
     content.extensions.update(extensions)
     return material | ({"extensions": extensions} if extensions else {})
+
+
+def _view_dependence(view: ViewTerms, content: GlbContent) -> dict[str, Any]:
+    """Returns the extension that other programs ignore: a picture a harmonic, with zero at 128."""
+    scale = max(float(np.abs(view.texels).max()), 1e-6)
+    numbers = np.round(128 + 127 * view.texels / scale).astype(np.uint8)
+    pictures = np.moveaxis(numbers, 2, 0)
+    no = (False, False)
+    textures = [{"index": content.texture(np.ascontiguousarray(x), no, no)} for x in pictures]
+    return {"textures": textures, "scale": scale, "encoded": view.encoded}
 
 
 def _alpha_mode(look: Look) -> str:

@@ -10,7 +10,15 @@ import numpy as np
 from ..images import srgb_to_linear
 from ..io import FileError
 from ..models import ModelMaterial, ModelPart, ModelTexture, textures_of
-from ..shaders import AbstractShader, Constant, GGX, ImageTexture, NormalMap, VertexColor
+from ..shaders import (
+    AbstractShader,
+    Constant,
+    GGX,
+    ImageTexture,
+    NormalMap,
+    VertexColor,
+    ViewDependent,
+)
 
 
 # A part without a material.
@@ -50,6 +58,8 @@ class Materials:
         base = VertexColor(base) if has_colors else base
         if not material.unlit:
             base = self._lit(base, material, textures)
+        elif has_uv and material.view is not None:
+            base = ViewDependent(base, material.view.texels, material.view.encoded)
         return Appearance(base, self._opacity(material, textures.get("base")))
 
     def _lit(

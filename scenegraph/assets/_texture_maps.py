@@ -40,15 +40,16 @@ def map_of(shader: AbstractShader, part: ModelPart, size: int) -> TextureMap | N
     if part.uv is None or coordinates_of(shader) != {OnSurface}:
         return None
     if isinstance(shader, ImageTexture):
-        return _texture_map(shader)
+        own = texture_map(shader)
+        return own._replace(texels=np.broadcast_to(own.texels, (*own.texels.shape[:2], 3)))
     return bake(shader, part, size)
 
 
-def _texture_map(texture: ImageTexture) -> TextureMap:
+def texture_map(texture: ImageTexture) -> TextureMap:
+    """Returns the texels of a texture, of any channels, and how they lie."""
     size = np.asarray(texture.size, float)
     corner = -size / 2 if texture.corner is None else np.asarray(texture.corner, float)
     texels = np.asarray(texture.texels, float)
-    texels = np.broadcast_to(texels, (*texels.shape[:2], 3))
     return TextureMap(texels, size, corner, pair_of(texture.repeat), pair_of(texture.mirror))
 
 

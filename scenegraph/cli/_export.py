@@ -41,6 +41,10 @@ class Export:
     # Colours of vertices, instead of a texture.
     vertex_colors: bool = False
 
+    # The bands, 1 to 4, of spherical harmonics by which the texture's colours change with the
+    # direction from which they are seen; 1 for colours that do not. Other programs show the mean.
+    view_bands: int = 3
+
     # The share of the largest part's size below which a part by itself is left out; 0 keeps all.
     min_part: float = 0.01
 
@@ -65,7 +69,13 @@ class Export:
         """Makes the mesh, and writes it."""
         texture = None if self.vertex_colors else self.texture
         options = MeshOptions(
-            self.level, self.resolution, self.faces, texture, self.min_part, self.box
+            self.level,
+            self.resolution,
+            self.faces,
+            texture,
+            self.min_part,
+            self.box,
+            self.view_bands,
         )
         if self.refine < 0 or (self.refine and self.run.is_file()):
             raise ValueError(

@@ -12,5 +12,13 @@ from ._flat import color_space, count_surfaces, flatten, SceneStacks, stack_scen
 from ._instances import Instance, InstanceStack
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
-from ._surface_instances import intersect, Occluder, occlusion, opacity_at, part_alphas, world_ball
+from ._surface_instances import (
+    intersect,
+    Occluder,
+    occlusion,
+    opacity_at,
+    part_alphas,
+    shade,
+    world_ball,
+)
 from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of

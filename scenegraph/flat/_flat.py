@@ -28,7 +28,7 @@ from ..scene import (
     resolve_ties,
     Scene,
 )
-from ..shaders import prepare_textures
+from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
@@ -178,13 +178,20 @@ def stack_scene(scene: Scene) -> SceneStacks:
     return SceneStacks(
         stack_leaves(surfaces),
         stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity))),
-        stack_leaves([_plain(leaf, leaf.node.shader) for leaf in surfaces]),
+        stack_leaves([_shader_of(leaf) for leaf in surfaces]),
         tuple(stack for stack in masks if stack.varying[0] is not None),
         stack_leaves(contents.volumes),
         stack_leaves(contents.lights),
         tuple(cuts),
         prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
     )
+
+
+def _shader_of(leaf: Leaf) -> Leaf:
+    """Returns a surface's shader, with its place if that counts."""
+    shader = leaf.node.shader
+    placed = asks_for_own_view(shader)
+    return dataclasses.replace(leaf, node=shader) if placed else _plain(leaf, shader)
 
 
 def _plain(leaf: Leaf, node: Any) -> Leaf:

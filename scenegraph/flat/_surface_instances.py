@@ -6,11 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, Scalar, Vector
+from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
 from ..numerics import AbstractModule, dot, safe_divide, safe_normalise
-from ..rays import Hit, no_light, Ray, transform_ray
+from ..rays import Hit, Irradiance, no_light, Ray, transform_ray
 from ..scene import has_pattern
-from ..shaders import AbstractShader, read_input
+from ..shaders import AbstractShader, asks_for_own_view, read_input
 from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
@@ -76,6 +76,17 @@ def _in_world(instance: Instance, ray: Ray, hit: Hit, near: Bool[Array, ""]) -> 
 def opacity_at(opacity: Scalar | AbstractShader, hit: Hit, view: Vector) -> Scalar:
     """Returns an opacity at a hit, in the world: a number, or the red of a shader."""
     return read_input(opacity, 0, hit, view, no_light(view.dtype))
+
+
+def shade(
+    instance: Instance, shader: AbstractShader, hit: Hit, view: Vector, lights: Irradiance
+) -> Color:
+    """Returns the colour at a hit, of a shader of a surface or of the instance itself."""
+    if asks_for_own_view(shader):
+        inverse = instance.node_from_world
+        own = view if inverse is None else safe_normalise(rotate(inverse.matrix, view))
+        hit = eqx.tree_at(lambda x: x.own_view, hit, own, is_leaf=lambda x: x is None)
+    return shader(hit, view, lights)
 
 
 def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:

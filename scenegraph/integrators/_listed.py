@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas
+from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, shade
 from ..numerics import safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
@@ -173,8 +173,8 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
-    shade = lambda instance, row: instance.node(*row)
-    rgb = map_by_kind(shade, scene.shaders, numbers, needed, (hits, rays.view, lit))
+    one = lambda instance, row: shade(instance, instance.node, *row)
+    rgb = map_by_kind(one, scene.shaders, numbers, needed, (hits, rays.view, lit))
     return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
 
 

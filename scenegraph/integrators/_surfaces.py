@@ -8,7 +8,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, Vector
 from ..compositing import composite_layers
-from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
 from ._base import AbstractIntegrator
@@ -210,8 +210,8 @@ def _scatter(lit: Irradiance, order: Int[Array, " layers"], count: int) -> Irrad
 def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[Array, "n 3"]:
     """Returns the colours of all candidates, stack by stack."""
 
-    def shade(instance: Instance, hits: Hit, lit: Irradiance) -> Float[Array, "parts 3"]:
-        one = lambda hit, lit: instance.node.shader(hit, view, lit)
+    def shade_parts(instance: Instance, hits: Hit, lit: Irradiance) -> Float[Array, "parts 3"]:
+        one = lambda hit, lit: shade(instance, instance.node.shader, hit, view, lit)
         return jax.vmap(one)(hits, lit)
 
     colors, begin = [], 0
@@ -223,7 +223,7 @@ def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[
             lambda x: x.reshape(members, size // members, *x.shape[1:]),  # noqa: B023
             (candidates.hit, own),
         )
-        colors.append(stack.map(shade, *rows).reshape(size, 3))
+        colors.append(stack.map(shade_parts, *rows).reshape(size, 3))
         begin += size
     return jnp.concatenate(colors)
 

@@ -1,4 +1,7 @@
-"""The colours of a field at its surface."""
+"""The colours of a field at its surface, as seen from several places."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -6,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Scalar, Vector
+from ..encodings import SphericalHarmonics
 from ..fields import AbstractField
 from ..numerics import safe_normalise
 from ._occlusion import is_seen, SolidCells
@@ -22,32 +26,53 @@ _LEAST = 1e-3
 _TINY = 1e-6
 
 
-def surface_colors(
-    field: AbstractField,
-    points: np.ndarray,
-    normals: np.ndarray,
-    cells: SolidCells,
-    viewpoints: np.ndarray | None,
-    track: Track,
-) -> np.ndarray:
-    """Returns the colours `n 3` of a field at points of its surface, seen from viewpoints `m 3`.
+class Seen(NamedTuple):
+    """Points of a field's surface, and from where they are seen."""
+
+    field: AbstractField
+    points: np.ndarray  # n 3
+    normals: np.ndarray
+    cells: SolidCells
+    viewpoints: np.ndarray | None  # m 3
+
+
+class Moments(NamedTuple):
+    """Moments of the colours of points over their views; `k` harmonics, all but the first.
+
+    Of weights `w`, harmonics `Y` and colours `c`, with bars for weighted means.
+    """
+
+    color: Float[np.ndarray | Array, "*n 3"]  # mean
+    harmonics: Float[np.ndarray | Array, "*n k"]  # mean
+    weight: Float[np.ndarray | Array, "*n"]  # sum w
+    square: Float[np.ndarray | Array, "*n k k"]  # sum w (Y - mean) (Y - mean)^T
+    product: Float[np.ndarray | Array, "*n k 3"]  # sum w (Y - mean) (c - mean)^T
+
+
+def surface_colors(seen: Seen, track: Track) -> np.ndarray:
+    """Returns the colours `n 3` of a field at points of its surface.
 
     Without viewpoints, a point is seen along its normal. With them, its colour is the mean over
     those that see it, weighted by the cosine.
     """
-    seen_from = np.zeros((0, 3)) if viewpoints is None else spread_out(viewpoints, _VIEWPOINTS)
-    seen_from = jnp.asarray(seen_from, jnp.float32)
-    colors = np.zeros((len(points), 3), np.float32)
-    for start in track(list(range(0, len(points), _BLOCK))):
-        block = slice(start, start + _BLOCK)
+    blocks = [found.color for _, found in color_moments(seen, 1, track)]
+    return np.concatenate(blocks) if blocks else np.zeros((0, 3), np.float32)
+
+
+def color_moments(seen: Seen, bands: int, track: Track) -> Iterator[tuple[slice, Moments]]:
+    """Yields the moments of points, block by block, with harmonics of so many bands."""
+    places = np.zeros((0, 3)) if seen.viewpoints is None else seen.viewpoints
+    places = jnp.asarray(spread_out(places, _VIEWPOINTS), jnp.float32)
+    for start in track(list(range(0, len(seen.points), _BLOCK))):
+        block = slice(start, min(start + _BLOCK, len(seen.points)))
+        count = block.stop - block.start
         # Blocks of one size: one compiled program serves all.
-        padding = ((0, _BLOCK - len(points[block])), (0, 0))
-        places, outward = (
-            jnp.asarray(np.pad(x[block], padding), jnp.float32) for x in (points, normals)
+        points, normals = (
+            jnp.asarray(np.pad(x[block], ((0, _BLOCK - count), (0, 0))), jnp.float32)
+            for x in (seen.points, seen.normals)
         )
-        found = _colors(field, places, outward, cells, seen_from)
-        colors[block] = np.asarray(found)[: len(points[block])]
-    return colors
+        found = _moments_of(seen.field, points, normals, seen.cells, places, bands)
+        yield block, jax.tree.map(lambda x: np.asarray(x)[:count], found)  # noqa: B023
 
 
 def spread_out(points: np.ndarray, most: int) -> np.ndarray:
@@ -65,32 +90,40 @@ def spread_out(points: np.ndarray, most: int) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _colors(
+def _moments_of(
     field: AbstractField,
     points: Float[Array, "points 3"],
     normals: Float[Array, "points 3"],
     cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
-) -> Float[Array, "points 3"]:
-    one = lambda point, normal: _color(field, point, normal, cells, viewpoints)
+    bands: int,
+) -> Moments:
+    one = lambda point, normal: _moments(field, point, normal, cells, viewpoints, bands)
     return jax.vmap(one)(points, safe_normalise(normals))
 
 
-def _color(
+def _moments(
     field: AbstractField,
     point: Vector,
     normal: Vector,
     cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
-) -> Float[Array, "3"]:
-    """Returns the mean over all views that see a point; the one along the normal counts little."""
+    bands: int,
+) -> Moments:
+    """Returns moments over all views that see a point; the one along the normal counts little."""
     # Weights cos = -view . n, where nothing hides the viewpoint.
     views = jnp.concatenate([-normal[None], jax.vmap(safe_normalise)(point - viewpoints)])
     facing = jnp.maximum(-views[1:] @ normal, 0) * is_seen(cells, point, viewpoints)
     weights = jnp.concatenate([jnp.full(1, _LEAST), facing])
     width = jnp.max(cells.cell)
     rgb = jax.vmap(lambda view: _seen_color(field, point, view, width))(views)
-    return weights @ rgb / jnp.sum(weights)
+    total = jnp.sum(weights)
+    color = weights @ rgb / total
+    harmonics = jax.vmap(SphericalHarmonics(bands))(views)[:, 1:]
+    mean = weights @ harmonics / total
+    apart = weights[:, None] * (harmonics - mean)
+    square, product = apart.T @ (harmonics - mean), apart.T @ (rgb - color)
+    return Moments(color, mean, total, square, product)
 
 
 def _seen_color(

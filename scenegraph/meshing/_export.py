@@ -19,7 +19,7 @@ from ..lights import AmbientLight
 from ..models import write_ply
 from ..numerics import unfreeze
 from ..scene import Backdrop, find_contents, Group, open_scene, Scene, Surface
-from ..shaders import Constant, ImageTexture
+from ..shaders import Constant, ImageTexture, ViewDependent
 from ..shapes import TriangleMesh
 from ._mesh_volumes import mesh_volumes
 from ._opacity_grid import Track
@@ -125,6 +125,8 @@ def _decoded(node: Any) -> Any:
 
 
 def _decoded_shader(shader: Any) -> Any:
+    if isinstance(shader, ViewDependent):
+        return ViewDependent(_decoded_shader(shader.base), shader.terms, encoded=True)
     kinds = Constant, ImageTexture
     return jax.tree.map(_decoded_colors, shader, is_leaf=lambda x: isinstance(x, kinds))
 

@@ -9,16 +9,17 @@ import numpy as np
 from .._typing import ArrayLike
 from ..assets import copies, matrix_of
 from ..flat import color_space
-from ..images import Linear
+from ..images import Linear, SRGB
 from ..scene import Group, Instances, open_scene, Scene, Surface, Transformed, Volume
-from ..shaders import Constant, ImageTexture, VertexColor
+from ..shaders import Constant, ImageTexture, VertexColor, ViewDependent
 from ..shapes import TriangleMesh
 from ._atlas import covered_texels, spread, unwrap
-from ._colors import surface_colors
+from ._colors import Seen, surface_colors
 from ._occlusion import solid_cells
 from ._opacity_grid import measure_opacity, OpacityGrid, Track
 from ._options import MeshOptions
 from ._surface import find_surface, simplify, Triangles, without_details
+from ._view_terms import view_texture
 
 
 def mesh_volumes(
@@ -33,10 +34,11 @@ def mesh_volumes(
 
     The density is evaluated on a grid, averaged over its cells; hollows that nobody sees are filled
     and small parts left out; marching cubes give the surface, which is simplified, cut into charts
-    and coloured by the field, composited over a few cells along the normal.
+    and coloured by the field, composited over a few cells along the normal. As seen from several
+    viewpoints, its colours are a `ViewDependent`: their means, and how they change with the view.
 
     The numbers of the colours are those of the scene: a mesh stands for a volume in a picture, and
-    its vertices and texels can be fitted (`field.shape.vertices`, `field.shader.texels`).
+    its vertices and texels can be fitted (`field.shape.vertices`, `field.shader.base.texels`).
 
     **Arguments:**
 
@@ -114,7 +116,8 @@ class _Maker:
             f"{-np.log1p(-self.options.level) / grid.thickness:.4g}, {len(mesh.faces)} kept"
         )
         if self.options.texture is None:
-            colors = self._colors(volume, mesh.vertices, mesh.normals, grid, matrix)
+            seen = self._seen(volume, mesh.vertices, mesh.normals, grid, matrix)
+            colors = self._lit(volume, surface_colors(seen, self.track))
             shape = TriangleMesh(mesh.vertices, mesh.faces, colors=colors)
             return Surface(shape, VertexColor(Constant([1.0, 1.0, 1.0])))
         return self._textured(volume, mesh, self.options.texture, grid, matrix)
@@ -127,29 +130,41 @@ class _Maker:
         corners = atlas.mesh.faces[texels.face]
         at = lambda values: np.einsum("nc,nck->nk", texels.weights, values[corners])
         points, normals = at(atlas.mesh.vertices), at(atlas.mesh.normals)
-        picture = np.zeros((atlas.height, atlas.width, 3), np.float32)
-        covered = np.zeros(picture.shape[:2], bool)
-        where = texels.row, texels.column
-        picture[where] = self._colors(volume, points, normals, grid, matrix)
-        covered[where] = True
+        seen = self._seen(volume, points, normals, grid, matrix)
+        covered = np.zeros((atlas.height, atlas.width), bool)
+        covered[texels.row, texels.column] = True
         self.say(f"texture of {atlas.width} x {atlas.height}, {covered.mean():.0%} covered")
-        texture = ImageTexture(jnp.asarray(spread(picture, covered)), corner=(0.0, 0.0))
-        return Surface(TriangleMesh(atlas.mesh.vertices, atlas.mesh.faces, uv=atlas.uv), texture)
 
-    def _colors(
+        def as_texture(colors: np.ndarray) -> ImageTexture:
+            picture = np.zeros((*covered.shape, 3), np.float32)
+            picture[texels.row, texels.column] = self._lit(volume, colors)
+            return ImageTexture(jnp.asarray(spread(picture, covered)), corner=(0.0, 0.0))
+
+        shape = TriangleMesh(atlas.mesh.vertices, atlas.mesh.faces, uv=atlas.uv)
+        bands = 1 if seen.viewpoints is None else self.options.view_bands
+        if bands == 1:
+            return Surface(shape, as_texture(surface_colors(seen, self.track)))
+        found = view_texture(seen, texels, covered.shape, bands, self.track)
+        # Terms are of the field's own numbers.
+        encoded = self.lit and isinstance(volume.space, SRGB)
+        return Surface(shape, ViewDependent(as_texture(found.colors), found.terms, encoded))
+
+    def _seen(
         self,
         volume: Volume,
         points: np.ndarray,
         normals: np.ndarray,
         grid: OpacityGrid,
         matrix: np.ndarray,
-    ) -> np.ndarray:
+    ) -> Seen:
         places = self.viewpoints
         if places is not None:
             back = np.linalg.inv(matrix)
             places = places @ back[:3, :3].T + back[:3, 3]
-        cells = solid_cells(grid, self.options.level)
-        colors = surface_colors(volume.field, points, normals, cells, places, self.track)
+        return Seen(volume.field, points, normals, solid_cells(grid, self.options.level), places)
+
+    def _lit(self, volume: Volume, colors: np.ndarray) -> np.ndarray:
+        """Returns colours of a field as the scene's numbers."""
         return np.asarray(volume.space.to_linear(jnp.asarray(colors))) if self.lit else colors
 
 

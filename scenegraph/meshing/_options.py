@@ -26,6 +26,8 @@ class MeshOptions:
       left out; 0 keeps all.
     - `box`: the smallest and the largest corner, `x y z x y z`, of what is searched, in the
       volume's frame; by default the volume's bounds.
+    - `view_bands`: the bands, 1 to 4, of the spherical harmonics by which the colours of texels
+      change with the view, where viewpoints are known; 1 for colours that do not.
 
     **Errors:**
 
@@ -38,12 +40,13 @@ class MeshOptions:
     texture: int | None = 1024
     min_part: float = 0.01
     box: tuple[float, float, float, float, float, float] | None = None
+    view_bands: int = 3
 
     def __post_init__(self):
         _require(0 < self.level < 1, "level", "between 0 and 1, an opacity", self.level)
         _require(0 <= self.min_part <= 1, "min_part", "between 0 and 1, a share", self.min_part)
         _require(self.faces is None or self.faces >= 4, "faces", "at least 4", self.faces)
-        sizes = {"resolution": (2, _FINEST), "texture": (16, 16384)}
+        sizes = {"resolution": (2, _FINEST), "texture": (16, 16384), "view_bands": (1, 4)}
         for name, (least, most) in sizes.items():
             value = getattr(self, name)
             inside = value is None or least <= value <= most

@@ -7,6 +7,7 @@ counted; then a format: `_gltf` with `_fields`, `_gltf_buffers` and `_gltf_mater
 
 # Internal: for other packages of the library, and for none of its users.
 from ._gltf_buffers import write_container
+from ._gltf_materials import VIEW_DEPENDENCE
 from ._mesh_checks import checked_part, vertex_normals
 from ._model import (
     linear_from_srgb,

@@ -7,15 +7,17 @@ import numpy as np
 from ..io import decode_picture, FileError
 from ._fields import Fields
 from ._gltf_buffers import Buffers
-from ._model import ModelMaterial, ModelTexture
+from ._model import ModelMaterial, ModelTexture, ViewTexels
 
 
 _WRAPS = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
 # Few bytes may claim to be a huge picture: all together have at most so many texels, and so many
 # for each byte.
 _AT_LEAST, _TIMES = 2**25, 64
+_MOST_TERMS = 2**24
 # Extensions of materials whose numbers stay without effect.
-_PLAIN = ("KHR_materials_unlit", "KHR_materials_emissive_strength")
+VIEW_DEPENDENCE = "SCENEGRAPH_view_dependence"
+_PLAIN = ("KHR_materials_unlit", "KHR_materials_emissive_strength", VIEW_DEPENDENCE)
 
 
 class Textures:
@@ -30,9 +32,10 @@ class Textures:
 
     def read(self, owner: Fields, name: str) -> ModelTexture | None:
         """Returns the texture of a field; `None` where there is none that can be read."""
-        if name not in owner:
-            return None
-        info = owner.object(name)
+        return self.read_info(owner.object(name)) if name in owner else None
+
+    def read_info(self, info: Fields) -> ModelTexture | None:
+        """Returns the texture that an object names."""
         index = info.index("index", len(self.textures), "textures")
         if index is None:
             raise FileError(f"{info.where} has no index.")
@@ -129,7 +132,28 @@ def read_material(material: Fields, textures: Textures) -> ModelMaterial:
         alpha_cutoff=material.number("alphaCutoff", 0.5),
         double_sided=material.flag("doubleSided"),
         unlit="KHR_materials_unlit" in extensions,
+        view=_view_texels(extensions, textures),
     )
+
+
+def _view_texels(extensions: Fields, textures: Textures) -> ViewTexels | None:
+    """Reads how a colour changes with the view: a picture a harmonic, with zero at 128."""
+    if VIEW_DEPENDENCE not in extensions:
+        return None
+    own = extensions.object(VIEW_DEPENDENCE)
+    infos, scale = own.objects("textures"), own.number("scale", 1.0)
+    if len(infos) not in (1, 4, 9, 16):
+        raise FileError(f"{own.where} must have 1, 4, 9 or 16 textures; it has {len(infos)}.")
+    found = [textures.read_info(info) for info in infos]
+    pictures = [x.texels[..., :3] for x in found if x is not None]
+    if len(pictures) < len(infos):
+        return None  # with a note on the picture
+    if len({x.shape for x in pictures}) > 1:
+        raise FileError(f"{own.where} has pictures of several sizes.")
+    if sum(x.size for x in pictures) > 3 * _MOST_TERMS:  # One picture may be named many times.
+        raise FileError(f"{own.where} has more than {_MOST_TERMS} texels.")
+    terms = (np.stack(pictures, axis=2).astype(np.float32) - 128) * np.float32(scale / 127)
+    return ViewTexels(terms, own.flag("encoded"))
 
 
 def _alpha_mode(material: Fields) -> str:

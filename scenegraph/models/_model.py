@@ -16,6 +16,13 @@ class ModelTexture(NamedTuple):
     placement: np.ndarray | None = None  # 2 3: texture from uv, both with v downwards, in glTF
 
 
+class ViewTexels(NamedTuple):
+    """Spherical harmonics of the view, which are added to a colour: their coefficients."""
+
+    texels: np.ndarray  # height width harmonics 3
+    encoded: bool  # they are added to sRGB numbers
+
+
 class ModelMaterial(NamedTuple):
     """A metallic-roughness material; colours are linear, textures multiply the numbers."""
 
@@ -35,6 +42,7 @@ class ModelMaterial(NamedTuple):
     alpha_cutoff: float = 0.5
     double_sided: bool = True
     unlit: bool = False
+    view: ViewTexels | None = None
 
 
 def textures_of(material: ModelMaterial) -> dict[str, ModelTexture]:

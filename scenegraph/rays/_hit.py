@@ -22,6 +22,8 @@ class Hit(AbstractModule):
     - `color`: the colour that vertices give the surface; `None` for white.
     - `side`: 1 where the eye sees the outer side, which the shape's own normal looks away from, and
       -1 where it sees the inner one; by default 1.
+    - `own_view`: the ray's direction, of length one, in the shape's own frame, for shaders that ask
+      for it; else `None`.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -35,6 +37,7 @@ class Hit(AbstractModule):
     d_place: Float[Array, "*rays 2 3"]
     color: Float[Array, "*rays 3"] | None
     side: Float[Array, "*rays"]
+    own_view: Float[Array, "*rays 3"] | None
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Hit(AbstractModule):
         d_place=None,
         color=None,
         side=None,
+        own_view=None,
     ):
         self.t, self.point, self.normal = t, as_float_leaf(point), normal
         self.uv, self.duv, self.coverage = uv, duv, coverage
@@ -59,3 +63,4 @@ class Hit(AbstractModule):
         self.d_place = self.d_point if d_place is None else as_float_leaf(d_place)
         self.color = None if color is None else as_float_leaf(color)
         self.side = jnp.ones_like(self.point[..., 0]) if side is None else as_float_leaf(side)
+        self.own_view = None if own_view is None else as_float_leaf(own_view)

@@ -21,7 +21,13 @@ from ..scene import named_leaves, Scene
 _TEXEL_STEP, _VERTEX_STEP, _LAST, _RAYS = 5e-3, 1.5e-4, 0.05, 4096
 # The weight of the Laplacian in the steps of vertices: details move by themselves.
 _SMOOTHNESS = 1.0
-_VERTICES, _COLORS = ".shape.vertices", (".shader.texels", ".shape.colors")
+_VERTICES = ".shape.vertices"
+_COLORS = (
+    ".shader.texels",
+    ".shader.base.texels",
+    ".shader.terms.texels",
+    ".shape.colors",
+)
 
 
 def refine_meshes(
@@ -35,8 +41,8 @@ def refine_meshes(
 ) -> Scene:
     """Fits the meshes of a scene to pictures: their vertices, texels and vertices' colours.
 
-    Colours are those of surfaces that are an `ImageTexture` or `VertexColor` without light, as the
-    surfaces of fitted fields are. Vertices at one place stay together.
+    Colours are those of surfaces that are an `ImageTexture`, `ViewDependent` or `VertexColor`
+    without light, as the surfaces of fitted fields are. Vertices at one place stay together.
 
     **Arguments:**
 

@@ -2,8 +2,8 @@
 
 Read `_base` first, and `_coordinates`, in which patterns are drawn; then `_constant`, the patterns
 `_checker`, `_stripes`, `_gradient` and `_noise`, textures (`_image_texture` with `_pyramid`), and
-what a hit has (`_normals`, `_uv`, `_vertex_color`); at last the lit ones: `_lambert`, `_phong`, and
-`_ggx` with `_inputs`, `_normal_map` and `_split_sum`.
+what a hit has (`_normals`, `_uv`, `_vertex_color`), and `_view_dependent`; at last the lit ones:
+`_lambert`, `_phong`, and `_ggx` with `_inputs`, `_normal_map` and `_split_sum`.
 """
 
 from ._base import AbstractShader as AbstractShader
@@ -25,9 +25,11 @@ from ._phong import Phong as Phong
 from ._stripes import Stripes as Stripes
 from ._uv import UV as UV
 from ._vertex_color import VertexColor as VertexColor
+from ._view_dependent import ViewDependent as ViewDependent
 
 # Internal: for other packages of the library, and for none of its users.
 from ._constant import as_shader
 from ._image_texture import pair_of, prepare_textures, PreparedTexture
 from ._inputs import read_input, require_fraction_inputs
 from ._lambert import cosines, incident
+from ._view_dependent import asks_for_own_view

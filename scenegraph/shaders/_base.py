@@ -9,8 +9,9 @@ from ..rays import Hit, Irradiance
 class AbstractShader(AbstractModule):
     """The colour of a surface at a hit.
 
-    A shader that is black without light sets the class attribute `needs_light` to true. A pattern
-    has a field of type `AbstractCoordinates`; surfaces without `uv` then refuse `OnSurface()`.
+    A shader that is black without light sets the class attribute `needs_light` to true, and one
+    that asks for `hit.own_view`, `needs_own_view`. A pattern has a field of type
+    `AbstractCoordinates`; surfaces without `uv` then refuse `OnSurface()`.
     Averages over the pixel use the footprint: `hit.duv`, `hit.d_point` or `hit.d_place`.
 
     Example: a ramp along `u` between two colours, lit like `Lambert`.
@@ -31,6 +32,7 @@ class AbstractShader(AbstractModule):
     """
 
     needs_light: ClassVar[bool] = False
+    needs_own_view: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:

@@ -14,6 +14,10 @@ from ._coordinates import AbstractCoordinates, OnSurface
 from ._pyramid import build_levels, Pyramid
 
 
+# Channels of what is no colour: the coefficients of a `ViewDependent`, three a harmonic.
+_OF_VIEWS = (12, 27, 48)
+
+
 def _as_corner(value: Any) -> Any:
     """Converts a corner to a leaf; `None` stays."""
     return None if value is None else as_float_leaf(value)
@@ -82,7 +86,7 @@ class ImageTexture(AbstractShader):
         require_positive(self, "size")
         require_finite(self, "texels", *(["corner"] if self.corner is not None else []))
         shape = unfreeze(self.texels).shape
-        if shape[2] not in (1, 3):
+        if shape[2] not in (1, 3, *_OF_VIEWS):
             raise TypeError(f"`ImageTexture.texels` must have one or three channels; got {shape}.")
         if 0 in shape:
             raise ValueError(f"`ImageTexture.texels` must have at least one texel; got {shape}.")
@@ -107,6 +111,10 @@ class ImageTexture(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         return self.prepare()(hit, view, lights)
 
+    def average(self, hit: Hit) -> Float[Array, " channels"]:
+        """Averages all channels over a pixel."""
+        return self.prepare().average(hit)
+
 
 class PreparedTexture(AbstractShader):
     """An `ImageTexture` with its pyramid."""
@@ -123,6 +131,10 @@ class PreparedTexture(AbstractShader):
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights
+        return as_three(self.average(hit))
+
+    def average(self, hit: Hit) -> Float[Array, " channels"]:
+        """Averages all channels over a pixel."""
         position, derivatives = self.coordinates(hit)
         corner = -self.size / 2 if self.corner is None else self.corner
         # Parts of the picture's extent; footprints are in texels. Rows go down, against `up`.
@@ -131,8 +143,16 @@ class PreparedTexture(AbstractShader):
         d_right, d_up = derivatives[:2] * (extent / self.size)[:, None]
         at, footprint = jnp.stack([1 - up, right]), jnp.stack([-d_up, d_right])
         pyramid = Pyramid(self.texels, self.shape, _turned(self.repeat), _turned(self.mirror))
-        color = pyramid.average(at, footprint, self.probes)
-        return jnp.broadcast_to(color, (3,))
+        return pyramid.average(at, footprint, self.probes)
+
+
+def as_three(color: Float[Array, " channels"]) -> Color:
+    """Returns a colour of three channels, or of one that is grey."""
+    if color.shape[0] in _OF_VIEWS:
+        raise TypeError(
+            f"a texture of {color.shape[0]} channels is no colour; it is for `ViewDependent.terms`."
+        )
+    return jnp.broadcast_to(color, (3,))
 
 
 def pair_of(setting: bool | tuple[bool, bool]) -> tuple[bool, bool]:

@@ -57,6 +57,48 @@ def round_trip(tmp_path, shader, shape=QUAD, **options):
     return sg.load_scene(tmp_path / "saved.glb")["it"]
 
 
+TERMS = RNG.integers(-127, 128, (2, 3, 9, 3)).astype(np.float32) / 127 * 0.25
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_how_colours_change_with_the_view_is_kept(tmp_path, encoded):
+    shader = sg.shaders.ViewDependent(texture(COLORS), TERMS, encoded)
+    content = save(tmp_path, shader)
+    assert content["extensionsUsed"] == ["KHR_materials_unlit", "SCENEGRAPH_view_dependence"]
+    # Other programs show the base.
+    assert "baseColorTexture" in content["materials"][0]["pbrMetallicRoughness"]
+    back = sg.load_scene(tmp_path / "saved.glb")["it"].shader
+    assert back.encoded == encoded and back.bands == 3
+    # In steps of 1/127 of the largest.
+    step = np.abs(TERMS).max() / 127
+    assert_close(back.terms.texels, TERMS.reshape(2, 3, -1), step * 0.51)
+    assert_close(back.base.texels, COLORS, 1e-6)
+
+
+def test_view_dependence_that_lies_elsewhere_is_counted(tmp_path):
+    shader = sg.shaders.ViewDependent(texture(COLORS, size=[2.0, 2.0]), TERMS)
+    with pytest.warns(UserWarning, match="1 x change of a colour with the view"):
+        back = round_trip(tmp_path, shader)
+    assert isinstance(back.shader, sg.ImageTexture)
+
+
+def damaged(tmp_path, change):
+    save(tmp_path, sg.shaders.ViewDependent(texture(COLORS), TERMS))
+    content, binary = unpack_glb((tmp_path / "saved.glb").read_bytes())
+    change(content["materials"][0]["extensions"]["SCENEGRAPH_view_dependence"])
+    (tmp_path / "damaged.glb").write_bytes(pack_glb(content, binary))
+    return sg.load_scene(tmp_path / "damaged.glb")
+
+
+def test_damaged_view_dependence_is_refused(tmp_path):
+    with pytest.raises(sg.io.FileError, match="1, 4, 9 or 16 textures; it has 8"):
+        damaged(tmp_path, lambda own: own["textures"].pop())
+    with pytest.raises(sg.io.FileError, match="several sizes"):
+        damaged(tmp_path, lambda own: own["textures"][0].update(index=0))
+    with pytest.raises(sg.io.FileError, match="scale"):
+        damaged(tmp_path, lambda own: own.update(scale="much"))
+
+
 def look(shader, uv):
     """What a shader shows at coordinates, for a narrow cone."""
     return np.asarray(seen_at(shader, np.zeros(3, np.float32), np.asarray(uv, np.float32)))

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -105,6 +107,28 @@ def test_views_count_by_the_cosine():
     weights = -views @ point
     expected = (weights @ (views + 1) / 2) / weights.sum()
     assert np.allclose(mesh.colors[middle], expected, atol=0.02)
+
+
+def test_textures_keep_how_colours_change_with_the_view():
+    """A field whose colour is the direction of view, seen from where no viewpoint was."""
+    field = dataclasses.replace(FIELD, by_direction=True)
+    places = np.random.default_rng(0).normal(size=(16, 3))
+    viewpoints = 4 * places / np.linalg.norm(places, axis=1, keepdims=True)
+    options = dataclasses.replace(OPTIONS, resolution=16, texture=256)
+    eye = sg.PerspectiveCamera.look_at([2.0, -2.5, 2.0], [0.0, 0, 0], [0, 0, 1], 0.4, 24, 24)
+
+    def error(bands):
+        own = dataclasses.replace(options, view_bands=bands)
+        scene = sg.Scene(meshed(field, own, viewpoints=viewpoints))
+        picture = sg.render(scene, eye)
+        rows, columns = np.nonzero(np.asarray(picture.alpha) > 0.999)
+        pixels = np.stack([columns + 0.5, rows + 0.5], axis=-1)
+        views = jax.vmap(lambda at: eye.line(at)[1])(jnp.asarray(pixels, jnp.float32))
+        views /= np.linalg.norm(views, axis=1, keepdims=True)
+        return np.sqrt(np.mean((picture.rgb[rows, columns] - (views + 1) / 2) ** 2))
+
+    assert error(1) > 0.15
+    assert error(2) < 0.03 and error(3) < 0.03
 
 
 def test_a_lit_scene_has_linear_colours():

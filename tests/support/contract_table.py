@@ -187,6 +187,7 @@ SHADERS = [
     shaders.Normals(),
     shaders.UV(),
     shaders.VertexColor([0.2, 0.5, 0.9]),
+    shaders.ViewDependent([0.2, 0.5, 0.9], numbers(2, 3, 9, 3)),
     shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
     shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
     shaders.GGX([0.5, 0.6, 0.7], GREY, GREY, BUMPS, [0.1, 0.2, 0.3], 0.5),
