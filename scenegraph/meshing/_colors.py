@@ -18,8 +18,9 @@ from ._opacity_grid import cell_gaussian, Track
 
 # Samples along a ray, and how far they reach before and behind the surface, in cells.
 _SAMPLES, _BEFORE, _BEHIND = 16, 10.0, 5.0
-# Points that are evaluated at a time, and viewpoints at most.
-_BLOCK, _VIEWPOINTS = 2**11, 16
+# Points that are evaluated at a time; viewpoints at most, for means and for harmonics; and how many
+# of them, those that see a point best, are evaluated: few of 32 around a thing see more of it.
+_BLOCK, _VIEWPOINTS, _MORE_VIEWPOINTS, _BEST = 2**11, 16, 32, 16
 # The weight of the view along the normal, beside which others count by their cosine.
 _LEAST = 1e-3
 # The weight of a sample beside those that stop light, so that there is a colour everywhere.
@@ -62,7 +63,8 @@ def surface_colors(seen: Seen, track: Track) -> np.ndarray:
 def color_moments(seen: Seen, bands: int, track: Track) -> Iterator[tuple[slice, Moments]]:
     """Yields the moments of points, block by block, with harmonics of so many bands."""
     places = np.zeros((0, 3)) if seen.viewpoints is None else seen.viewpoints
-    places = jnp.asarray(spread_out(places, _VIEWPOINTS), jnp.float32)
+    most = _VIEWPOINTS if bands == 1 else _MORE_VIEWPOINTS
+    places = jnp.asarray(spread_out(places, most), jnp.float32)
     for start in track(list(range(0, len(seen.points), _BLOCK))):
         block = slice(start, min(start + _BLOCK, len(seen.points)))
         count = block.stop - block.start
@@ -112,8 +114,10 @@ def _moments(
 ) -> Moments:
     """Returns moments over all views that see a point; the one along the normal counts little."""
     # Weights cos = -view . n, where nothing hides the viewpoint.
-    views = jnp.concatenate([-normal[None], jax.vmap(safe_normalise)(point - viewpoints)])
-    facing = jnp.maximum(-views[1:] @ normal, 0) * is_seen(cells, point, viewpoints)
+    views = jax.vmap(safe_normalise)(point - viewpoints)
+    facing = jnp.maximum(-views @ normal, 0) * is_seen(cells, point, viewpoints)
+    facing, best = jax.lax.top_k(facing, min(_BEST, viewpoints.shape[0]))
+    views = jnp.concatenate([-normal[None], views[best]])
     weights = jnp.concatenate([jnp.full(1, _LEAST), facing])
     width = jnp.max(cells.cell)
     rgb = jax.vmap(lambda view: _seen_color(field, point, view, width))(views)

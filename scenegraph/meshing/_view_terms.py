@@ -12,7 +12,7 @@ from ._opacity_grid import Track
 # Texels of a texture along a texel of coefficients: gloss is smoother than what is painted.
 _COARSER = 4
 # What is added to the mean squares of harmonics: little is known of directions seen by few views.
-_RIDGE = 5e-3
+_RIDGE = 1e-3
 # The first harmonic: 1 / sqrt(4 pi).
 _FIRST = 0.28209479177387814
 

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -53,6 +55,30 @@ def test_the_file_is_unlit_and_in_linear_light(tmp_path):
     mean = np.mean(np.asarray(scene["cloud.shader.texels"]) ** (1 / 2.2))
     assert 0.4 < mean < 0.6
     assert b"KHR_materials_unlit" in path.read_bytes()
+
+
+@pytest.mark.parametrize("z_up", [False, True])
+def test_a_file_keeps_how_colours_change_with_the_view(tmp_path, z_up):
+    """Of a field whose colour is the direction of view; also where the file is turned."""
+    field, path = dataclasses.replace(FIELD, by_direction=True), tmp_path / "cloud.glb"
+    places = np.random.default_rng(0).normal(size=(40, 3))
+    viewpoints = 4 * places / np.linalg.norm(places, axis=1, keepdims=True)
+    scene = sg.Scene(sg.Group(cloud=sg.Volume(field, bounds=CUBE)))
+    options = dataclasses.replace(OPTIONS, texture=256)
+    export_scene(scene, path, options, viewpoints=viewpoints, z_up=z_up)
+    # y up from z up: (x, y, z) to (x, z, -y)
+    turn = lambda x: [x[0], x[2], -x[1]] if z_up else x
+    eye, up = turn([1.0, -5, 2.0]), turn([0.0, 0, 1])
+    camera = sg.PerspectiveCamera.look_at(eye, [0.0, 0, 0], up, 0.5, 24, 24)
+    again = sg.render(sg.load_scene(path), camera)
+    inside = np.asarray(again.alpha) > 0.999
+    rows, columns = np.nonzero(inside)
+    pixels = np.stack([columns + 0.5, rows + 0.5], axis=-1).astype(np.float32)
+    # The camera in the field's own frame.
+    views = jax.vmap(lambda at: CAMERA.line(at)[1])(jnp.asarray(pixels))
+    views /= np.linalg.norm(views, axis=1, keepdims=True)
+    error = srgb_numbers(again)[inside] - (views + 1) / 2
+    assert inside.sum() > 50 and np.sqrt(np.mean(error**2)) < 0.03
 
 
 def test_a_mesh_as_ply(tmp_path):
