@@ -87,8 +87,9 @@ def _smoothed(
         apart = y[b] - y[a]
         return y + smoothness * jnp.zeros_like(y).at[a].add(-apart).at[b].add(apart)
 
-    # I + s L is symmetric, and not smaller than I: conjugate gradients converge.
-    return jax.scipy.sparse.linalg.cg(product, x, tol=_TOLERANCE)[0]
+    # I + s L is symmetric, and not smaller than I: conjugate gradients converge. From x on, because
+    # XLA would compute the product of zeros while it compiles.
+    return jax.scipy.sparse.linalg.cg(product, x, x0=x, tol=_TOLERANCE)[0]
 
 
 def _check_vertices(x: Array, edges: MeshEdges) -> None:

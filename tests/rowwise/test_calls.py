@@ -18,6 +18,7 @@ from support.contract_table import HITS, LIGHTS, LIT, RAYS, SHADERS, SHAPES
 TABLES = (
     "ImageTexture",
     "PreparedTexture",
+    "ViewDependent",
     "SignedDistance",
     "TriangleMesh",
     "GGX",
