@@ -16,6 +16,7 @@ import first_use  # noqa: E402
 import full_size  # noqa: E402
 import instances  # noqa: E402
 import many  # noqa: E402
+import many_plot  # noqa: E402
 import memory  # noqa: E402
 import meshes  # noqa: E402
 import mipnerf_step  # noqa: E402
@@ -35,6 +36,7 @@ COMMANDS = {
     "full-size": full_size.main,
     "instances": instances.main,
     "many": many.main,
+    "many-plot": many_plot.main,
     "memory": memory.main,
     "meshes": meshes.main,
     "mipnerf": mipnerf_step.main,
