@@ -40,7 +40,7 @@ class Seen(NamedTuple):
 class Moments(NamedTuple):
     """Moments of the colours of points over their views; `k` harmonics, all but the first.
 
-    Of weights `w`, harmonics `Y` and colours `c`, with bars for weighted means.
+    Of weights `w`, harmonics `Y` and colours `c`; means are weighted.
     """
 
     color: Float[np.ndarray | Array, "*n 3"]  # mean
