@@ -61,8 +61,8 @@ class Export:
     # it, places in the file are those of the scene.
     z_up: bool = False
 
-    # Steps that fit vertices and texture to the run's pictures, through the renderer; each takes half
-    # a second for a mesh of 50,000 triangles, and a thousand are worth it.
+    # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
+    # 50,000 triangles each takes half a second, and a thousand are worth it.
     refine: int = 0
 
     def main(self) -> None:
