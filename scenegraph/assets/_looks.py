@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..images import as_bytes, Image, Linear
-from ..models import ModelPart
+from ..models import ModelPart, ViewTexels
 from ..scene import Surface
 from ..shaders import (
     AbstractShader,
@@ -25,13 +25,6 @@ from ._texture_maps import bake, map_of, texture_map, TextureMap, vertex_colors
 ROLES = ("base", "roughness", "normal", "emission", "occlusion")
 
 
-class ViewTerms(NamedTuple):
-    """The coefficients of a `ViewDependent`, over the unit square of the surface's coordinates."""
-
-    texels: np.ndarray  # height width harmonics 3
-    encoded: bool
-
-
 class Look(NamedTuple):
     """A shader as a metallic-roughness material: numbers, times textures or vertices' colours."""
 
@@ -44,7 +37,7 @@ class Look(NamedTuple):
     maps: dict[str, TextureMap] = {}  # by role, of bytes
     colors: np.ndarray | None = None
     unlit: bool = False
-    view: ViewTerms | None = None
+    view: ViewTexels | None = None
 
 
 class Looks:
@@ -80,7 +73,7 @@ class Looks:
             self.left_out["change of a colour with the view, placed unlike its base"] += 1
             return look
         texels = own.texels.reshape(*own.texels.shape[:2], -1, 3)
-        return look._replace(view=ViewTerms(texels, shader.encoded))
+        return look._replace(view=ViewTexels(texels, shader.encoded))
 
     def _base(self, look: Look, shader: AbstractShader, part: ModelPart) -> Look:
         """Adds a base colour: a number, a texture, or colours of the vertices."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..models import VIEW_DEPENDENCE
+from ..models import VIEW_DEPENDENCE, ViewTexels
 from ._glb import GlbContent
-from ._looks import Look, ROLES, ViewTerms
+from ._looks import Look, ROLES
 from ._texture_maps import TextureMap, transform_between
 
 
@@ -38,7 +38,7 @@ def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
     return material | ({"extensions": extensions} if extensions else {})
 
 
-def _view_dependence(view: ViewTerms, content: GlbContent) -> dict[str, Any]:
+def _view_dependence(view: ViewTexels, content: GlbContent) -> dict[str, Any]:
     """Returns the extension that other programs ignore: a picture a harmonic, with zero at 128."""
     scale = max(float(np.abs(view.texels).max()), 1e-6)
     numbers = np.round(128 + 127 * view.texels / scale).astype(np.uint8)

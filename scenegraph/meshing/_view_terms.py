@@ -1,5 +1,6 @@
 """Textures of colours that depend on the view: harmonics by least squares, on coarser texels."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from ._opacity_grid import Track
 _COARSER = 4
 # What is added to the mean squares of harmonics: little is known of directions seen by few views.
 _RIDGE = 1e-3
-# The first harmonic: 1 / sqrt(4 pi).
-_FIRST = 0.28209479177387814
+# The first harmonic.
+_FIRST = 1 / math.sqrt(4 * math.pi)
 
 
 class ViewTexture(NamedTuple):

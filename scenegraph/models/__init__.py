@@ -20,6 +20,7 @@ from ._model import (
     ModelPart,
     ModelTexture,
     textures_of,
+    ViewTexels,
 )
 from ._ply import read_points, write_points
 from ._read_model import MODEL_ENDINGS, read_model
