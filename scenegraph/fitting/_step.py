@@ -82,7 +82,5 @@ def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:
     if jax.tree.structure(tree) != jax.tree.structure(otherwise):
         return tree
 
-    def choose(new: Any, old: Any) -> Any:
-        return jax.lax.select(condition, new, old) if eqx.is_array(new) else new
-
-    return jax.tree.map(choose, tree, otherwise)
+    (new, rest), (old, _) = (eqx.partition(x, eqx.is_array) for x in (tree, otherwise))
+    return eqx.combine(jax.lax.cond(condition, lambda: new, lambda: old), rest)
