@@ -291,9 +291,10 @@ def _meet_all(
         memory = jax.lax.fori_loop(0, known[1].astype(jnp.int32), keep, memory)
         return memory, _put(results, visit.finish(own, before), at + i * size, 0)
 
-    # Parts behind the last that has any faces are left out; rays with many come first.
-    any_of_part = jnp.max(lengths.reshape(-1, size), axis=1) > 0
-    parts = jnp.max(jnp.where(any_of_part, jnp.arange(1, 1 + any_of_part.shape[0]), 0))
+    # Parts behind the last that has any faces are left out; rays with many come first. But if rays
+    # get more faces later, all of them begin their memory: it holds that of other rays before.
+    needed = (jnp.max(lengths.reshape(-1, size), axis=1) > 0) | (known[1] & ~known[0])
+    parts = jnp.max(jnp.where(needed, jnp.arange(1, 1 + needed.shape[0]), 0))
     return jax.lax.fori_loop(0, parts, few, state)
 
 
