@@ -77,7 +77,7 @@ class OrthographicCamera(AbstractCamera):
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         # origin = pose ((x - c_x) / f, -(y - c_y) / f, 0), direction = -z
-        x, y = (pixel - self.principal_point) / self.focal
+        x, y = ((pixel[i] - self.principal_point[i]) / self.focal for i in range(2))
         origin = self.pose.point(jnp.stack([x, -y, jnp.zeros_like(x)]))
         ahead = jnp.asarray([0.0, 0.0, -1.0], dtype=origin.dtype)
         return origin, rotate(self.pose.linear(), ahead)

@@ -87,7 +87,7 @@ class PerspectiveCamera(AbstractCamera):
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         # docs/conventions.md, "Pixels": ((x - c_x) / f, -(y - c_y) / f, -1) in the camera's axes
-        x, y = (pixel - self.principal_point) / self.focal
+        x, y = ((pixel[i] - self.principal_point[i]) / self.focal for i in range(2))
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)
 

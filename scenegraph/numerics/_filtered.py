@@ -60,8 +60,7 @@ def filtered_square_wave(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     # can lie in the pixel, and the mean is +-(2 coverage - 1).
     width = jnp.abs(gradient[0]) + jnp.abs(gradient[1])
     edge = jnp.round(jax.lax.stop_gradient(x))
-    after = 1 - 2 * (edge % 2)
-    one_edge = after * (2 * half_plane_coverage(x - edge, gradient) - 1)
+    one_edge = _sign(edge) * (2 * half_plane_coverage(x - edge, gradient) - 1)
     return jnp.where(width <= 1, one_edge, _many_edges(x, gradient))
 
 
@@ -85,4 +84,10 @@ def _second_antiderivative(x: Scalar) -> Scalar:
     whole = jnp.floor(x)
     rest = x - whole
     # W = +-r (r - 1) / 2 with r = x - floor(x): W'' = +-1, and W and W' are continuous.
-    return (1 - 2 * (whole % 2)) * 0.5 * rest * (rest - 1)
+    return _sign(whole) * 0.5 * rest * (rest - 1)
+
+
+def _sign(whole: Scalar) -> Scalar:
+    """Returns +1 for an even number, and -1 for an odd one."""
+    # whole % 2, bit for bit: processors take remainders one by one.
+    return 1 - 2 * (whole - 2 * jnp.floor(whole / 2))

@@ -29,23 +29,35 @@ class PixelOrder:
         left, top, width, height = 0, 0, self.width, self.height
         for side in self._sides:
             # A whole row of tiles has side x width pixels, and a tile of it side x height.
-            row, rank = jnp.divmod(rank, side * width)
+            row, rank = _divmod(rank, side * width)
             height = jnp.minimum(side, height - side * row)
-            column, rank = jnp.divmod(rank, side * height)
+            column, rank = _divmod(rank, side * height)
             width = jnp.minimum(side, width - side * column)
             left, top = left + side * column, top + side * row
-        y, x = jnp.divmod(rank, width)
+        y, x = _divmod(rank, width)
         return (top + y) * self.width + left + x
 
     def rank(self, pixel: Int[Array, "*n"]) -> Int[Array, "*n"]:
         """Returns the places of pixels in the order: the inverse of `pixel`."""
         rank, width, height = 0, self.width, self.height
-        y, x = jnp.divmod(pixel, self.width)
+        y, x = _divmod(pixel, self.width)
         for side in self._sides:
-            (row, y), (column, x) = jnp.divmod(y, side), jnp.divmod(x, side)
+            (row, y), (column, x) = _divmod(y, side), _divmod(x, side)
             tall = jnp.minimum(side, height - side * row)
             # Before a tile come whole rows of tiles, side x width pixels each, and in its own row
             # tiles of side x tall.
             rank += side * (row * width + column * tall)
             width, height = jnp.minimum(side, width - side * column), tall
         return rank + y * width + x
+
+
+def _divmod(number: Int[Array, "*n"], by: Int[Array, "*n"] | int) -> tuple[Array, Array]:
+    """Returns quotient and remainder of numbers that are not negative.
+
+    Processors divide integers one by one, and floating-point numbers many at a time.
+    """
+    quotient = (number.astype(jnp.float32) / by).astype(number.dtype)
+    rest = number - by * quotient
+    # Rounding is off by one at most, because quotients are below 2^22.
+    quotient += (rest >= by).astype(number.dtype) - (rest < 0)
+    return quotient, number - by * quotient

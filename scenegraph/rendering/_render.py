@@ -301,10 +301,21 @@ def _in_chunks(
     # the same way.
     parts, tile = chunks if spread else devices, math.gcd(chunk, order.side**2)
     deal = lambda x: jnp.swapaxes(x.reshape(-1, parts, tile), 0, 1).reshape(chunks, chunk)
-    indices = deal(order.pixel(jnp.minimum(jnp.arange(chunks * chunk), count - 1)))
-    sort = lambda x: x if order.side == 1 else x[order.rank(jnp.arange(count))]
+    place = deal(jnp.arange(chunks * chunk))
+    indices = order.pixel(jnp.minimum(place, count - 1))
+
+    def in_order(x: Array) -> Array:
+        # Put, not looked up: within a look-up, XLA computes what is looked up number by number.
+        x = x.reshape(chunks * chunk, *x.shape[indices.ndim :])
+        if order.side == parts == 1:
+            return x[:count]
+        number = jnp.where(place < count, indices, place).ravel()
+        picture = jnp.zeros((count, *x.shape[1:]), x.dtype)
+        return picture.at[number].set(x, mode="drop", unique_indices=True)
+
     if chunks == 1:
-        return jax.tree.map(sort, function(shared, indices[0]))
+        indices = indices[0]
+        return jax.tree.map(in_order, function(shared, indices))
 
     def several(shared: PyTree, indices: Int[Array, "chunks chunk"]) -> Any:
         return jax.lax.map(jax.checkpoint(partial(function, shared)), indices)
@@ -312,10 +323,6 @@ def _in_chunks(
     results = map_over_devices(several, shared, indices, mesh)
     if mesh is not None:
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
-
-    def in_order(x: Array) -> Array:
-        tiles = x.reshape(parts, -1, tile, *x.shape[2:])
-        return sort(jnp.swapaxes(tiles, 0, 1).reshape(chunks * chunk, *x.shape[2:])[:count])
 
     return jax.tree.map(in_order, results)
 

@@ -49,7 +49,7 @@ def split_pixels(indices: Int[Array, " pixels"], side: int) -> Subpixels:
 def subpixel_rays(camera: AbstractCamera, rows: Subpixels, side: int) -> Ray:
     """Computes the cones through the parts of pixels."""
     y, x = jnp.divmod(rows.pixel, camera.width)
-    centres: Float[Array, "rays 2"] = jnp.stack([x, y], axis=-1) + 0.5
+    centres: Float[Array, "rays 2"] = jnp.stack([x + 0.5, y + 0.5], axis=-1)
     if rows.part is None:
         return jax.vmap(camera.ray)(centres)
     # Part (i, j) of n x n has its centre at the pixel's + ((j, i) + 1/2) / n - 1/2, and a footprint

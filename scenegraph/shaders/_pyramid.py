@@ -78,13 +78,19 @@ class Pyramid(NamedTuple):
         clamped = jnp.clip(cells, 0, size - 1)
         if not any(self.repeat):
             return clamped
-        repeated = jnp.mod(cells, size)
+        repeated = _remainder(cells, size)
         if any(self.mirror):
             # ... 1 0 | 0 1 ... n-1 | n-1 ... 1 0 | 0 1 ...
-            there_and_back = jnp.mod(cells, 2 * size)
+            there_and_back = _remainder(cells, 2 * size)
             mirrored = jnp.minimum(there_and_back, 2 * size - 1 - there_and_back)
             repeated = jnp.where(np.array(self.mirror), mirrored, repeated)
         return jnp.where(np.array(self.repeat), repeated, clamped)
+
+
+def _remainder(x: Float[Array, "4 2"], by: Int[Array, "2"]) -> Float[Array, "4 2"]:
+    """Returns remainders of whole numbers: processors take them one by one, and this at once."""
+    # Halves keep rounding away from whole quotients.
+    return jnp.clip(x - by * jnp.floor((x + 0.5) / by), 0, by - 1)
 
 
 def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array, "2"], Scalar]:
