@@ -30,8 +30,9 @@ _FEW = 4
 _MANY = 256
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
-# Rays that are searched at once; fewer of kinds of many members, whose lists differ more in length.
-_BLOCK, _BLOCK_OF_MANY = 1024, 512
+# Rays that are searched at once; fewer of kinds of many members, whose lists differ more in length,
+# and whose tests XLA otherwise divides among threads, which takes longer than they do.
+_BLOCK, _BLOCK_OF_MANY = 1024, 256
 
 
 # A key, a code and a value.
