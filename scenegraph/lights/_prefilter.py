@@ -51,9 +51,15 @@ def look_up(
     for i, down in ((0, 1 - (row - top)), (1, row - top)):
         for j, right in ((0, 1 - (column - left)), (1, column - left)):
             at = jnp.clip(top + i, 0, shapes[:, 0] - 1).astype(int) * shapes[:, 1]
-            at += jnp.mod(left + j, shapes[:, 1]).astype(int)
+            at += _around(left + j, shapes[:, 1]).astype(int)
             total += (down * right)[:, None] * levels[first + at]
     return total
+
+
+def _around(column: Float[Array, " levels"], width: np.ndarray) -> Float[Array, " levels"]:
+    """Returns columns between 0 and the width, of those up to one beside them."""
+    column = jnp.where(column < 0, column + width, column)
+    return jnp.where(column >= width, column - width, column)
 
 
 def dominant_directions(normal: Vector, eye: Vector) -> Float[Array, "levels 3"]:
