@@ -306,7 +306,6 @@ def _in_chunks(
 
     def in_order(x: Array) -> Array:
         # Put, not looked up: within a look-up, XLA computes what is looked up number by number.
-        x = x.reshape(chunks * chunk, *x.shape[indices.ndim :])
         if order.side == parts == 1:
             return x[:count]
         number = jnp.where(place < count, indices, place).ravel()
@@ -314,8 +313,7 @@ def _in_chunks(
         return picture.at[number].set(x, mode="drop", unique_indices=True)
 
     if chunks == 1:
-        indices = indices[0]
-        return jax.tree.map(in_order, function(shared, indices))
+        return jax.tree.map(in_order, function(shared, indices[0]))
 
     def several(shared: PyTree, indices: Int[Array, "chunks chunk"]) -> Any:
         return jax.lax.map(jax.checkpoint(partial(function, shared)), indices)
@@ -323,8 +321,7 @@ def _in_chunks(
     results = map_over_devices(several, shared, indices, mesh)
     if mesh is not None:
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
-
-    return jax.tree.map(in_order, results)
+    return jax.tree.map(lambda x: in_order(x.reshape(-1, *x.shape[2:])), results)
 
 
 def _assemble(
