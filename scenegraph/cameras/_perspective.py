@@ -86,7 +86,8 @@ class PerspectiveCamera(AbstractCamera):
         )
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
-        # docs/conventions.md, "Pixels": ((x - c_x) / f, -(y - c_y) / f, -1) in the camera's axes
+        # docs/conventions.md, "Pixels": ((x - c_x) / f, -(y - c_y) / f, -1) in the camera's axes.
+        # Apart, because XLA computes coordinates that were stacked number by number.
         x, y = ((pixel[i] - self.principal_point[i]) / self.focal for i in range(2))
         direction = jnp.stack([x, -y, -jnp.ones_like(x)])
         return self.pose.offset(), rotate(self.pose.linear(), direction)

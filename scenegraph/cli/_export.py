@@ -62,7 +62,7 @@ class Export:
     z_up: bool = False
 
     # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
-    # 50,000 triangles each takes half a second, and a thousand are worth it.
+    # 50,000 triangles each takes half a second, and two thousand are worth it.
     refine: int = 0
 
     def main(self) -> None:

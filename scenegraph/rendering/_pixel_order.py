@@ -37,19 +37,6 @@ class PixelOrder:
         y, x = _divmod(rank, width)
         return (top + y) * self.width + left + x
 
-    def rank(self, pixel: Int[Array, "*n"]) -> Int[Array, "*n"]:
-        """Returns the places of pixels in the order: the inverse of `pixel`."""
-        rank, width, height = 0, self.width, self.height
-        y, x = _divmod(pixel, self.width)
-        for side in self._sides:
-            (row, y), (column, x) = _divmod(y, side), _divmod(x, side)
-            tall = jnp.minimum(side, height - side * row)
-            # Before a tile come whole rows of tiles, side x width pixels each, and in its own row
-            # tiles of side x tall.
-            rank += side * (row * width + column * tall)
-            width, height = jnp.minimum(side, width - side * column), tall
-        return rank + y * width + x
-
 
 def _divmod(number: Int[Array, "*n"], by: Int[Array, "*n"] | int) -> tuple[Array, Array]:
     """Returns quotient and remainder of numbers that are not negative.

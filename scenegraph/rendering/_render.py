@@ -271,7 +271,8 @@ def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " 
     """Returns the lengths of the lists that the tiles of a picture have."""
     order, count = PixelOrder(camera.width, camera.height, TILE_SIDE), camera.width * camera.height
     rows = split_pixels(order.pixel(jnp.arange(count)), 1)
-    return count_candidates(scene, subpixel_rays(camera, rows, 1))[order.rank(jnp.arange(count))]
+    lengths = count_candidates(scene, subpixel_rays(camera, rows, 1))
+    return jnp.zeros_like(lengths).at[rows.pixel].set(lengths, unique_indices=True)
 
 
 def _render_parts(

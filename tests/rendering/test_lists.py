@@ -152,13 +152,13 @@ def test_wide_pixels_see_no_surface_beyond_its_bounds(name, x64):
         np.testing.assert_allclose(listed[field], dense[field], atol=1e-12)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (8, 8), (20, 13), (7, 30)])
-def test_the_order_of_pixels_is_a_permutation(size):
-    order = PixelOrder(*size, 8)
-    count = size[0] * size[1]
-    pixels = np.asarray(order.pixel(jnp.arange(count)))
-    assert sorted(pixels) == list(range(count))
-    np.testing.assert_array_equal(order.rank(jnp.asarray(pixels)), np.arange(count))
+@pytest.mark.parametrize("size", [(1, 1), (8, 8), (20, 13), (7, 30), (300, 265), (3, 4000)])
+def test_pixels_go_square_by_square_and_tile_by_tile(size):
+    width, height = size
+    pixels = PixelOrder(width, height, 8).pixel(jnp.arange(width * height))
+    y, x = np.divmod(np.arange(width * height), width)
+    keys = x % 8, y % 8, x // 8, y // 8, x // 128, y // 128  # the last counts first
+    np.testing.assert_array_equal(pixels, np.lexsort(keys))
 
 
 def stack_of_panes(count: int) -> sg.Scene:
