@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
+from ..numerics import count_before
 from ..rowwise import map_blocks, map_rows
 
 
@@ -99,26 +100,21 @@ def _of_one_kind(function: Callable, kind: int) -> Callable:
 def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     """Sorts rows by kind; those of kind `count` are left out."""
     total = kinds.shape[0]
-    size = min(_BLOCK, total)
-    bits = max(total - 1, 1).bit_length()
-    # One number that holds kind and row is sorted faster than a pair.
-    packed = (kinds.astype(jnp.uint32) << bits) | jnp.arange(total, dtype=jnp.uint32)
-    order = (jax.lax.sort(packed) & (2**bits - 1)).astype(jnp.int32)
-    members = jnp.sum(kinds == jnp.arange(count)[:, None], axis=1, dtype=jnp.int32)
+    size, place = min(_BLOCK, total), jnp.arange(total, dtype=jnp.int32)
+    is_of = kinds == jnp.arange(count)[:, None]
+    before, members = jax.vmap(count_before)(is_of)
     blocks = -(-members // size)
     # Each kind fills whole blocks: sum_k ceil(n_k / size) <= total // size + kinds of them.
-    first_row, first_block = (jnp.cumsum(x) - x for x in (members, blocks))
+    first = jnp.cumsum(blocks) - blocks
     number = jnp.arange(total // size + count, dtype=jnp.int32)
-    kind = jnp.sum(number[:, None] >= (first_block + blocks)[None, :-1], axis=1)
-    within = size * (number - first_block[kind])[:, None] + jnp.arange(size)
-    within = jnp.where(within < members[kind, None], within, 0)
-    rows = order.at[first_row[kind, None] + within].get(mode="clip")
-    place = jnp.arange(total, dtype=jnp.int32)
-    own = jnp.minimum(kinds, count - 1)[order]
+    kind = jnp.sum(number[:, None] >= (first + blocks)[None, :-1], axis=1)
     # The n-th row of its kind is the n-th place from the kind's first block on.
-    slot = size * first_block[own] + place - first_row[own]
-    slots = jnp.zeros(total, jnp.int32).at[order].set(slot, unique_indices=True)
-    return _Schedule(rows, kind, jnp.sum(blocks), slots)
+    slots = jnp.sum(jnp.where(is_of, size * first[:, None] + before, 0), axis=0)
+    some = jnp.min(jnp.where(is_of, place, total - 1), axis=1)[kind]
+    rows = jnp.repeat(some, size)
+    there = jnp.where(kinds < count, slots, rows.shape[0])
+    rows = rows.at[there].set(place, mode="drop", unique_indices=True)
+    return _Schedule(rows.reshape(-1, size), kind, jnp.sum(blocks), slots)
 
 
 def _find(

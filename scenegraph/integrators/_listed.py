@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, shade
-from ..numerics import safe_normalise
+from ..numerics import most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..visibility import (
@@ -144,15 +144,17 @@ def _sorted_groups(
     scene: FlatScene, codes: _Codes, needed: Bool[Array, "layers rays"]
 ) -> tuple[Int[Array, " groups"], Int[Array, ""]]:
     """Sorts the layers of bundles by the kinds of their surfaces; those that count come first."""
-    kinds = jnp.zeros(scene.cuts.shape[0], jnp.int32)
+    kinds = jnp.zeros(scene.cuts.shape[0], jnp.uint32)
+    last = most_number(needed.size // BUNDLE)
     for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
         for kind, stack in enumerate(stacks):
-            kinds = kinds.at[stack.members.number].add(1 << (base + kind) % 30)
+            bit = 1 << (base + kind) % (last.bit_length() - 1)
+            kinds = kinds.at[stack.members.number].set(kinds[stack.members.number] | bit)
     # A bit for each kind of shape, and of shader: bundles with the same bits run the same branches.
     bits = jnp.where(needed, kinds[_number(scene, codes)], 0).reshape(-1, BUNDLE)
-    keys = jax.lax.reduce(bits, jnp.int32(0), jax.lax.bitwise_or, (1,))
+    keys = jax.lax.reduce(bits, jnp.uint32(0), jax.lax.bitwise_or, (1,))
     used = keys > 0
-    return jnp.argsort(jnp.where(used, keys, jnp.iinfo(jnp.int32).max)), jnp.sum(used)
+    return order_by_number(jnp.where(used, keys, last)), jnp.sum(used)
 
 
 def _pad_to_multiple(order: Int[Array, " groups"], block: int) -> Int[Array, " more"]:

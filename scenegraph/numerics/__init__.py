@@ -20,7 +20,7 @@ from ._safe import (
 )
 
 # Internal: for other packages of the library, and for none of its users.
-from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits
+from ._bits import count_before, count_bits, nth_bit, nth_bit_of_word, pack_bits
 from ._blocks import map_used_blocks
 from ._compact import ragged_items, RaggedItems
 from ._coverage import slab_coverage
@@ -28,7 +28,7 @@ from ._filtered import filtered_sqrt
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
 from ._module import AbstractModule
 from ._octaves import octaves
-from ._order import order_by_place
+from ._order import most_number, order_by_number, order_by_place, order_longest_first
 from ._rules import (
     any_values,
     require_at_most,

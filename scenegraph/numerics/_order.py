@@ -1,9 +1,33 @@
-"""An order of points in which neighbours are near to each other."""
+"""Orders of small numbers, and of points, in which neighbours are near to each other."""
 
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, UInt32
+
+
+def order_by_number(numbers: UInt32[Array, " n"]) -> Int[Array, " n"]:
+    """Returns the stable order of numbers of no more bits than a place leaves of a word."""
+    # One number that holds number and place is sorted five times as fast as a pair.
+    bits = _bits_of_place(numbers.shape[0])
+    places = jnp.arange(numbers.shape[0], dtype=jnp.uint32)
+    packed = jax.lax.sort((numbers << bits) | places)
+    return (packed & jnp.uint32(2**bits - 1)).astype(jnp.int32)
+
+
+def order_longest_first(lengths: Int[Array, " n"]) -> Int[Array, " n"]:
+    """Returns an order of lengths, the longest first; very long ones count as equal."""
+    most = most_number(lengths.shape[0])
+    return order_by_number((most - jnp.minimum(lengths, most)).astype(jnp.uint32))
+
+
+def most_number(count: int) -> int:
+    """Returns the largest number that `order_by_number` can put in order among so many."""
+    return min(2 ** (32 - _bits_of_place(count)), 2**31) - 1
+
+
+def _bits_of_place(count: int) -> int:
+    return max(count - 1, 1).bit_length()
 
 
 def order_by_place(
@@ -15,9 +39,8 @@ def order_by_place(
     Hilbert curve".
     """
     count, dimensions = points.shape
-    # One number that holds code and place is sorted five times as fast as a pair; of many points,
-    # first by the lower half of the code.
-    place_bits = max(count - 1, 1).bit_length()
+    # Code and place have to fit a word; many points are sorted by the lower half of the code first.
+    place_bits = _bits_of_place(count)
     passes = 1 if count <= _MANY else 2
     bits = (passes * (31 - place_bits)) // dimensions
     lower = jnp.min(jnp.where(used[:, None], points, jnp.inf), axis=0)
@@ -36,16 +59,11 @@ _MANY = 2**15
 
 def _sort_by_digits(code: UInt32[Array, " points"], passes: int, place_bits: int) -> Array:
     """Returns the stable order of codes; a digit has the bits that a place leaves of a word."""
-    digit = 32 - place_bits
-    places = jnp.arange(code.shape[0], dtype=jnp.uint32)
-    order = places
-    for i in range(passes):
-        own = (code[order] if i else code) >> (digit * i)
-        # A radix sort, lowest digit first; the shift cuts off the digits above. Ties are broken by
-        # the places, which makes each pass stable.
-        rank = jax.lax.sort((own << place_bits) | places) & jnp.uint32(2**place_bits - 1)
-        order = order[rank]
-    return order.astype(jnp.int32)
+    # A radix sort, lowest digit first; shifting left cuts off the digits above.
+    order = order_by_number(code)
+    for i in range(1, passes):
+        order = order[order_by_number(code[order] >> ((32 - place_bits) * i))]
+    return order
 
 
 def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, " points"]:

@@ -27,7 +27,7 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 
 # Internal: for other packages of the library, and for none of its users.
 from ._angles import azimuth, elevation
-from ._bounds import bounding_ball, cone_touches, footprint_width
+from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
 from ._sheets import find_sheets, fragment_hit, NOISE, piece_of, Pieces, sheet_hit, Sheets, unhidden
 from ._triangle import cross_line, cross_triangle, Fragment, Triangle

@@ -4,7 +4,7 @@ import abc
 
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float
+from .._typing import Array, Bool, Float, Scalar
 from ..numerics import AbstractModule, dot, safe_norm
 from ..rays import Ray
 from ..transforms import Ball, everywhere
@@ -81,17 +81,12 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
     # distance l along the ray only if sqrt(gap^2 + l^2) <= r + (w + s l) / 2. Where s <= 2, the
     # least of sqrt(gap^2 + l^2) - s l / 2 is gap sqrt(1 - s^2 / 4) >= gap (1 - s^2 / 4).
     less = jnp.maximum(1 - _squared_width(ray.d_direction) / 4 * inverse, 0)
-    reach = ball.radius + footprint_width(ray.d_origin + t * ray.d_direction)
+    reach = ball.radius + jnp.sqrt(_squared_width(ray.d_origin + t * ray.d_direction))
     # Written so that a comparison with NaN says "touches".
     return ~(dot(gap, gap) * less * less > reach * reach)
 
 
-def footprint_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
-    """Returns at least the sum of the lengths of a footprint's sides: twice a pixel's reach."""
-    return jnp.sqrt(_squared_width(sides))
-
-
-def _squared_width(sides: Float[Array, "*batch 2 3"]) -> Float[Array, "*batch"]:
-    """Returns the square of the width of a footprint."""
+def _squared_width(sides: Float[Array, "2 3"]) -> Scalar:
+    """Returns the square of at least the sum of a footprint's sides: twice a pixel's reach."""
     # (|a| + |b|)^2 <= 2 (|a|^2 + |b|^2), which takes one root and not two.
     return 2 * jnp.sum(sides * sides, axis=(-2, -1))

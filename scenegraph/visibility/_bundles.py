@@ -1,11 +1,13 @@
 """Bundles: rays that leave nearly one place in nearly one direction, bounded by a cone."""
 
+import math
+from typing import NamedTuple
+
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar
-from ..numerics import AbstractModule, dot, safe_divide, safe_norm, safe_normalise
+from ..numerics import AbstractModule, dot, safe_divide, safe_norm
 from ..rays import Ray
-from ..shapes import footprint_width
 from ..transforms import Ball
 
 
@@ -50,33 +52,88 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
 
     One bundle.
     """
-    count = jnp.maximum(jnp.sum(used), 1)
-    mean = lambda points: jnp.sum(jnp.where(used[:, None], points, 0), axis=0) / count
-    most = lambda values: jnp.max(jnp.where(used, values, 0))
-    begin, way, widths = _from_tight_end(rays, used, mean, most)
-    unit, apex = safe_normalise(way), mean(begin)
-    axis = safe_normalise(mean(unit))
+    spread = _Spread(used)
+    begin, way, widths = _from_tight_end(rays, spread)
+    distance = _length(way)
+    unit = _scaled(way, _inverse(distance))
+    apex, axis = spread.mean(begin), spread.mean(unit)
+    axis = _scaled(axis, _inverse(_length(axis)))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
-    off = 2 * jnp.arcsin(jnp.clip(safe_norm(unit - axis) / 2, 0, 1))
+    off = 2 * jnp.arcsin(jnp.clip(_length(_less(unit, axis)) / 2, 0, 1))
     # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
     # of points near the horizon are wider than they are far away, and are all around.
-    stretch = _stretch(rays)
+    speed = _length(_components(rays.direction))
+    stretch = _stretch(rays, speed)
     growth = jnp.maximum(widths[1] - widths[0], 0) * stretch
     near, far = _bounds(rays)
-    slope = growth / ((far - near) * safe_norm(rays.direction))
+    slope = growth / ((far - near) * speed)
     wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
     wider = jnp.where(slope > 0, wider, 0)
-    slack = most(safe_norm(begin - apex) + widths[0])
-    angle = jnp.where(jnp.any(used), jnp.minimum(most(off + wider), jnp.pi), 0)
-    reach = most(safe_norm(way) + jnp.maximum(widths[0], widths[1]) * stretch) + slack
+    slack = spread.most(_length(_less(begin, apex)) + widths[0])
+    angle = jnp.where(jnp.any(used), jnp.minimum(spread.most(off + wider), jnp.pi), 0)
+    reach = spread.most(distance + jnp.maximum(widths[0], widths[1]) * stretch) + slack
     reach = jnp.where(jnp.any(used), reach, -jnp.inf)
-    return Bundle(apex, axis, angle, slack, reach, jnp.maximum(most(stretch), 1))
+    stretch = jnp.maximum(spread.most(stretch), 1)
+    return Bundle(jnp.stack(apex), jnp.stack(axis), angle, slack, reach, stretch)
 
 
-def _stretch(rays: Ray) -> Float[Array, " rays"]:
+# The numbers of vectors, an array each: XLA computes these several times as fast as short vectors.
+_Components = list[Array]
+
+
+def _components(vectors: Float[Array, "rays n"]) -> _Components:
+    return [vectors[:, i] for i in range(vectors.shape[1])]
+
+
+def _length(vectors: _Components) -> Float[Array, "*rays"]:
+    return jnp.sqrt(_square(vectors))
+
+
+def _square(vectors: _Components) -> Float[Array, "*rays"]:
+    first, *others = (x * x for x in vectors)
+    return sum(others, start=first)
+
+
+def _inverse(length: Float[Array, "*rays"]) -> Float[Array, "*rays"]:
+    """Returns `1 / length`; 0 for a vector of no length."""
+    return safe_divide(jnp.ones_like(length), length)
+
+
+def _scaled(vectors: _Components, factor: Array) -> _Components:
+    return [x * factor for x in vectors]
+
+
+def _less(vectors: _Components, other: _Components) -> _Components:
+    return [x - y for x, y in zip(vectors, other, strict=True)]
+
+
+class _Spread(NamedTuple):
+    """Means and maxima over the rays that count."""
+
+    used: Bool[Array, " rays"]
+
+    def mean(self, vectors: _Components) -> _Components:
+        count = jnp.maximum(jnp.sum(self.used), 1)
+        return [jnp.sum(jnp.where(self.used, x, 0)) / count for x in vectors]
+
+    def most(self, values: Float[Array, " rays"]) -> Scalar:
+        return jnp.max(jnp.where(self.used, values, 0))
+
+
+def _stretch(rays: Ray, speed: Float[Array, " rays"]) -> Float[Array, " rays"]:
     """Returns how many times as far away as it is large `cone_touches` takes a ball to be seen."""
-    slope = safe_divide(footprint_width(rays.d_direction), safe_norm(rays.direction))
+    slope = safe_divide(_width(_sides(rays.d_direction)), speed)
     return 1 / jnp.maximum(1 - slope**2 / 4, 1e-6)
+
+
+def _sides(of: Float[Array, "rays 2 3"]) -> _Components:
+    return _components(of.reshape(-1, 6))
+
+
+def _width(sides: _Components) -> Float[Array, " rays"]:
+    """Returns the widths of footprints, as `cone_touches` takes them."""
+    # |a| + |b| <= sqrt(2) sqrt(|a|^2 + |b|^2)
+    return math.sqrt(2) * _length(sides)
 
 
 _LONG = 1e6
@@ -87,24 +144,28 @@ def _bounds(rays: Ray) -> tuple[Float[Array, " rays"], Float[Array, " rays"]]:
     return jnp.minimum(rays.near, 0), jnp.minimum(rays.far, _LONG)
 
 
-def _from_tight_end(rays: Ray, used: Array, mean, most) -> tuple[Array, Array, Array]:
+def _from_tight_end(
+    rays: Ray, spread: _Spread
+) -> tuple[_Components, _Components, tuple[Array, Array]]:
     """Returns where rays begin, their ways to the other end, and the widths of both.
 
     Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
     """
-    unit, ends, widths = safe_normalise(rays.direction), [], []
+    origin, direction = _components(rays.origin), _components(rays.direction)
+    first, growth = _sides(rays.d_origin), _sides(rays.d_direction)
+    inverse, ends, widths = _inverse(_length(direction)), [], []
     for t, sign in zip(_bounds(rays), (-1, 1), strict=True):
-        width = footprint_width(rays.d_origin + t[:, None, None] * rays.d_direction)
+        width = _width([x + t * y for x, y in zip(first, growth, strict=True)])
         # Other rays of the footprint begin earlier, and end later.
-        ends.append(rays.origin + t[:, None] * rays.direction + sign * width[:, None] * unit)
+        far = t + sign * width * inverse
+        ends.append([x + far * y for x, y in zip(origin, direction, strict=True)])
         widths.append(width)
-    spread = [most(safe_norm(end - mean(end))) for end in ends]
+    extents = [spread.most(_square(_less(end, spread.mean(end)))) for end in ends]
     # The apex is where rays are closer together.
-    turn = spread[1] < spread[0]
-    begin = jnp.where(turn, ends[1], ends[0])
-    other = jnp.where(turn, ends[0], ends[1])
-    ordered = jnp.where(turn, jnp.stack(widths[::-1]), jnp.stack(widths))
-    return begin, other - begin, ordered
+    turn = extents[1] < extents[0]
+    pick = lambda x, y: jnp.where(turn, x, y)
+    begin, other = (list(map(pick, *pair)) for pair in (ends[::-1], ends))
+    return begin, _less(other, begin), (pick(*widths[::-1]), pick(*widths))
 
 
 # Relative to distances: the rounding of the test itself.

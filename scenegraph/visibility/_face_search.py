@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..flat import Boxes, CLUSTER, FaceTree
-from ..numerics import count_bits, pack_bits
+from ..numerics import count_bits, order_longest_first, pack_bits
 from ..rays import Ray
 from ..rowwise import map_rows
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
@@ -79,7 +79,7 @@ def search_faces(
     bundles, few = count // size, min(_FEW_ROWS // size, count // size)
     block = min(_ROWS // size, few * -(-bundles // few))
     # Longest lists first: a block takes as many turns as its longest.
-    order = jnp.argsort(-lists.lengths).astype(jnp.int32)
+    order = order_longest_first(lists.lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
     numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
@@ -139,7 +139,7 @@ def _search_block(
         begin, order, numbers, memory, results = carry
         runs = _Runs(jnp.cumsum(jnp.clip(lengths - begin, 0, _SLOTS)))
         found = _test_rays(tree, *_faces_of(tree, lists, beams, runs, begin), beams)
-        order = jax.lax.cond(begin == 0, _by_length, lambda _: order, found.length)
+        order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.length)
         numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
         # Rays change places, so those that meet no face are given what they had before anew.
         before = jax.tree.map(lambda x: x[order], rows[1])
@@ -236,14 +236,6 @@ def _test_rays(
     first = jnp.repeat(runs.begins, size)
     column = jnp.tile(jnp.arange(size, dtype=jnp.int32), bundles)
     return _Found(words, faces, first, column, slots.ravel(), length.ravel())
-
-
-def _by_length(length: Int[Array, " rays"]) -> Int[Array, " rays"]:
-    """Sorts rays by how many faces they may touch, most first."""
-    place = jnp.arange(length.shape[0], dtype=jnp.uint32)
-    # One number that holds length and place is sorted faster than a pair.
-    packed = ((_SLOTS * CLUSTER - length).astype(jnp.uint32) << 16) | place
-    return (jax.lax.sort(packed) & 0xFFFF).astype(jnp.int32)
 
 
 def _flat(rows: PyTree) -> PyTree:

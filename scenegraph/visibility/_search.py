@@ -11,14 +11,14 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import compact
+from ..numerics import compact, order_by_place, order_longest_first
 from ..rays import Ray
 from ..rowwise import map_rows
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
 from ._lists import AbstractCandidates, list_candidates
-from ._order import invert_order, order_by_place, order_shadow_rays
+from ._order import invert_order, order_shadow_rays
 
 
 # Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
@@ -216,7 +216,7 @@ def _search_lists(
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
     block = min((_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK) // size, bundles)
     # Longest lists first: a block takes as many turns as its longest.
-    order = jnp.argsort(-lengths)
+    order = order_longest_first(lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     rows = jax.tree.map(in_bundles, rows)
     memory = jax.tree.map(apart, memory)

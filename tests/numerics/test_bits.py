@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from scenegraph.numerics import count_bits, nth_bit, pack_bits, ragged_items
+from scenegraph.numerics import count_before, count_bits, nth_bit, pack_bits, ragged_items
 
 
 packed, items = jax.jit(pack_bits), jax.jit(ragged_items, static_argnums=1)
@@ -26,6 +26,14 @@ def test_every_bit_is_found(length, density):
     np.testing.assert_array_equal(np.sum(jax.jit(count_bits)(words)), len(expected))
     found = jax.jit(jax.vmap(nth_bit, (None, 0)))(words, np.arange(len(expected)))
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 1000])
+def test_true_entries_before_each(length):
+    mask = mask_of(length, 0.4, length)
+    before, total = jax.jit(count_before)(mask)
+    np.testing.assert_array_equal(before, np.cumsum(mask) - mask)
+    assert total == np.sum(mask)
 
 
 def test_words_hold_the_first_entry_lowest():
