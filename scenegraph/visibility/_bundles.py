@@ -59,18 +59,18 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     apex, axis = spread.mean(begin), spread.mean(unit)
     axis = _scaled(axis, _inverse(_length(axis)))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
-    off = 2 * jnp.arcsin(jnp.clip(_length(_less(unit, axis)) / 2, 0, 1))
+    chord = jnp.sqrt(spread.most(_square(_less(unit, axis))))
+    off = 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))
     # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
     # of points near the horizon are wider than they are far away, and are all around.
     speed = _length(_components(rays.direction))
     stretch = _stretch(rays, speed)
     growth = jnp.maximum(widths[1] - widths[0], 0) * stretch
     near, far = _bounds(rays)
-    slope = growth / ((far - near) * speed)
+    slope = spread.most(jnp.where(growth > 0, growth / ((far - near) * speed), 0))
     wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
-    wider = jnp.where(slope > 0, wider, 0)
     slack = spread.most(_length(_less(begin, apex)) + widths[0])
-    angle = jnp.where(jnp.any(used), jnp.minimum(spread.most(off + wider), jnp.pi), 0)
+    angle = jnp.where(jnp.any(used), jnp.minimum(off + wider, jnp.pi), 0)
     reach = spread.most(distance + jnp.maximum(widths[0], widths[1]) * stretch) + slack
     reach = jnp.where(jnp.any(used), reach, -jnp.inf)
     stretch = jnp.maximum(spread.most(stretch), 1)
