@@ -52,14 +52,14 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
 
     One bundle.
     """
-    spread = _Spread(used)
-    begin, way, widths = _from_tight_end(rays, spread)
+    over_used = _Statistics(used)
+    begin, way, widths = _from_tight_end(rays, over_used)
     distance = _length(way)
     unit = _scaled(way, _inverse(distance))
-    apex, axis = spread.mean(begin), spread.mean(unit)
+    apex, axis = over_used.mean(begin), over_used.mean(unit)
     axis = _scaled(axis, _inverse(_length(axis)))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
-    chord = jnp.sqrt(spread.most(_square(_less(unit, axis))))
+    chord = jnp.sqrt(over_used.most(_square(_difference(unit, axis))))
     off = 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))
     # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
     # of points near the horizon are wider than they are far away, and are all around.
@@ -67,13 +67,13 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     stretch = _stretch(rays, speed)
     growth = jnp.maximum(widths[1] - widths[0], 0) * stretch
     near, far = _bounds(rays)
-    slope = spread.most(jnp.where(growth > 0, growth / ((far - near) * speed), 0))
+    slope = over_used.most(jnp.where(growth > 0, growth / ((far - near) * speed), 0))
     wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
-    slack = spread.most(_length(_less(begin, apex)) + widths[0])
+    slack = over_used.most(_length(_difference(begin, apex)) + widths[0])
     angle = jnp.where(jnp.any(used), jnp.minimum(off + wider, jnp.pi), 0)
-    reach = spread.most(distance + jnp.maximum(widths[0], widths[1]) * stretch) + slack
+    reach = over_used.most(distance + jnp.maximum(widths[0], widths[1]) * stretch) + slack
     reach = jnp.where(jnp.any(used), reach, -jnp.inf)
-    stretch = jnp.maximum(spread.most(stretch), 1)
+    stretch = jnp.maximum(over_used.most(stretch), 1)
     return Bundle(jnp.stack(apex), jnp.stack(axis), angle, slack, reach, stretch)
 
 
@@ -103,11 +103,11 @@ def _scaled(vectors: _Components, factor: Array) -> _Components:
     return [x * factor for x in vectors]
 
 
-def _less(vectors: _Components, other: _Components) -> _Components:
+def _difference(vectors: _Components, other: _Components) -> _Components:
     return [x - y for x, y in zip(vectors, other, strict=True)]
 
 
-class _Spread(NamedTuple):
+class _Statistics(NamedTuple):
     """Means and maxima over the rays that count."""
 
     used: Bool[Array, " rays"]
@@ -126,8 +126,8 @@ def _stretch(rays: Ray, speed: Float[Array, " rays"]) -> Float[Array, " rays"]:
     return 1 / jnp.maximum(1 - slope**2 / 4, 1e-6)
 
 
-def _sides(of: Float[Array, "rays 2 3"]) -> _Components:
-    return _components(of.reshape(-1, 6))
+def _sides(footprints: Float[Array, "rays 2 3"]) -> _Components:
+    return _components(footprints.reshape(-1, 6))
 
 
 def _width(sides: _Components) -> Float[Array, " rays"]:
@@ -145,7 +145,7 @@ def _bounds(rays: Ray) -> tuple[Float[Array, " rays"], Float[Array, " rays"]]:
 
 
 def _from_tight_end(
-    rays: Ray, spread: _Spread
+    rays: Ray, over_used: _Statistics
 ) -> tuple[_Components, _Components, tuple[Array, Array]]:
     """Returns where rays begin, their ways to the other end, and the widths of both.
 
@@ -160,12 +160,12 @@ def _from_tight_end(
         far = t + sign * width * inverse
         ends.append([x + far * y for x, y in zip(origin, direction, strict=True)])
         widths.append(width)
-    extents = [spread.most(_square(_less(end, spread.mean(end)))) for end in ends]
+    extents = [over_used.most(_square(_difference(end, over_used.mean(end)))) for end in ends]
     # The apex is where rays are closer together.
     turn = extents[1] < extents[0]
     pick = lambda x, y: jnp.where(turn, x, y)
     begin, other = (list(map(pick, *pair)) for pair in (ends[::-1], ends))
-    return begin, _less(other, begin), (pick(*widths[::-1]), pick(*widths))
+    return begin, _difference(other, begin), (pick(*widths[::-1]), pick(*widths))
 
 
 # Relative to distances: the rounding of the test itself.
