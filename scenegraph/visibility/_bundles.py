@@ -86,6 +86,7 @@ def _components(vectors: Float[Array, "rays n"]) -> _Components:
 
 
 def _length(vectors: _Components) -> Float[Array, "*rays"]:
+    # NaN stays NaN, of which `may_touch` says that it touches: no `safe_sqrt`.
     return jnp.sqrt(_square(vectors))
 
 
