@@ -21,6 +21,7 @@ from jax._src.dispatch import BACKEND_COMPILE_EVENT
 
 # XLA's options for programs that run once or twice: compiled several times sooner, several times
 # slower; and for those that run a hundred times: compiled in half of the time, a quarter slower.
+# Some versions of XLA know fewer: see `known_options`.
 FOR_A_FEW_RUNS: Mapping[str, Any] = MappingProxyType(
     {
         "xla_backend_optimization_level": 0,
@@ -39,9 +40,7 @@ def quick_jit(options: Mapping[str, Any]) -> Callable[[F], F]:
     """Compiles functions that run seldom: soon rather than well, where that can be chosen."""
 
     def decorate(function: F) -> F:
-        # Its types lack the arguments that it passes on to `jax.jit`.
-        jit: Any = eqx.filter_jit
-        fast, quick = jit(function), jit(function, compiler_options=dict(options))
+        fast, quick = eqx.filter_jit(function), QuickProgram(function, options)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -50,6 +49,39 @@ def quick_jit(options: Mapping[str, Any]) -> Callable[[F], F]:
         return call  # pyright: ignore[reportReturnType]
 
     return decorate
+
+
+class QuickProgram:
+    """A function compiled with those of some options that this version's compiler knows."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]):
+        self._function, self._options = function, options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._program(*args, **kwargs)
+
+    @functools.cached_property
+    def _program(self) -> Callable[..., Any]:
+        # Its types lack the arguments that it passes on to `jax.jit`.
+        jit: Any = eqx.filter_jit
+        return jit(self._function, compiler_options=known_options(self._options))
+
+
+def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those options that this version's compiler knows; an unknown one ends compiling."""
+    return {name: value for name, value in options.items() if _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: Any) -> bool:
+    program = jax.jit(lambda: 0).lower()
+    try:
+        program.compile(compiler_options={name: value})
+    except jax.errors.JaxRuntimeError as error:
+        if "No such compile option" not in str(error):
+            raise
+        return False
+    return True
 
 
 def can_be_quick() -> bool:

@@ -83,3 +83,14 @@ def test_programs_that_are_compiled_soon_compute_the_same(options):
     assert_close(
         jax.jit(jax.grad(lambda x: waves(x, power=2)))(0.3), 2 * jnp.sin(0.3) * jnp.cos(0.3)
     )
+
+
+def test_options_that_a_compiler_does_not_know_are_left_out():
+    options = {"xla_backend_optimization_level": 0, "xla_of_another_version": 1}
+    assert _programs.known_options(options) == {"xla_backend_optimization_level": 0}
+    assert _programs.QuickProgram(jnp.cos, options)(jnp.zeros(())) == 1
+
+
+def test_options_with_impossible_values_are_errors():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="xla_backend_optimization_level"):
+        _programs.known_options({"xla_backend_optimization_level": "none"})

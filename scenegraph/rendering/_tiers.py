@@ -17,7 +17,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._programs import can_be_quick, FOR_A_FEW_RUNS
+from .._programs import can_be_quick, FOR_A_FEW_RUNS, QuickProgram
 from .._typing import PyTree
 
 
@@ -71,9 +71,7 @@ class TieredPicture:
 
     def __init__(self, function: Callable[..., Any]):
         self.fast = eqx.filter_jit(function)
-        # Its types lack the arguments that it passes on to `jax.jit`.
-        jit: Any = eqx.filter_jit
-        self._quick = jit(function, compiler_options=dict(FOR_A_FEW_RUNS))
+        self._quick = QuickProgram(function, FOR_A_FEW_RUNS)
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *arguments: Any) -> Any:
