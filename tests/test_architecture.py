@@ -215,6 +215,18 @@ def test_compiler_sums_rightly():
     assert json.loads(run(SUMS.format(first="scenegraph")).lower())
 
 
+GREATEST = """
+    import scenegraph, jax, jax.numpy as jnp
+    numbers = jnp.zeros(20_000).at[7].set(jnp.nan)
+    print(bool(jnp.isnan(jax.jit(jnp.max)(numbers)) and jnp.isnan(jax.jit(jnp.min)(numbers))))
+"""
+
+
+def test_compiler_finds_what_is_not_finite():
+    """The same versions do not."""
+    assert json.loads(run(GREATEST).lower())
+
+
 def test_being_too_late_for_the_compiler_is_said(monkeypatch):
     from scenegraph import _compiler
 

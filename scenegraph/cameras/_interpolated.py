@@ -8,6 +8,7 @@ import jaxlie
 import numpy as np
 
 from .._typing import Array, Float
+from ..numerics import in_full_precision
 from ._base import AbstractCamera
 from ._paths import require_frames
 from ._poses import cameras_at
@@ -86,6 +87,7 @@ def _as_points(poses: np.ndarray) -> tuple[np.ndarray, float]:
     return points, float(np.median(away)) or 1.0
 
 
+@in_full_precision
 def _matrices(points: np.ndarray) -> np.ndarray:
     return np.asarray(jaxlie.SE3(jnp.asarray(points, jnp.float32)).as_matrix())
 
@@ -152,6 +154,7 @@ def _at_constant_speed(points: np.ndarray, radius: float, frames: int, closed: b
 
 
 @jax.jit
+@in_full_precision
 def _motions(points: Float[Array, "poses 7"]) -> Float[Array, "poses-1 6"]:
     """Computes the tangents of the rigid motions from each pose to the next, `log(A^-1 B)`."""
     return (jaxlie.SE3(points[:-1]).inverse() @ jaxlie.SE3(points[1:])).log()
@@ -185,6 +188,7 @@ def _in_blocks(points: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 @jax.jit
+@in_full_precision
 def _apply_steps(points: Float[Array, "n 7"], steps: Float[Array, "n 3 6"]) -> Float[Array, "n 7"]:
     """Applies three steps to each pose, one after the other."""
     pose = jaxlie.SE3(points)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar, Vector
-from ..numerics import midpoints, safe_divide
+from ..numerics import matmul, midpoints, safe_divide
 from ..rays import Layers, Medium, Radiance, Ray
 from ._details import mean_normal, median_between, median_layer
 from ._volume import interval_weights, optical_depths, transmittance
@@ -47,8 +47,8 @@ def composite_with_layers(
     stops = layer_weights(layers.alpha)
     before = transmittance(depths) * (1 - jnp.exp(-passed * depths))
     behind = interval_weights(depths) - before
-    media = interval_weights(depths) - stops @ behind
-    surfaces = stops * jnp.exp(-passed @ depths)
+    media = interval_weights(depths) - matmul(stops, behind)
+    surfaces = stops * jnp.exp(matmul(-passed, depths))
     opacity = jnp.sum(media) + jnp.sum(surfaces)
     total_t = jnp.sum(media * midpoints(edges)) + jnp.sum(surfaces * layers.t)
     normal = median = None
@@ -57,7 +57,7 @@ def composite_with_layers(
         normal = mean_normal(jnp.concatenate([media, surfaces]), both)
         median = _median_among(depths, edges, layers)
     return Radiance(
-        rgb=media @ medium.rgb + surfaces @ layers.rgb,
+        rgb=matmul(media, medium.rgb) + matmul(surfaces, layers.rgb),
         alpha=opacity,
         depth=jnp.where(opacity > 0, safe_divide(total_t, opacity), edges[-1]),
         weights=media,
@@ -78,7 +78,7 @@ def _median_among(
     t = jnp.where(visible, layers.t, last)
     # The light that is left falls within intervals, and jumps at layers: both sides are listed.
     left = jnp.concatenate([jnp.ones_like(t, shape=1), jnp.cumprod(1 - layers.alpha)])
-    through = jnp.exp(-_fraction_before(edges, t) @ depths)
+    through = jnp.exp(matmul(-_fraction_before(edges, t), depths))
     # At edge k: T_k prod_{t_j <= t_k} (1 - alpha_j).
     passed = jnp.prod(jnp.where(t <= edges[:, None], 1 - layers.alpha, 1), axis=1)
     at_edges = passed * transmittance(jnp.concatenate([depths, jnp.zeros_like(depths, shape=1)]))

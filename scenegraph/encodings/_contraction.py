@@ -2,7 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Matrix3, Scalar, Vector
-from ..numerics import AbstractModule
+from ..numerics import AbstractModule, einsum
 from ..rays import AbstractGaussian, FullGaussian, Gaussian
 
 
@@ -66,7 +66,7 @@ class Contraction(AbstractModule):
         if not isinstance(gaussian, Gaussian):
             # J is symmetric, so that J C J^T is J C J.
             matrix = self.linear(x)
-            spread = jnp.einsum("ij,jk,kl->il", matrix, gaussian.covariance(), matrix)
+            spread = einsum("ij,jk,kl->il", matrix, gaussian.covariance(), matrix)
             return FullGaussian(a * x, direction, spread)
         # C = k d d^T + v I with k = along - v / |d|^2, so that
         # J C J^T = k (J d)(J d)^T + v J^2, and J^2 = a^2 I + (2 a b + b^2 |x|^2) x x^T.

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int, RandomKey, Vector
-from ..numerics import as_float_leaf, safe_sqrt
+from ..numerics import as_float_leaf, einsum, safe_sqrt
 from ..rays import AbstractGaussian
 from ._lattice import count_points, simplex_weights, table_rows
 from ._positional import AbstractEncoding
@@ -78,7 +78,7 @@ class Grid(AbstractEncoding):
         cells = 2 / jnp.asarray(self.resolutions, gaussian.mean.dtype)
         sigma = safe_sqrt(jnp.sum(gaussian.variance()) / 3)
         kept = jax.scipy.special.erf(cells / (8**0.5 * jnp.maximum(sigma, 1e-3 * cells)))
-        return jnp.einsum("lc,lcf->lf", weights * kept[:, None], self.table[rows]).reshape(-1)
+        return einsum("lc,lcf->lf", weights * kept[:, None], self.table[rows]).reshape(-1)
 
     def corners(self, point: Vector) -> tuple[Float[Array, "levels 4"], Int[Array, "levels 4"]]:
         """Finds the four lattice points of each level about a place between -1 and 1.

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Int, Vector
+from ..numerics import matmul
 
 
 # Large odd numbers, which scatter neighbours over the whole table.
@@ -32,7 +33,7 @@ def simplex_weights(offset: Vector) -> tuple[Float[Array, "4"], Int[Array, "4 3"
 def _simplex_weights_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     # d w_k = d x_k - d x_(k+1), of the tetrahedron whose corners are returned, also where two meet.
     weights, corners = simplex_weights(*primals)
-    along = corners.astype(weights.dtype) @ tangents[0]
+    along = matmul(corners.astype(weights.dtype), tangents[0])
     step = jnp.diff(along)
     change = jnp.concatenate([-step[:1], step[:-1] - step[1:], step[-1:]])
     return (weights, corners), (change, np.zeros(corners.shape, jax.dtypes.float0))

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float
 from ..images import Image
-from ..numerics import as_float_leaf
+from ..numerics import as_float_leaf, matmul
 from ._base import AbstractFilter
 
 
@@ -23,7 +23,7 @@ class Blur(AbstractFilter):
 
         def blur(plane: Float[Array, "height width"]) -> Float[Array, "height width"]:
             # A Gaussian is separable: K_y P K_x^T.
-            return rows @ plane @ columns.T
+            return matmul(matmul(rows, plane), columns.T)
 
         rgb = jax.vmap(blur, in_axes=-1, out_axes=-1)(image.rgb)
         blurred = eqx.tree_at(lambda i: i.rgb, image, rgb)

@@ -12,7 +12,7 @@ from .._typing import Array, Float, IntLike, RandomKey
 from ..cameras import AbstractCamera, pose_matrix
 from ..data import RayBatches, Views
 from ..losses import MultiLevelLoss
-from ..numerics import unfreeze
+from ..numerics import matmul, unfreeze
 from ..parallel import as_layout
 from ..pixels import known_cameras
 from ..scene import Capture, find_capture, Group, move_camera, Scene
@@ -88,7 +88,7 @@ def move_cameras(capture: Capture, views: Views) -> Views:
         (jax.vmap(Pose)(poses), cameras.near * motion.scale, cameras.far * motion.scale),
     )
     if own.lens is not None:
-        lens = own.lens_scale @ own.lens
+        lens = matmul(own.lens_scale, own.lens)
         cameras = jax.vmap(lambda camera: move_camera(camera, None, lens))(cameras)
     return eqx.tree_at(lambda v: v.cameras, views, cameras)
 

@@ -15,7 +15,7 @@ from ..cameras import (
     PerspectiveCamera,
 )
 from ..data import Ball, find_ball, Views
-from ..numerics import unfreeze
+from ..numerics import einsum, unfreeze
 from ..pixels import known_cameras, SceneCameras
 from ..scene import Capture, Group, lens_size, move_camera, Scene
 from ..transforms import Pose
@@ -141,7 +141,7 @@ def _squares(cameras: AbstractCamera, distance: Scalar) -> Float[Array, "frames 
         jacobian = jax.jacfwd(seen)(zero)
         known = jnp.all(jnp.isfinite(jacobian), axis=(1, 2), keepdims=True)
         jacobian = jnp.where(known, jacobian, 0.0)
-        return jnp.einsum("pij,pik->jk", jacobian, jacobian) / jnp.maximum(jnp.sum(known), 1)
+        return einsum("pij,pik->jk", jacobian, jacobian) / jnp.maximum(jnp.sum(known), 1)
 
     return eqx.filter_vmap(square)(unfreeze(cameras))
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, Scalar, Vector
 from ..flat import FlatScene, InstanceStack, occlusion
 from ..lights import AbstractEnvironment, LightSample
-from ..numerics import dot, safe_divide, safe_normalise
+from ..numerics import dot, matmul, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray
 
 
@@ -87,8 +87,8 @@ def _visible_part(
     mirrored = view - 2 * dot(normal, view) * normal
     # exp(k (cos - 1)) is about as wide as the samples are apart: k = 1 / their solid angle. Those
     # below the surface do not count.
-    near = jnp.exp(directions.shape[0] / (4 * jnp.pi) * (directions @ mirrored - 1))
-    weights = near * jnp.maximum(directions @ normal, 0)
+    near = jnp.exp(directions.shape[0] / (4 * jnp.pi) * (matmul(directions, mirrored) - 1))
+    weights = near * jnp.maximum(matmul(directions, normal), 0)
     return safe_divide(jnp.sum(weights * visible), jnp.sum(weights))
 
 

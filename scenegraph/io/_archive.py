@@ -35,9 +35,9 @@ def _write_members(file: BinaryIO, text: bytes, arrays: list[np.ndarray]) -> Non
         for index, array in enumerate(arrays):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-            data = buffer.getbuffer()
-            digest.update(data)
-            archive.writestr(f"{index}.npy", data)
+            with buffer.getbuffer() as data:
+                digest.update(data)
+                archive.writestr(f"{index}.npy", data)
         archive.writestr(_DIGEST, digest.hexdigest())
 
 

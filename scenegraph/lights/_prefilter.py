@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Vector
-from ..numerics import dot, safe_norm
+from ..numerics import dot, einsum, safe_norm
 
 
 # The roughness of each level; a surface interpolates between them.
@@ -28,7 +28,7 @@ def prefilter(texels: Float[Array, "height width 3"]) -> Float[Array, "all 3"]:
     # Texel t of a level is sum_n w_n p_i(t,n), of the texels p of the whole pyramid.
     levels = [pyramid[0].reshape(-1, 3)]
     for indices, weights in _lobes(height, width):
-        mean = jnp.einsum("n,tnc->tc", jnp.asarray(weights, flat.dtype), flat[indices])
+        mean = einsum("n,tnc->tc", jnp.asarray(weights, flat.dtype), flat[indices])
         levels.append(mean)
     return jnp.concatenate(levels)
 
@@ -92,8 +92,8 @@ def _shrink(texels: Float[Array, "h w 3"], height: int, width: int) -> Float[Arr
     columns = _overlaps(np.linspace(0, 1, width + 1), np.linspace(0, 1, texels.shape[1] + 1))
     # Areas on the sphere are products of those of rows and columns.
     rows, columns = (jnp.asarray(x, texels.dtype) for x in (rows, columns))
-    fewer = jnp.einsum("ab,bcd->acd", rows, texels, precision="highest")
-    return jnp.einsum("ab,cbd->cad", columns, fewer, precision="highest")
+    fewer = einsum("ab,bcd->acd", rows, texels)
+    return einsum("ab,cbd->cad", columns, fewer)
 
 
 def _overlaps(coarse: np.ndarray, fine: np.ndarray) -> np.ndarray:

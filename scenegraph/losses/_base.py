@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, PyTree, Scalar
-from ..numerics import AbstractModule, as_float_leaf, safe_divide
+from ..numerics import AbstractModule, as_float_leaf, matmul, safe_divide
 from ..rays import Radiance
 from ._metrics import mse_to_psnr
 
@@ -134,12 +134,12 @@ class AbstractRayLoss(AbstractLoss):
             complete = complete * (last.overflow == 0)
         # Per level, sum(lossmult * error) / sum(lossmult) over complete rays.
         counted = complete * batch.lossmult
-        sums = counted @ errors, jnp.sum(counted)
+        sums = matmul(counted, errors), jnp.sum(counted)
         losses = jax.vmap(safe_divide, (0, None))(*sums)
         value = jnp.sum(jnp.asarray(self.level_weights(len(levels)), losses.dtype) * losses)
         # The mean squared error counts complete rays equally, whatever their lossmult.
         squares = jnp.stack([level.rgb - batch.rgb for level in levels]) ** 2
-        mse = complete @ jnp.mean(squares, axis=2).T / jnp.maximum(jnp.sum(complete), 1)
+        mse = matmul(complete, jnp.mean(squares, axis=2).T) / jnp.maximum(jnp.sum(complete), 1)
         requested = (
             jnp.zeros(())
             if last.requested is None

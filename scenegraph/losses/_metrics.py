@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
+from ..numerics import matmul
 
 
 def psnr(image: Float[Array, "height width 3"], target: Float[Array, "height width 3"]) -> Scalar:
@@ -47,8 +48,8 @@ def correct_color(
     mean, other = jnp.mean(x, axis=0), jnp.mean(y, axis=0)
     x, y = x - mean, y - other
     # A picture of one colour leaves the map open: it is drawn weakly to none.
-    square = x.T @ x + 1e-6 * x.shape[0] * jnp.eye(3, dtype=x.dtype)
-    corrected = x @ jnp.linalg.solve(square, x.T @ y) + other
+    square = matmul(x.T, x) + 1e-6 * x.shape[0] * jnp.eye(3, dtype=x.dtype)
+    corrected = matmul(x, jnp.linalg.solve(square, matmul(x.T, y))) + other
     return corrected.reshape(image.shape)
 
 

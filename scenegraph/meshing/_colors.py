@@ -11,7 +11,7 @@ import numpy as np
 from .._typing import Array, Float, Scalar, Vector
 from ..encodings import SphericalHarmonics
 from ..fields import AbstractField
-from ..numerics import safe_normalise
+from ..numerics import matmul, safe_normalise
 from ._occlusion import is_seen, SolidCells
 from ._opacity_grid import cell_gaussian, Track
 
@@ -115,18 +115,18 @@ def _moments(
     """Returns moments over all views that see a point; the one along the normal counts little."""
     # Weights cos = -view . n, where nothing hides the viewpoint.
     views = jax.vmap(safe_normalise)(point - viewpoints)
-    facing = jnp.maximum(-views @ normal, 0) * is_seen(cells, point, viewpoints)
+    facing = jnp.maximum(matmul(-views, normal), 0) * is_seen(cells, point, viewpoints)
     facing, best = jax.lax.top_k(facing, min(_BEST, viewpoints.shape[0]))
     views = jnp.concatenate([-normal[None], views[best]])
     weights = jnp.concatenate([jnp.full(1, _LEAST), facing])
     width = jnp.max(cells.cell)
     rgb = jax.vmap(lambda view: _seen_color(field, point, view, width))(views)
     total = jnp.sum(weights)
-    color = weights @ rgb / total
+    color = matmul(weights, rgb) / total
     harmonics = jax.vmap(SphericalHarmonics(bands))(views)[:, 1:]
-    mean = weights @ harmonics / total
+    mean = matmul(weights, harmonics) / total
     apart = weights[:, None] * (harmonics - mean)
-    square, product = apart.T @ (harmonics - mean), apart.T @ (rgb - color)
+    square, product = matmul(apart.T, harmonics - mean), matmul(apart.T, rgb - color)
     return Moments(color, mean, total, square, product)
 
 
@@ -139,4 +139,4 @@ def _seen_color(
     depth = medium.density * (offsets[1] - offsets[0])
     # w_i = exp(-sum_{j<i} depth_j) (1 - exp(-depth_i))
     weights = jnp.exp(depth - jnp.cumsum(depth)) * -jnp.expm1(-depth) + _TINY
-    return weights @ medium.rgb / jnp.sum(weights)
+    return matmul(weights, medium.rgb) / jnp.sum(weights)

@@ -3,7 +3,7 @@
 Read `_leaves`, `_frozen`, `_tied` and `_module` first (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
 `_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of
-fixed length), `_segments`, `_blocks`, `_runs`, `_octaves` and `_tangents`.
+fixed length), `_segments`, `_blocks`, `_runs`, `_products` and `_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -27,7 +27,6 @@ from ._coverage import slab_coverage
 from ._filtered import filtered_sqrt
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
 from ._module import AbstractModule
-from ._octaves import octaves
 from ._order import most_number, order_by_number, order_by_place, order_longest_first
 from ._rules import (
     any_values,
@@ -41,10 +40,11 @@ from ._rules import (
     require_order,
     require_positive,
 )
+from ._products import einsum, in_full_precision, matmul
 from ._runs import sum_over_runs
 from ._safe import dot
 from ._segments import segment_prefix_sums
 from ._steps import cumulative, inverse_cdf, max_blur, midpoints
 from ._tangents import tangents
 from ._tied import is_tied, Tied
-from ._trigonometry import expected_sin, safe_cos, safe_sin
+from ._trigonometry import expected_sin, octaves, safe_cos, safe_sin

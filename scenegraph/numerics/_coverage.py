@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
+from ._products import matmul
 from ._safe import quotient, safe_norm, safe_normalise
 
 
@@ -111,7 +112,7 @@ def disk_coverage(
     outward = safe_normalise(jnp.where(centred, gradients[:, 0], offset))
     # The offset's derivatives split in two: d distance = outward . d offset, and what is across it.
     distance = safe_norm(offset)
-    radial = outward @ gradients
+    radial = matmul(outward, gradients)
     across = safe_norm((gradients - outward[:, None] * radial).T)
     # Two edges at -radius and radius, times a slab of half the width pi/4 radius across them:
     # a rectangle with the disk's area, (2 radius) (pi/2 radius). A pixel looks the same from the

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Bool, Float, Int, Scalar
-from ..numerics import AbstractModule
+from ..numerics import AbstractModule, einsum
 
 
 # Arrays on the device, or on the host.
@@ -96,7 +96,7 @@ class Annealing(AbstractModule):
         """Averages the pixels that `windows` lists over squares of `width` pixels."""
         # sum_ij w_i w_j p_ij: the box filter is separable
         weights = self.weights(width)
-        return jnp.einsum("i,j,rijc->rc", weights, weights, pixels)
+        return einsum("i,j,rijc->rc", weights, weights, pixels)
 
     def is_inside(
         self, size: Int[Array, "rays 2"], place: Int[Array, "rays 2"], width: Scalar

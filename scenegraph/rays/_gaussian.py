@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from equinox import AbstractVar
 
 from .._typing import Array, Float, Matrix3, Scalar, Vector
-from ..numerics import AbstractModule, as_float_leaf
+from ..numerics import AbstractModule, as_float_leaf, einsum
 from ..transforms import AbstractTransform
 
 
@@ -90,5 +90,5 @@ def transform_gaussian(
         scale_squared: Float[Array, ""] = jnp.sum(matrix**2) / 3
         # `along` is a variance of t, which is the same number in every frame.
         return Gaussian(mean, direction, gaussian.along, gaussian.across * scale_squared)
-    spread = jnp.einsum("ij,jk,lk->il", matrix, gaussian.covariance(), matrix, precision="highest")
+    spread = einsum("ij,jk,lk->il", matrix, gaussian.covariance(), matrix)
     return FullGaussian(mean, direction, spread)

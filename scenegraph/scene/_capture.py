@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
 from ..cameras import AbstractCamera
-from ..numerics import Frozen, is_frozen, unfreeze
+from ..numerics import einsum, Frozen, is_frozen, matmul, unfreeze
 from ._node import AbstractNode
 
 
@@ -61,8 +61,8 @@ class Capture(AbstractNode):
         """Applies the corrections of poses and lens: cameras whose leaves have an axis `frames`."""
         own: Capture = unfreeze(self)
         # CamP: delta_i = P_i p_i, with the preconditioners P_i.
-        poses = None if own.poses is None else jnp.einsum("fij,fj->fi", own.pose_scales, own.poses)
-        lens = None if own.lens is None else own.lens_scale @ own.lens
+        poses = None if own.poses is None else einsum("fij,fj->fi", own.pose_scales, own.poses)
+        lens = None if own.lens is None else matmul(own.lens_scale, own.lens)
         return jax.vmap(move_camera, (0, None if poses is None else 0, None))(
             own.cameras, poses, lens
         )

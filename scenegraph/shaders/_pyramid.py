@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, Int, Scalar
-from ..numerics import safe_normalise, safe_sqrt
+from ..numerics import matmul, safe_normalise, safe_sqrt
 from ._coordinates import footprint_area
 
 
@@ -101,7 +101,7 @@ def along_axis(footprint: Float[Array, "2 2"], probes: int) -> tuple[Float[Array
     """
     # The squares L^2 >= S^2 of the sides of a rectangle with the footprint's second moments are the
     # eigenvalues of J J^T = ((a, b), (b, c)): (a + c) / 2 +- r, r^2 = ((a - c) / 2)^2 + b^2.
-    (a, b), (_, c) = footprint @ footprint.T
+    (a, b), (_, c) = matmul(footprint, footprint.T)
     middle, half = (a + c) / 2, (a - c) / 2
     radius = safe_sqrt(half**2 + b**2)
     long, short = middle + radius, jnp.maximum(middle - radius, 0)

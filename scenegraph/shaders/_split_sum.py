@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Color, Float, Scalar
+from ..numerics import matmul
 from ..rays import Irradiance
 
 
@@ -31,7 +32,7 @@ def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
     last = lights.glossy.shape[0] - 1
     distance = roughness * last - jnp.arange(last + 1)
     weights = jnp.maximum(1 - jnp.abs(distance), 0)
-    return lights.ambient + weights @ lights.glossy
+    return lights.ambient + matmul(weights, lights.glossy)
 
 
 def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:

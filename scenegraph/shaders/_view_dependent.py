@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._typing import Color, Vector
 from ..encodings import SphericalHarmonics
 from ..images import linear_to_srgb, srgb_to_linear
-from ..numerics import as_float_leaf, unfreeze
+from ..numerics import as_float_leaf, matmul, unfreeze
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._constant import as_shader
@@ -82,7 +82,7 @@ class ViewDependent(AbstractShader):
         harmonics = SphericalHarmonics(self.bands)(direction)
         base = self.base(hit, view, lights)
         base = linear_to_srgb(base) if self.encoded else base
-        color = jnp.maximum(base + harmonics @ self.terms.average(hit).reshape(-1, 3), 0)
+        color = jnp.maximum(base + matmul(harmonics, self.terms.average(hit).reshape(-1, 3)), 0)
         return srgb_to_linear(color) if self.encoded else color
 
 

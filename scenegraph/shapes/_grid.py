@@ -38,7 +38,7 @@ class SampledDistance(AbstractModule):
         x = position - nearest
         weights = jnp.stack([(0.5 - x) ** 2 / 2, 0.75 - x**2, (0.5 + x) ** 2 / 2])
         for along in weights.T:
-            window = jnp.tensordot(along, window, 1)
+            window = jnp.tensordot(along, window, 1, precision="highest")
         return window + safe_norm(point - inside)
 
 
@@ -46,7 +46,9 @@ def _coefficients(values: Array) -> Array:
     """Computes the splines' coefficients, with one more on each side that extends it linearly."""
     for axis, count in enumerate(values.shape):
         matrix = jnp.asarray(_from_values(count), values.dtype)
-        values = jnp.moveaxis(jnp.tensordot(matrix, values, (1, axis)), 0, axis)
+        values = jnp.moveaxis(
+            jnp.tensordot(matrix, values, (1, axis), precision="highest"), 0, axis
+        )
     return values
 
 

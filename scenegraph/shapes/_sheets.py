@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, Scalar
-from ..numerics import dot, safe_divide, safe_norm, safe_normalise
+from ..numerics import dot, matmul, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Ray
 from ._triangle import cross_triangle, Fragment, Triangle
 
@@ -57,8 +57,8 @@ def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> P
     # pixel are sum_i dw_i (c_i - o) . d / |d|^2; t differs from that in the middle by at most
     # (|t_x| + |t_y|) / 2, here by twice that.
     squared = dot(ray.direction, ray.direction)
-    t = (corners - ray.origin) @ ray.direction / squared
-    gradients = fragment.d_weights.T @ (corners - ray.origin) @ ray.direction / squared
+    t = matmul(corners - ray.origin, ray.direction) / squared
+    gradients = matmul(matmul(fragment.d_weights.T, corners - ray.origin), ray.direction) / squared
     reach = jnp.sum(jnp.abs(gradients))
     # Widened by half the pixel at each end.
     sides = safe_norm(ray.d_origin + fragment.t * ray.d_direction)
@@ -135,20 +135,20 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     fragment = cross_triangle(ray, face.corners)
     weights, gradients = fragment.weights, fragment.d_weights.T
     a, b, c = face.corners
-    flat, normal = jnp.cross(b - a, c - a), weights @ face.normals
+    flat, normal = jnp.cross(b - a, c - a), matmul(weights, face.normals)
     # The winding gives the side: near an outline, interpolated normals are turned away.
     side = -fragment.facing * jnp.where(dot(normal, flat) < 0, -1, 1)
     return Hit(
         fragment.t,
-        weights @ face.corners,
+        matmul(weights, face.corners),
         side * normal,
-        weights @ face.uv,
-        gradients @ face.uv,
+        matmul(weights, face.uv),
+        matmul(gradients, face.uv),
         fragment.coverage,
-        d_point=gradients @ face.corners,
-        place=weights @ face.places,
-        d_place=gradients @ face.places,
-        color=weights @ face.colors,
+        d_point=matmul(gradients, face.corners),
+        place=matmul(weights, face.places),
+        d_place=matmul(gradients, face.places),
+        color=matmul(weights, face.colors),
         side=side,
     )
 

@@ -13,6 +13,7 @@ from ..numerics import (
     filtered_sqrt,
     half_plane_coverage,
     hold_constant,
+    matmul,
     safe_divide,
     safe_norm,
     safe_normalise,
@@ -186,7 +187,7 @@ def _root_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Scal
 def _steep(distance: Callable[[Vector], Scalar], ray: Ray, t: Scalar) -> Crossing:
     """Returns the crossing at a root: `dt = -(g . dp) / (g . d)` with the function's gradient."""
     gradient = jax.grad(distance)(ray.at(t))
-    change = (ray.d_origin + t * ray.d_direction) @ gradient
+    change = matmul(ray.d_origin + t * ray.d_direction, gradient)
     return Crossing(t, -change * safe_divide(jnp.ones_like(t), dot(gradient, ray.direction)))
 
 
@@ -199,10 +200,10 @@ def _outline(
     whole = jax.value_and_grad(distance)
     (least, gradient), (rate, turn) = jax.jvp(whole, (ray.at(t),), (ray.direction,))
     d_point, bend = ray.d_origin + t * ray.d_direction, dot(turn, ray.direction)
-    change = d_point @ turn + ray.d_direction @ gradient
+    change = matmul(d_point, turn) + matmul(ray.d_direction, gradient)
     is_least = jnp.abs(rate) < reach * bend
     d_t = jnp.where(is_least, -change * safe_divide(jnp.ones_like(bend), bend), 0)
-    return Crossing(t, d_t), least, d_point @ gradient, bend
+    return Crossing(t, d_t), least, matmul(d_point, gradient), bend
 
 
 def _on_parabola(

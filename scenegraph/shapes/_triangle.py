@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import AbstractModule, dot, polygon_coverage, safe_divide, safe_norm
+from ..numerics import AbstractModule, dot, matmul, polygon_coverage, safe_divide, safe_norm
 from ..rays import pixel_jvp, Ray
 from ..transforms import Ball
 from ._base import away_from_zero
@@ -63,7 +63,7 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     size = safe_norm(_normal(corners)) * safe_norm(ray.direction)
     steep = away_from_zero(speed, jnp.maximum(_GRAZING * size, jnp.finfo(size.dtype).tiny))
     d_weights = (d_edges - weights[:, None] * d_speed) / steep
-    away = weights @ corners - ray.origin
+    away = matmul(weights, corners) - ray.origin
     # Where the ray is nearest to the point p = sum_i w_i c_i: t = (p - o) . d / |d|^2.
     t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
     return Fragment(coverage, t, weights, d_weights, facing)

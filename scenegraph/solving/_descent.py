@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
+from ..numerics import matmul
 from ._system import Problem, product
 from ._unknowns import Unknowns
 
@@ -35,7 +36,7 @@ def small_system(root: Float[Array, "rows columns"], cost: Scalar) -> System:
     # S = diag(1 / |column|): the gradient S R^T Q^T r, and [R S, Q^T r]
     scale = _inverse_lengths(jnp.sum(matrix**2, axis=0))
     scaled = jnp.column_stack([matrix * scale, right])
-    return System(cost, scale * (matrix.T @ right), scale, scaled)
+    return System(cost, scale * matmul(matrix.T, right), scale, scaled)
 
 
 def large_system(gradient: Array, diagonal: Array, cost: Scalar) -> System:
@@ -121,7 +122,7 @@ def _information(problem: Problem, unknowns: Unknowns, system: System) -> Any:
         hessian: Any = lx.FunctionLinearOperator(multiply, like, tag)
     else:
         matrix = system.root[:, :-1]
-        hessian = lx.MatrixLinearOperator(matrix.T @ matrix, tag)
+        hessian = lx.MatrixLinearOperator(matmul(matrix.T, matrix), tag)
     return optx.FunctionInfo.EvalGradHessian(system.cost, system.gradient, hessian)
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int, Scalar
+from ..numerics import matmul
 from ._residuals import Block, Residuals
 from ._robust import AbstractRobustLoss
 from ._unknowns import Unknowns
@@ -139,7 +140,7 @@ def triangle(matrix: Float[Array, "rows columns"]) -> Float[Array, "columns colu
         normal = part.at[column].add(away)
         square = jnp.sum(normal**2)
         factor = jnp.where(square > 0, 2 / jnp.where(square > 0, square, 1.0), 0.0)
-        return matrix - jnp.outer(factor * normal, normal @ matrix)
+        return matrix - jnp.outer(factor * normal, matmul(normal, matrix))
 
     reflected = jax.lax.fori_loop(0, matrix.shape[1], reflect, matrix)
     return jnp.triu(reflected[: matrix.shape[1]])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jaxlie
 
 from .._typing import Array, Float, PyTree
+from ..numerics import in_full_precision
 from ..scene import label_leaves
 from ..transforms import Similarity
 
@@ -47,6 +48,7 @@ class Unknowns(NamedTuple):
         return self._replace(free=jax.tree.unflatten(structure, [_moved(*row) for row in rows]))
 
 
+@in_full_precision
 def _moved(leaf: Array, part: Array, is_turn: bool) -> Array:
     if not is_turn:
         return leaf + part.reshape(leaf.shape).astype(leaf.dtype)

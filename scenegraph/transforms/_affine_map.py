@@ -1,9 +1,9 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax.numpy as jnp
 
 from .._typing import Matrix3, Vector
+from ..numerics import matmul
 from ._base import AbstractTransform, inverse_matrix, rotate
 
 
@@ -36,7 +36,7 @@ def compose(transforms: Sequence[AbstractTransform]) -> AffineMap:
     for transform in inner:
         # A (B x + b) + a = (A B) x + (A b + a)
         translation = rotate(matrix, transform.offset()) + translation
-        matrix = jnp.matmul(matrix, transform.linear(), precision="highest")
+        matrix = matmul(matrix, transform.linear())
     return AffineMap(matrix, translation, all(x.is_similarity for x in transforms))
 
 

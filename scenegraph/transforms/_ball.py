@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Float
-from ..numerics import AbstractModule, safe_sqrt
+from ..numerics import AbstractModule, matmul, safe_sqrt
 from ._base import AbstractTransform
 
 
@@ -29,6 +29,6 @@ def transform_ball(transform: AbstractTransform, ball: Ball) -> Ball:
     """Returns a ball that holds the image of a ball under an affine map."""
     matrix = transform.linear()
     # |A x|^2 = x' (A'A) x <= max_i sum_j |(A'A)_ij| |x|^2, with equality for similarities.
-    gram = jnp.matmul(matrix.T, matrix, precision="highest")
+    gram = matmul(matrix.T, matrix)
     stretch = safe_sqrt(jnp.max(jnp.sum(jnp.abs(gram), axis=1)))
     return Ball(transform.point(ball.center), stretch * ball.radius)

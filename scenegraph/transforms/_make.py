@@ -6,7 +6,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Float, ScalarLike, Vector, VectorLike
-from ..numerics import as_float_leaf, safe_normalise
+from ..numerics import as_float_leaf, in_full_precision, safe_normalise
 from ._affine import Affine
 from ._similarity import Similarity
 
@@ -57,6 +57,7 @@ def rotate_about(
     return Similarity(center - turn.direction(center), turn.rotation)
 
 
+@in_full_precision
 def rotate_euler(angles: VectorLike, order: str = "xyz") -> Similarity:
     """Makes the transform that turns by Euler angles.
 

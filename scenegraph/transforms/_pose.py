@@ -8,7 +8,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Float, Matrix3, Matrix4, Vector, VectorLike
-from ..numerics import as_float_leaf, Frozen, safe_normalise, unfreeze
+from ..numerics import as_float_leaf, Frozen, in_full_precision, matmul, safe_normalise, unfreeze
 from ._base import AbstractTransform, rotate
 
 
@@ -63,11 +63,13 @@ class Pose(AbstractTransform):
         _refuse_no_direction(**points)
         return Pose(_look_at(**points))
 
+    @in_full_precision
     def linear(self) -> Matrix3:
         # R exp(w), with the last three numbers of the tangent vector
         turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
-        return jnp.matmul(unfreeze(self.base)[:3, :3], turn, precision="highest")
+        return matmul(unfreeze(self.base)[:3, :3], turn)
 
+    @in_full_precision
     def offset(self) -> Vector:
         # base @ exp(delta) = [R exp(w), R t(delta) + t]
         base = unfreeze(self.base)
@@ -139,7 +141,7 @@ def _tangent_of(base: Matrix4) -> Float[Array, "6"]:
         return jnp.zeros(6, base.dtype)
     # d delta = (R^T dt, vee(R^T dR)), with vee of the skew part (M - M^T) / 2.
     fixed = jax.lax.stop_gradient(base)
-    turn = jnp.matmul(fixed[:3, :3].T, base[:3, :3], precision="highest")
+    turn = matmul(fixed[:3, :3].T, base[:3, :3])
     shift = rotate(fixed[:3, :3].T, base[:3, 3] - fixed[:3, 3])
     skew = 0.5 * (turn - turn.T)
     tangent = jnp.concatenate([shift, jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jaxlie
 
 from .._typing import Array, Float, Matrix3, Scalar, Vector
-from ..numerics import as_float_leaf, require_finite, require_nonzero
+from ..numerics import as_float_leaf, in_full_precision, require_finite, require_nonzero
 from ._base import AbstractTransform
 
 
@@ -30,6 +30,7 @@ class Similarity(AbstractTransform):
         require_finite(self, "translation")
         require_nonzero(self, "rotation", "scale")
 
+    @in_full_precision
     def linear(self) -> Matrix3:
         # scale R(q / |q|)
         rotation = jaxlie.SO3(self.rotation / jnp.linalg.norm(self.rotation))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
-from ..numerics import order_by_place, safe_norm, safe_normalise, tangents
+from ..numerics import matmul, order_by_place, safe_norm, safe_normalise, tangents
 from ..rays import Ray
 from ._bundles import BUNDLE
 
@@ -38,7 +38,7 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " ray
     spread = lambda x: jnp.max(jnp.where(used[:, None], jnp.abs(x - _mean(x, used)), 0))
     units = safe_normalise(rays.direction)
     across = jnp.stack(tangents(safe_normalise(_mean(units, used))), axis=1)
-    away = (rays.origin - _mean(rays.origin, used)) @ across
+    away = matmul(rays.origin - _mean(rays.origin, used), across)
     distance = safe_norm(away)[:, None]
     # Points as far as the horizon must not squeeze all others into one cell.
     squeezed = away / (distance + _mean(distance, used))

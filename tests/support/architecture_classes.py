@@ -72,8 +72,9 @@ def overridden_concrete(classes: list[type]) -> list[str]:
 
 
 def _is_method(name: str, value: object) -> bool:
-    # `__init__` is made anew for every dataclass, and every `__check_init__` of a class is called.
-    if name in ("__init__", "__check_init__") or isinstance(value, type):
+    # Dataclasses make `__init__` anew (from Python 3.13 on `__replace__`, too), and the
+    # `__check_init__` of all classes are called.
+    if name in ("__init__", "__replace__", "__check_init__") or isinstance(value, type):
         return False
     return isinstance(value, classmethod | staticmethod | property) or callable(value)
 
