@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
-from ..numerics import count_before
+from ..numerics import choose_block, count_before
 from ..rowwise import map_blocks, map_rows
 
 
@@ -100,7 +100,7 @@ def _of_one_kind(function: Callable, kind: int) -> Callable:
 def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     """Sorts rows by kind; those of kind `count` are left out."""
     total = kinds.shape[0]
-    size, place = min(_BLOCK, total), jnp.arange(total, dtype=jnp.int32)
+    size, place = min(choose_block(_BLOCK), total), jnp.arange(total, dtype=jnp.int32)
     is_of = kinds == jnp.arange(count)[:, None]
     before, members = jax.vmap(count_before)(is_of)
     blocks = -(-members // size)

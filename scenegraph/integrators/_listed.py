@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, shade
-from ..numerics import most_number, order_by_number, safe_normalise
+from ..numerics import choose_block, most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..visibility import (
@@ -58,7 +58,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
         _find(*jax.lax.stop_gradient((scene, rays)), used, how)
     )
     bundles = rays.near.shape[0] // BUNDLE
-    block = min(_BLOCK, how.layers * bundles)
+    block = min(choose_block(_BLOCK), how.layers * bundles)
     order, groups = _sorted_groups(scene, codes, needed)
     order = _pad_to_multiple(order, block)
     of_rays = _in_bundles((rays, sheets))

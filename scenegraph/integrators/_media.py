@@ -25,7 +25,7 @@ from ..flat import (
     proposal_of,
     span_of,
 )
-from ..numerics import compact
+from ..numerics import choose_block, compact
 from ..rays import Medium, Ray, Section, Span
 from ..rowwise import sum_blocks
 
@@ -190,7 +190,7 @@ class _Blocks(NamedTuple):
     @property
     def bundle(self) -> int:
         """Rays in a block."""
-        return _BLOCK // self.run
+        return choose_block(_BLOCK) // self.run
 
     @property
     def runs(self) -> int:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree
 from ..flat import FlatScene, Instance, intersect
-from ..numerics import safe_normalise
+from ..numerics import choose_block, safe_normalise
 from ..rays import Hit, Ray, widen
 from ..shapes import fragment_hit
 from ..visibility import count_parts, find_nearest, Nearest
@@ -46,7 +46,7 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
 def _find(scene: FlatScene, rays: Ray) -> Nearest:
     """Finds what is hit, some rays at a time."""
     count, thin = rays.near.shape[0], widen(rays, 0.0)
-    block = min(_BLOCK, count)
+    block = min(choose_block(_BLOCK), count)
     more = -count % block
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
     blocks = (jax.tree.map(pad, thin), jnp.arange(count + more) < count)

@@ -8,7 +8,7 @@ from jaxtyping import Key
 from .._typing import Array, PyTree, RandomKey, UInt32
 from ..compositing import composite_packed, composite_with_layers, packed_details
 from ..flat import FlatScene
-from ..numerics import map_used_blocks, pack_bits, safe_norm
+from ..numerics import choose_block, map_used_blocks, pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
 from ._base import AbstractMediaIntegrator
@@ -145,7 +145,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         def some(entries: tuple[Array, Array]) -> Medium:
             return self._sample_entries(scene, shared, *entries, normal=normal)
 
-        return map_used_blocks(some, (packed.ray, packed.step), packed.valid, _BLOCK)
+        return map_used_blocks(some, (packed.ray, packed.step), packed.valid, choose_block(_BLOCK))
 
     def _sample_entries(
         self, scene: FlatScene, shared: PyTree, ray: Array, step: Array, *, normal: bool

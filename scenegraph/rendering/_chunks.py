@@ -25,4 +25,4 @@ def choose_chunk(
 
 def choose_samples(on_cpu: int) -> int:
     """Returns the number of samples that a device works on at a time."""
-    return on_cpu if jax.default_backend() == "cpu" else _SAMPLES_ELSEWHERE
+    return on_cpu if jax.default_backend() == "cpu" else max(on_cpu, _SAMPLES_ELSEWHERE)

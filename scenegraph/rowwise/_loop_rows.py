@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from .._typing import Array, Bool, PyTree
+from ..numerics import choose_block
 
 
 # Rows that take steps together, and the number of steps until those that are done leave. Measured:
@@ -51,7 +52,7 @@ def _in_rounds(
 ) -> PyTree:
     """Lets all active rows take some steps, block by block, until none is left."""
     rows = active.shape[0]
-    size = min(_BLOCK, rows)
+    size = min(choose_block(_BLOCK), rows)
 
     def one_block(order: Array, i: Array, carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         chosen = jax.lax.dynamic_slice(order, (i * size,), (size,))

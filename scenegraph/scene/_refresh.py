@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, RandomKey, Scalar, Vector
-from ..numerics import compact, is_frozen, is_tied, unfreeze
+from ..numerics import choose_block, compact, is_frozen, is_tied, unfreeze
 from ..rays import Gaussian
 from ._ties import resolve_ties
 from ._volume import Volume
@@ -70,7 +70,7 @@ def _refreshed(volume: Volume, opened: Any, key: RandomKey) -> Volume:
         # tau = sigma times the longest edge of a cell
         return opened.field.density(at_point) * jnp.max(edges)
 
-    seen = jax.lax.map(thickness, points, batch_size=_BLOCK)
+    seen = jax.lax.map(thickness, points, batch_size=choose_block(_BLOCK))
     new = jnp.where(valid, jnp.maximum(opened.occupancy.decay * old[cells], seen), old[cells])
     # Places without a cell repeat one, and must not overwrite what it gets.
     fresh = old.at[jnp.where(valid, cells, old.size)].set(new, mode="drop").reshape(shape)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..flat import Boxes, CLUSTER, FaceTree
-from ..numerics import count_bits, order_longest_first, pack_bits
+from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..rays import Ray
 from ..rowwise import map_rows
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
@@ -76,8 +76,8 @@ def search_faces(
     count = rays.near.shape[0]
     rays, used, before = jax.tree.map(apart, (rays, used, before))
     beams, lists = _list_clusters(tree, rays, used, everything=everything)
-    bundles, few = count // size, min(_FEW_ROWS // size, count // size)
-    block = min(_ROWS // size, few * -(-bundles // few))
+    bundles, few = count // size, min(choose_block(_FEW_ROWS) // size, count // size)
+    block = min(choose_block(_ROWS) // size, few * -(-bundles // few))
     # Longest lists first: a block takes as many turns as its longest.
     order = order_longest_first(lists.lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
@@ -178,19 +178,20 @@ def _faces_of(
 
     Returns lists of places in these clusters, and their numbers.
     """
+    at_once = choose_block(_CLUSTERS)
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         # All bundles' clusters in one list, of which a block may have those of several bundles.
-        bundle, n = runs.find(i * _CLUSTERS + jnp.arange(_CLUSTERS, dtype=jnp.int32))
+        bundle, n = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
         cluster = lists.nth_of(bundle, begin + n).astype(jnp.int32)
         planes = jax.tree.map(lambda x: x[bundle], beams.planes)
         word = jax.vmap(pack_bits)(faces_within(planes, tree.by_cluster[cluster]))[:, 0]
-        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * _CLUSTERS, 0)
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * at_once, 0)
         return put(carry[0], word), put(carry[1], cluster)
 
-    places = jnp.zeros(_SLOTS * beams.narrow.shape[0] + _CLUSTERS, jnp.uint32)
+    places = jnp.zeros(_SLOTS * beams.narrow.shape[0] + at_once, jnp.uint32)
     start = places, places.astype(jnp.int32)
-    found = jax.lax.fori_loop(0, -(-runs.ends[-1] // _CLUSTERS), several, start)
+    found = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
     slot = jnp.arange(_SLOTS, dtype=jnp.int32)
     place, there = runs.begins[:, None] + slot, runs.begins[:, None] + slot < runs.ends[:, None]
     words, clusters = (jnp.where(there, x.at[place].get(mode="clip"), 0) for x in found)
@@ -202,10 +203,11 @@ def _test_rays(
 ) -> _Found:
     """Tests faces of bundles against their rays, one by one."""
     bundles, size = beams.near.shape
+    at_once = choose_block(_RUNS)
     runs = _Runs(jnp.cumsum(-(-lists.lengths // 32)))
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        bundle, run = runs.find(i * _RUNS + jnp.arange(_RUNS, dtype=jnp.int32))
+        bundle, run = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
         n = 32 * run[:, None] + jnp.arange(32, dtype=jnp.int32)
         # In the bundle's row of clusters, face n is at `place`: of cluster place // 32, the face
         # place % 32.
@@ -216,12 +218,12 @@ def _test_rays(
         touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(own, tree.corners[face])
         touched &= (n < lists.lengths[bundle][:, None])[..., None]
         bits = touched.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)[:, None]
-        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * _RUNS, 0)
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * at_once, 0)
         return put(carry[0], jnp.sum(bits, axis=1, dtype=bits.dtype)), put(carry[1], face)
 
-    places = _SLOTS * bundles + _RUNS
+    places = _SLOTS * bundles + at_once
     start = jnp.zeros((places, size), jnp.uint32), jnp.zeros((places, 32), jnp.int32)
-    words, faces = jax.lax.fori_loop(0, -(-runs.ends[-1] // _RUNS), several, start)
+    words, faces = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
 
     def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
         own = words.at[runs.begins + slot].get(mode="clip")
@@ -269,7 +271,7 @@ def _meet_all(
     Memory is read, and written, only if rays had faces before, and if they get more.
     """
     lengths = found.length[order]
-    size = math.gcd(lengths.shape[0], _FEW_ROWS)
+    size = math.gcd(lengths.shape[0], choose_block(_FEW_ROWS))
 
     def few(i: Array, state: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         chosen, most = _part(order, i, size, 0), jnp.max(_part(lengths, i, size, 0))

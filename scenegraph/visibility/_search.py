@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import compact, order_by_place, order_longest_first
+from ..numerics import choose_block, compact, order_by_place, order_longest_first
 from ..rays import Ray
 from ..rowwise import map_rows
 from ..shapes import AbstractBounded
@@ -157,7 +157,7 @@ def _search_few(
 ) -> PyTree:
     """Searches kinds of few members: of each the rays that may touch any, some at a time."""
     count = used.shape[0]
-    block = min(_BLOCK, count)
+    block = min(choose_block(_BLOCK), count)
     touched = _touched(stacks, rays, used)
     lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
     # Of each kind, the rays that may touch any member, packed; places beyond have no ray.
@@ -214,7 +214,8 @@ def _search_lists(
     flat = lambda x: x.reshape(-1, *x.shape[2:])
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
-    block = min((_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK) // size, bundles)
+    most = choose_block(_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK)
+    block = min(most // size, bundles)
     # Longest lists first: a block takes as many turns as its longest.
     order = order_longest_first(lengths)
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
