@@ -29,6 +29,7 @@ from ..losses import AbstractLoss, AbstractRayLoss, LossTerms, missed_point, Mul
 from ..numerics import (
     AbstractModule,
     as_float_leaf,
+    choose_block,
     safe_divide,
     sum_over_blocks,
     sum_over_runs,
@@ -36,7 +37,7 @@ from ..numerics import (
 from ..parallel import map_over_devices, pad_rows, sum_over_devices
 from ..pixels import ScenePixels, stack_cameras
 from ..rays import Radiance, Ray, widen
-from ..rendering import choose_chunk, choose_samples, fold_keys, integrate_anyhow
+from ..rendering import choose_chunk, fold_keys, integrate_anyhow
 from ..scene import find_camera, find_capture, mean_square_weight, open_scene, Scene
 from ..transforms import AbstractTransform, AffineMap
 from ._feed import traceable
@@ -167,7 +168,7 @@ def _sum_packed(shared: PyTree, rows: PyTree, part: _Part) -> tuple[Scalar, PyTr
     """Adds up the contributions of rays in runs that fill a list of samples each."""
     (loss, flattened, *_), (batch, keys, _) = shared, rows
     count = batch.lossmult.shape[0]
-    samples = choose_samples(_LIST) // loss.divisor
+    samples = choose_block(_LIST) // loss.divisor
     size = min(count, max(1, samples // _SAMPLES_OF_RAY))
     # No ray asks for more than the largest budget there is.
     longest = loss.integrator.with_budget(math.inf).budget

@@ -11,6 +11,7 @@ from jax.core import Tracer
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule
 from ..transforms import AffineMap
+from ._look_up import look_up
 
 
 class Instance(AbstractModule):
@@ -79,4 +80,5 @@ class InstanceStack(AbstractModule):
 
     def take(self, indices: Int[Array, "*some"]) -> "InstanceStack":
         """Selects instances."""
-        return InstanceStack(jax.tree.map(lambda x: x[indices], self.members), self.shared)
+        members = jax.tree.map(lambda x: look_up(x, indices), self.members)
+        return InstanceStack(members, self.shared)

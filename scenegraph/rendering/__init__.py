@@ -16,7 +16,7 @@ from ._rays import render_rays as render_rays
 from ._render import render as render
 
 # Internal: for other packages of the library, and for none of its users.
-from ._chunks import choose_chunk, choose_samples
+from ._chunks import choose_chunk
 from ._film import resized
 from ._film_files import Track
 from ._rays import fold_keys, integrate, integrate_anyhow

@@ -5,7 +5,9 @@ import jax
 from ..integrators import AbstractIntegrator
 
 
-_SAMPLES_ELSEWHERE = 2**17
+# Other devices take eight times as many samples at a time, between these numbers: with fewer they
+# wait for kernels to start, and with more memory would count.
+_FEWEST, _MOST = 2**17, 2**20
 
 
 def choose_chunk(
@@ -17,12 +19,11 @@ def choose_chunk(
     cache of a CPU; other devices want more work at a time.
     """
     if chunk == "auto":
-        chunk = max(1, choose_samples(samples_on_cpu) // integrator.samples_per_ray)
+        chunk = max(1, _choose_samples(samples_on_cpu) // integrator.samples_per_ray)
     if not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f'`chunk` must be a positive integer or "auto"; got {chunk!r}.')
     return min(chunk, rays)
 
 
-def choose_samples(on_cpu: int) -> int:
-    """Returns the number of samples that a device works on at a time."""
-    return on_cpu if jax.default_backend() == "cpu" else max(on_cpu, _SAMPLES_ELSEWHERE)
+def _choose_samples(on_cpu: int) -> int:
+    return on_cpu if jax.default_backend() == "cpu" else min(max(8 * on_cpu, _FEWEST), _MOST)
