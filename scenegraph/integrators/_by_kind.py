@@ -21,10 +21,19 @@ _BLOCK = 2048
 class _Schedule(NamedTuple):
     """Rows sorted by kind, each kind from the beginning of a block on."""
 
-    rows: Int[Array, "blocks size"]  # unused places repeat a row of the same kind
+    rows: Int[Array, "blocks size"]  # unused places repeat rows of the same kind
     kinds: Int[Array, " blocks"]
     filled: Int[Array, ""]  # the number of blocks that have any rows
-    slots: Int[Array, " rows"]  # where a row is, in the flattened blocks
+    # Where a row is, in the flattened blocks; beyond their end for those that are not used.
+    slots: Int[Array, " rows"]
+
+    def take(self, x: Array) -> Array:
+        """Returns the rows of blocks."""
+        return x.at[self.rows].get(mode="clip")
+
+    def put_back(self, x: Array) -> Array:
+        """Returns results of blocks in the order of the rows; zeros where none was used."""
+        return x.reshape(-1, *x.shape[2:]).at[self.slots].get(mode="fill", fill_value=0)
 
 
 def map_by_kind(
@@ -44,17 +53,15 @@ def map_by_kind(
     """
     kinds, places = _find(stacks, total or sum(stack.count for stack in stacks))
     schedule = _schedule(jnp.where(used, kinds[numbers], len(stacks)), len(stacks))
-    take = lambda x: x.at[schedule.rows].get(mode="clip")
     branches = [_of_one_kind(function, kind) for kind in range(len(stacks))]
 
     def one_block(stacks: Sequence[InstanceStack], block: tuple) -> PyTree:
         kind, *operands = block
         return jax.lax.switch(kind, branches, stacks, *operands)
 
-    blocks = schedule.kinds, take(places[numbers]), jax.tree.map(take, rows)
+    blocks = schedule.kinds, schedule.take(places[numbers]), jax.tree.map(schedule.take, rows)
     results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
-
-    return _back(results, schedule, used)
+    return jax.tree.map(schedule.put_back, results)
 
 
 def map_used(
@@ -68,18 +75,9 @@ def map_used(
     Rows that are not used cost nothing. The function must not close over traced arrays.
     """
     schedule = _schedule(jnp.where(used, 0, 1), 1)
-    blocks = jax.tree.map(lambda x: x.at[schedule.rows].get(mode="clip"), rows)
-    return _back(map_blocks(function, shared, blocks, schedule.filled), schedule, used)
-
-
-def _back(results: PyTree, schedule: _Schedule, used: Bool[Array, " rows"]) -> PyTree:
-    """Returns the results of blocks in the order of the rows."""
-
-    def back(x: Array) -> Array:
-        own = x.reshape(-1, *x.shape[2:]).at[schedule.slots].get(mode="clip")
-        return jnp.where(used.reshape(-1, *(1,) * (own.ndim - 1)), own, 0)
-
-    return jax.tree.map(back, results)
+    blocks = jax.tree.map(schedule.take, rows)
+    results = map_blocks(function, shared, blocks, schedule.filled)
+    return jax.tree.map(schedule.put_back, results)
 
 
 def _of_one_kind(function: Callable, kind: int) -> Callable:
@@ -111,10 +109,24 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     # The n-th row of its kind is the n-th place from the kind's first block on.
     slots = jnp.sum(jnp.where(is_of, size * first[:, None] + before, 0), axis=0)
     some = jnp.min(jnp.where(is_of, place, total - 1), axis=1)[kind]
-    rows = jnp.repeat(some, size)
-    there = jnp.where(kinds < count, slots, rows.shape[0])
-    rows = rows.at[there].set(place, mode="drop", unique_indices=True)
+    slots = jnp.where(kinds < count, slots, size * kind.shape[0])
+    rows = jnp.repeat(some, size).at[slots].set(place, mode="drop", unique_indices=True)
+    if size > _BLOCK:
+        rows = rows[_spread(size * first[kind], members[kind], size)]
     return _Schedule(rows.reshape(-1, size), kind, jnp.sum(blocks), slots)
+
+
+def _spread(
+    begin: Int[Array, " blocks"], members: Int[Array, " blocks"], size: int
+) -> Int[Array, " slots"]:
+    """Returns the slots whose rows unused slots repeat: all rows of a kind, one after the other.
+
+    Of large blocks many slots are unused. On a GPU, the cotangents of thousands that repeat one row
+    would wait for each other.
+    """
+    slot = jnp.arange(begin.shape[0] * size, dtype=jnp.int32)
+    begin, members = jnp.repeat(begin, size), jnp.repeat(jnp.maximum(members, 1), size)
+    return begin + (slot - begin) % members
 
 
 def _find(
