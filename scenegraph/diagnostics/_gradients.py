@@ -1,13 +1,16 @@
 """Gradients against finite differences, leaf by leaf."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import FOR_A_FEW_RUNS, FOR_SOME_RUNS, quick_jit
 from .._typing import Array, PyTree, Scalar
 from ..cameras import AbstractCamera
 from ..flat import flatten
@@ -61,7 +64,7 @@ def check_gradients(
     - `pixels`: number of pixels, spread evenly over the picture.
     - `tolerance`: the largest relative error of a gradient that counts as right.
     - `progress`: a function that is called with the number of leaves done and of all leaves; for
-      the first time before anything is compiled, which takes longest.
+      the first time before anything is compiled, then from a thread of its own.
 
     **Returns:**
 
@@ -75,25 +78,31 @@ def check_gradients(
     `ValueError` for a path that matches nothing, or at which there is no camera.
     """
     selected = _selected(scene, where)
-    with jax.enable_x64(True), lower_by_vmap():
+    with _in_double():
         double = lambda x: jnp.asarray(np.asarray(x), float) if eqx.is_inexact_array(x) else x
         scene, camera, integrator = jax.tree.map(double, (scene, camera, integrator))
         numbered = _numbered(scene, selected)
         progress(0, len(numbered))
         value_and_grad, fixed_value = _objectives(scene, camera, integrator, pixels)
-        value, gradients = value_and_grad(scene)
+        leaves, rng = jax.tree.leaves(scene), np.random.default_rng(0)
+        moves = [
+            _Move(fixed_value, scene, index, rng.normal(size=np.shape(leaves[index])))
+            for index, _ in numbered
+        ]
+        # Compiling the gradient takes longest, and values are computed beside it.
+        with ThreadPoolExecutor(1) as beside:
+            ahead = beside.submit(_differences, moves, progress)
+            value, gradients = value_and_grad(scene)
+            differences = ahead.result()
         # Gradients have no leaf where the scene has a function: the two are numbered alike.
         gradients = jax.tree.leaves(eqx.combine(gradients, scene))
-        checks, rng, noise = [], np.random.default_rng(0), (abs(float(value)) + 1.0) * _NOISE
-        for index, path in numbered:
-            gradient = np.asarray(gradients[index])
-            direction = rng.normal(size=gradient.shape)
-            along = _along(fixed_value, scene, index, direction)
-            # The derivative along a direction v is g . v.
-            automatic = float(np.sum(gradient * direction))
-            checks.append(_judge(path, automatic, along, noise, tolerance))
-            progress(len(checks), len(numbered))
-    return checks
+        # The derivative along a direction v is g . v.
+        automatic = [float(np.sum(gradients[move.index] * move.direction)) for move in moves]
+        noise = (abs(float(value)) + 1.0) * _NOISE
+        return [
+            _judge(path, *own, noise, tolerance)
+            for (_, path), *own in zip(numbered, automatic, moves, differences, strict=True)
+        ]
 
 
 def gradient_table(checks: Sequence[GradientCheck]) -> str:
@@ -141,7 +150,8 @@ def _objectives(
     def rays(scene: Scene) -> Ray:
         return jax.vmap(find_camera(scene, camera).ray)(centres)
 
-    fixed = integrator.with_fixed_samples(flatten(scene), rays(scene))
+    fix = lambda scene: integrator.with_fixed_samples(flatten(scene), rays(scene))
+    fixed = quick_jit(FOR_A_FEW_RUNS)(fix)(scene)
 
     def mixture(scene: Scene, integrator: AbstractIntegrator) -> Scalar:
         levels = render_rays(scene, rays(scene), integrator)
@@ -149,8 +159,9 @@ def _objectives(
         # A random mixture, in which errors of single colours do not cancel.
         return jnp.sum(jnp.asarray(np.random.default_rng(1).normal(size=colors.shape)) * colors)
 
-    value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(mixture))
-    value = eqx.filter_jit(mixture)
+    # The gradient is computed once, values eight times a leaf.
+    value_and_grad = quick_jit(FOR_A_FEW_RUNS)(eqx.filter_value_and_grad(mixture))
+    value = quick_jit(FOR_SOME_RUNS)(mixture)
     return lambda scene: value_and_grad(scene, integrator), lambda scene: value(scene, fixed)
 
 
@@ -163,27 +174,51 @@ def _spread_pixels(camera: AbstractCamera, pixels: int) -> Array:
     return jnp.asarray(np.stack([columns, rows], axis=-1) + 0.5)
 
 
-def _along(
-    value: Callable, scene: Scene, index: int, direction: np.ndarray
-) -> Callable[[float], float]:
-    """Returns a function of the scene as one of a step of one leaf along a direction."""
-    leaves, treedef = jax.tree.flatten(scene)
+@contextlib.contextmanager
+def _in_double() -> Iterator[None]:
+    """Computes in double precision, by programs that are compiled soon; for one thread."""
+    with jax.enable_x64(True), lower_by_vmap():
+        yield
 
-    def moved(step: float) -> float:
-        changed = [*leaves[:index], leaves[index] + step * direction, *leaves[index + 1 :]]
-        return float(value(jax.tree.unflatten(treedef, changed)))
 
-    return moved
+@dataclasses.dataclass(frozen=True)
+class _Move:
+    """A function of the scene as one of a step of one leaf along a direction."""
+
+    value: Callable
+    scene: Scene
+    index: int
+    direction: np.ndarray
+
+    def __call__(self, step: float) -> float:
+        leaves, treedef = jax.tree.flatten(self.scene)
+        leaves[self.index] = leaves[self.index] + step * self.direction
+        return float(self.value(jax.tree.unflatten(treedef, leaves)))
+
+
+def _differences(
+    moves: Sequence[_Move], progress: Callable[[int, int], object]
+) -> list[list[float]]:
+    """Returns the central differences of all steps, `(f(h) - f(-h)) / (2 h)`, move by move."""
+    found = []
+    with _in_double():
+        for along in moves:
+            found.append([(along(step) - along(-step)) / (2 * step) for step in _STEPS])
+            progress(len(found), len(moves))
+    return found
 
 
 def _judge(
-    path: str, automatic: float, along: Callable[[float], float], noise: float, tolerance: float
+    path: str,
+    automatic: float,
+    along: Callable[[float], float],
+    central: Sequence[float],
+    noise: float,
+    tolerance: float,
 ) -> GradientCheck:
     def differs(x: float) -> bool:
         return not abs(automatic - x) <= tolerance * max(abs(automatic), abs(x)) + noise
 
-    # The central difference (f(h) - f(-h)) / (2 h), for the best of several h.
-    central = [(along(step) - along(-step)) / (2 * step) for step in _STEPS]
     best = min(central, key=lambda x: abs(x - automatic) if np.isfinite(x) else np.inf)
     if differs(best) and np.isfinite(automatic):
         # At a kink, any number between (f(0) - f(-h)) / h and (f(h) - f(0)) / h is right.
