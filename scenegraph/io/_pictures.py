@@ -58,7 +58,7 @@ def _check_kind(picture: PillowImage.Image, path: str | os.PathLike) -> None:
     """Refuses what has no single meaning as 8-bit colours."""
     if picture.format in ("GIF", "PNG", "WEBP") and getattr(picture, "n_frames", 1) > 1:
         raise FileError(f"{path} is an animation; save one frame of it as a picture.")
-    if picture.mode in ("I", "F") and not _is_deep_grey(picture):
+    if picture.mode in ("I", "F"):
         raise FileError(
             f"{path} has 32-bit pixels, whose range is not known; save it with 8 or 16 bits."
         )
@@ -71,8 +71,7 @@ def _check_kind(picture: PillowImage.Image, path: str | os.PathLike) -> None:
 
 
 def _is_deep_grey(picture: PillowImage.Image) -> bool:
-    # Pillow before 11 has 32-bit integers for a PNG's 16 bits.
-    return picture.mode.startswith("I;16") or (picture.mode, picture.format) == ("I", "PNG")
+    return picture.mode.startswith("I;16")
 
 
 def _packing(picture: PillowImage.Image) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from types import FrameType
 from typing import Any
 
 import equinox as eqx
@@ -110,9 +111,15 @@ def report_overflow(missed: Array | None) -> None:
 def _depth() -> int:
     """Returns the number of frames up to the user's own line, past the wrappers of shape checks."""
     depth, frame = 1, sys._getframe(1)
-    while frame and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+    while frame and _is_inside(frame):
         depth, frame = depth + 1, frame.f_back
     return depth
+
+
+def _is_inside(frame: FrameType) -> bool:
+    # Before version 0.23, beartype's wrappers have the names of no module.
+    own = frame.f_code.co_filename.startswith("<@beartype")
+    return own or frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE
 
 
 def _is_finite(leaf: Array) -> bool:
