@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -99,10 +100,9 @@ def check_gradients(
         # The derivative along a direction v is g . v.
         automatic = [float(np.sum(gradients[move.index] * move.direction)) for move in moves]
         noise = (abs(float(value)) + 1.0) * _NOISE
-        return [
-            _judge(path, *own, noise, tolerance)
-            for (_, path), *own in zip(numbered, automatic, moves, differences, strict=True)
-        ]
+        judge = partial(_judge, noise=noise, tolerance=tolerance)
+        paths = [path for _, path in numbered]
+        return list(map(judge, paths, automatic, moves, differences))
 
 
 def gradient_table(checks: Sequence[GradientCheck]) -> str:
