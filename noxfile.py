@@ -21,7 +21,7 @@ CACHE = {
 }
 # Compiled with little optimisation, and in one piece, what the tests do takes half the time.
 HASTY = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
-# From that version on, jaxlib ends a process that is given this flag.
+# Of versions before this one only: later ones end a process that is given the flag.
 HASTY_BEFORE = "--xla_cpu_use_fusion_emitters=false", (0, 11, 1)
 # What the compiler's optimisations may change: these are compiled as users have it.
 OPTIMISED = [

@@ -28,6 +28,7 @@ from ._filtered import filtered_sqrt
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
 from ._module import AbstractModule
 from ._order import most_number, order_by_number, order_by_place, order_longest_first
+from ._products import einsum, in_full_precision, matmul
 from ._rules import (
     any_values,
     require_at_most,
@@ -40,7 +41,6 @@ from ._rules import (
     require_order,
     require_positive,
 )
-from ._products import einsum, in_full_precision, matmul
 from ._runs import sum_over_runs
 from ._safe import dot
 from ._segments import segment_prefix_sums

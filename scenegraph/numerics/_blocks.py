@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, PyTree, Scalar
 
 
-# Rows of a block, of those of a CPU's. Measured on a GPU: a turn of a loop takes as long as many
-# blocks do, because kernels start one by one; and no block has to stay in a small cache.
+# How many times larger blocks are than on a CPU. Measured on a GPU: a turn of a loop takes as long
+# as many blocks of a CPU, because kernels start one by one, and no small cache has to hold a block.
 _TIMES = {"cpu": 1}
 _TIMES_ELSEWHERE = 64
 
