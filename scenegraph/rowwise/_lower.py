@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from .._typing import Array, PyTree
-from ._emit import emit
+from ._emit_kernels import emit_kernels
+from ._emit_loops import emit_loops
+from ._row_loop import has_row_loops
 from ._scalarise import join, NodeArray, Scalariser
 
 
@@ -20,6 +22,9 @@ _MOST_SCALARS = 70_000
 # A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
 # larger blocks have left the cache when they are used, and in smaller ones kernel calls count.
 _BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
+# Loops over rows compile sooner, and take no longer; only XLA's own kernels are shared by cores,
+# which pays for so many rows.
+_MANY_ROWS = 2**14
 # Blocks under `jax.vmap` are smaller, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
 
@@ -129,7 +134,8 @@ def _one_block(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -
     pairs = zip(results, jaxpr.out_avals, strict=True)
     items = [scalariser.as_nodes(x, aval) for x, aval in pairs]
     outputs = [node for item in items for node in item.nodes.reshape(-1)]
-    arrays = iter(emit(outputs, rows))
+    loops = rows < _MANY_ROWS and has_row_loops()
+    arrays = iter((emit_loops if loops else emit_kernels)(outputs, rows))
     return [
         _result(item, [next(arrays) for _ in range(item.nodes.size)], is_reduced, rows)
         for item, is_reduced in zip(items, reduced, strict=True)

@@ -1,8 +1,9 @@
-"""Code generation: the nodes of a graph as JAX operations on arrays of one number per row.
+"""Code generation for many rows: nodes as JAX operations on arrays of one number per row.
 
-XLA decides by itself which values it stores and which it computes again for each of their users. On
-CPUs it stores too little. It stores quotients, because divisions are expensive, so what is worth
-storing is divided by a one that XLA cannot see.
+XLA makes kernels of them, and divides every kernel between cores. It decides by itself which values
+it stores and which it computes again for each of their users. On CPUs it stores too little. It
+stores quotients, because divisions are expensive, so what is worth storing is divided by a one that
+XLA cannot see.
 """
 
 import collections
@@ -39,7 +40,7 @@ _COSTS = {
 _WORTH_STORING = 10
 
 
-def emit(outputs: Sequence[Node], rows: int) -> list[Array]:
+def emit_kernels(outputs: Sequence[Node], rows: int) -> list[Array]:
     """Computes the outputs, one array of one number per row for each."""
     order = topological_order(outputs)
     uses = collections.Counter([*outputs, *(x for node in order for x in node.inputs)])
@@ -100,10 +101,19 @@ class _Emitter:
         return [self._shielded(x) if x in shielded else self.over_rows(x) for x in node.inputs]
 
     def _shielded(self, node: Node) -> Array:
-        # XLA makes (a / b) / c into a / (b c), and a / (b / c) into (a c) / b, so that neither
-        # quotient is stored. It does not look through min(max(x, -inf), inf) = x.
-        infinity = jnp.asarray(jnp.inf, node.dtype)
-        return lax.clamp(-infinity, self.over_rows(node), infinity)
+        return shielded(self.over_rows(node))
+
+
+def shielded(quotient: Any) -> Any:
+    """Returns a quotient that XLA divides as it is.
+
+    It makes (a / b) / c into a / (b c), which is another number where b c is too large, and a /
+    (b / c) into (a c) / b. It does not look through min(max(x, -inf), inf) = x.
+    """
+    if not jnp.issubdtype(quotient.dtype, jnp.floating):
+        return quotient
+    infinity = jnp.asarray(jnp.inf, quotient.dtype)
+    return lax.clamp(-infinity, quotient, infinity)
 
 
 def _is_floating(node: Node) -> bool:
