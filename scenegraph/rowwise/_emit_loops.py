@@ -4,7 +4,7 @@ Between calls on arrays, such as look-ups, all nodes are elementwise. A stage of
 a kernel that computes all of its nodes, row after row. Large stages are cut into several.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
