@@ -15,7 +15,7 @@ from ..rowwise import map_blocks, map_rows
 
 # Rows of one kind that are computed at once: fewer are done in vain at the end of every kind, but
 # each block costs its calls of kernels.
-_BLOCK = 2048
+_BLOCK = 512
 
 
 class _Schedule(NamedTuple):

@@ -29,7 +29,7 @@ class Node:
 
     operation: str
     inputs: tuple["Node", ...]
-    emit: Callable[..., Any] | None
+    emit: Any  # a function; `None` for inputs and constants
     dtype: Any
     varying: bool
     value: Any = None

@@ -193,6 +193,8 @@ def join(values: Sequence[Array], shape: tuple[int, ...], dtype: Any, rows: int 
 
 
 def _columns(array: Array) -> list[Array]:
+    if array.ndim == 1:
+        return [array]
     flat = lax.reshape(array, (array.shape[0], math.prod(array.shape[1:])))
     return [lax.index_in_dim(flat, i, 1, keepdims=False) for i in range(flat.shape[1])]
 

@@ -11,7 +11,7 @@ from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..flat import Boxes, CLUSTER, FaceTree
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..rays import Ray
-from ..rowwise import map_rows
+from ..rowwise import map_rows, split_rows
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
 from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
 
@@ -296,12 +296,13 @@ def _meet_few(
     tree: FaceTree, found: _Found, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
     """Shows some rays the faces that they may touch, at most `longest` each."""
+    own = split_rows(rays)
+    meet = lambda _, row: visit.meet(row[0].joined(), row[1])
 
     def one(n: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
         cursor, memory = carry
         face, there, cursor = _next_face(found, cursor)
-        corners = tree.corners[face]
-        pieces = map_rows(lambda _, row: visit.meet(*row), None, (rays, corners))
+        pieces = map_rows(meet, None, (own, tree.corners[face]))
         return cursor, visit.remember(memory, pieces, face, there, n)
 
     def several(i: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:

@@ -13,7 +13,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
 from ..numerics import choose_block, compact, order_by_place, order_longest_first
 from ..rays import Ray
-from ..rowwise import map_rows
+from ..rowwise import Columns, map_rows, split_row, split_rows, split_rows_last
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
@@ -30,9 +30,9 @@ _FEW = 4
 _MANY = 256
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
-# Rays that are searched at once; fewer of kinds of many members, whose lists differ more in length,
-# and whose tests XLA otherwise divides among threads, which takes longer than they do.
-_BLOCK, _BLOCK_OF_MANY = 1024, 256
+# Rays that are searched at once, so that all numbers of a loop over them are in the cache; fewer of
+# kinds of many members, whose lists differ more in length.
+_BLOCK, _BLOCK_OF_MANY = 512, 128
 
 
 # A key, a code and a value.
@@ -40,10 +40,17 @@ Item = tuple[Array, Array, Array]
 
 
 class Visit(NamedTuple):
-    """The meeting of a row with a candidate, and what the row keeps of it."""
+    """The meeting of one row with one candidate, and what the row keeps of it."""
 
-    meet: Callable[[Instance, PyTree], PyTree]  # of one instance and one row
-    remember: Callable[[PyTree, PyTree, Array], PyTree]  # of all rows, and which of them count
+    meet: Callable[[Instance, PyTree], PyTree]
+    # Of the memory, of what was met, and whether that counts: the next memory.
+    remember: Callable[[PyTree, PyTree, Array], PyTree]
+
+    def show(self, instance: Instance, row: tuple[Columns, Columns, Array]) -> Columns:
+        """Lets a row meet an instance: of what the row is, its memory, and whether that counts."""
+        own, memory, listed = row
+        seen = self.meet(instance, own.joined())
+        return split_row(self.remember(memory.joined(), seen, listed))
 
 
 class Ranking(NamedTuple):
@@ -239,34 +246,38 @@ def _search_block(
     stack: InstanceStack, candidates: AbstractCandidates, visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
     """Searches some bundles at once: the loop is as long as their longest list."""
-    lengths = candidates.lengths
+    lengths, own = candidates.lengths, split_rows(rows)
 
-    def meet(shared: Instance, row: tuple[Instance, PyTree]) -> PyTree:
-        return visit.meet(eqx.combine(row[0], shared), row[1])
+    def show(shared: Instance, row: tuple[Columns, tuple]) -> Columns:
+        return visit.show(eqx.combine(row[0].joined(), shared), row[1])
 
-    def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+    def one(carry: tuple[Array, Columns]) -> tuple[Array, Columns]:
         n, memory = carry
-        members = stack.take(_to_rows(candidates.nth(n), rows)).members
-        seen = map_rows(meet, stack.shared, (members, rows))
-        return n + 1, visit.remember(memory, seen, _to_rows(n < lengths, rows))
+        # Members are those of bundles, whose rows share them.
+        members = split_rows(stack.take(candidates.nth(n)).members)
+        members, listed = jax.tree.map(lambda x: _to_rows(x, rows), (members, n < lengths))
+        return n + 1, map_rows(show, stack.shared, (members, (own, memory, listed)))
 
     longest = jnp.max(lengths)
-    start = jnp.zeros((), jnp.int32), memory
-    return jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)[1]
+    start = jnp.zeros((), jnp.int32), split_rows_last(memory)
+    end = jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)
+    return end[1].joined_last()
 
 
 def _search_all(
     stack: InstanceStack, used: Bool[Array, "rows few"], visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
     """Shows all members of a stack to every row that may touch them."""
+    own, memory = split_rows(rows), split_rows_last(memory)
     if stack.count == 1:
-        return visit.remember(memory, map_rows(visit.meet, stack.first(), rows), used[:, 0])
+        seen = map_rows(visit.show, stack.first(), (own, memory, used[:, 0]))
+        return seen.joined_last()
 
-    def one(n: Array, memory: PyTree) -> PyTree:
+    def one(n: Array, memory: Columns) -> Columns:
         member = stack.join(jax.tree.map(lambda x: x[n], stack.members))
-        return visit.remember(memory, map_rows(visit.meet, member, rows), used[:, n])
+        return map_rows(visit.show, member, (own, memory, used[:, n]))
 
-    return jax.lax.fori_loop(0, stack.count, one, memory)
+    return jax.lax.fori_loop(0, stack.count, one, memory).joined_last()
 
 
 def _to_rows(x: Array, rows: PyTree) -> Array:
@@ -275,7 +286,7 @@ def _to_rows(x: Array, rows: PyTree) -> Array:
     return jnp.repeat(x, count // x.shape[0], total_repeat_length=count)
 
 
-def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, " rows"]) -> Ranking:
+def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, "*rows"]) -> Ranking:
     for key, code, value in items:
         ranking = insert(ranking, key, code.astype(jnp.int32), value, listed & (value > 0))
     return ranking
