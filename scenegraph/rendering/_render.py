@@ -113,8 +113,9 @@ def render(
     more = key, filters, chunk, mesh, extras, side
     # Networks are most of the time of their pictures, and little of their programs.
     count = count_surfaces(contents)
-    soon = mesh is None and 0 < count <= _MANY_SURFACES and not is_traced(leaves)
-    program = _draw if soon else _draw.fast
+    program = _draw.fast
+    if mesh is None and count > 0 and not is_traced(leaves):
+        program = _draw if count <= _MANY_SURFACES else _draw.draw_many
     draw = lambda integrator: _undisturbed(program, placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
