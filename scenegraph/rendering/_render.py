@@ -132,8 +132,9 @@ def _undisturbed(program: Callable, *arguments: Any) -> Any:
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
     """Draws a picture, and again with space for more as long as something overflows."""
-    key = kind_of((integrator, like))
-    first, integrator = integrator, _enlarged.get(key, integrator)
+    first = integrator
+    if _enlarged:
+        integrator = _enlarged.get(kind_of((first, like)), first)
     image, missed, requested = draw(integrator)
     for margin in _MARGINS:
         # In a traced function even the number of a constant scene's picture is not known.
@@ -145,7 +146,7 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
         integrator = larger
         image, missed, requested = draw(integrator)
     if integrator != first and not jax.tree.leaves(integrator):
-        _enlarged[key] = integrator
+        _enlarged[kind_of((first, like))] = integrator
     report_overflow(missed)
     return image
 
