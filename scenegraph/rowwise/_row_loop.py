@@ -86,6 +86,10 @@ def has_row_loops() -> bool:
     x, y, step = np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.float32(2)
     call = lambda numbers, row: [numbers[0] * row[0] + row[1]]
     loop = lambda x, y, step: loop_over_rows(call, [step], [x, y], 4, [x.dtype])[0]
-    with jax.default_device(jax.devices("cpu")[0]):
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # Programs are made here for machines elsewhere.
+        return False
+    with jax.default_device(device):
         [result] = jax.tree.leaves(jax.jit(loop).lower(x, y, step).compile()(x, y, step))
     return np.array_equal(result, step * x + y)

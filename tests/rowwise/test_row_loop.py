@@ -85,6 +85,14 @@ def test_where_windows_are_not_computed_kernels_are(monkeypatch):
     assert "reduce_window" not in text.as_text()
 
 
+def test_without_a_cpu_nothing_is_known_of_its_compiler(monkeypatch):
+    def refuse(*, backend):
+        raise RuntimeError(f"Unknown backend {backend}")
+
+    monkeypatch.setattr(jax, "local_devices", refuse)
+    assert not has_row_loops.__wrapped__()
+
+
 def test_a_block_of_rows_is_one_loop():
     """What compile time depends on: not on how often values are used."""
 
