@@ -78,6 +78,11 @@ def _places(types: list[Any], wanted: Sequence[Any]) -> list[int]:
 
 @functools.cache
 def has_row_loops() -> bool:
+    """Returns whether this process has loops over rows; finds out once."""
+    return computes_windows()
+
+
+def computes_windows() -> bool:
     """Returns false where the compiler takes windows of one number for their results, as it may.
 
     XLA only promises to compute with the initial value where it makes a difference, and it makes

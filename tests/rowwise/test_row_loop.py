@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenegraph.rowwise import _emit_loops, _lower, map_rows
-from scenegraph.rowwise._row_loop import count_operands, has_row_loops, loop_over_rows
+from scenegraph.rowwise._row_loop import computes_windows, count_operands, loop_over_rows
 
 
 FLOAT, INT, BOOL = (np.dtype(x) for x in ("float32", "int32", "bool"))
@@ -20,7 +20,7 @@ def looped(function, numbers, columns, dtypes):
 
 
 def test_this_compiler_computes_windows_of_one_number():
-    assert has_row_loops()
+    assert computes_windows()
 
 
 def test_results_of_several_types():
@@ -90,7 +90,7 @@ def test_without_a_cpu_nothing_is_known_of_its_compiler(monkeypatch):
         raise RuntimeError(f"Unknown backend {backend}")
 
     monkeypatch.setattr(jax, "local_devices", refuse)
-    assert not has_row_loops.__wrapped__()
+    assert not computes_windows()
 
 
 def test_a_block_of_rows_is_one_loop():
