@@ -13,9 +13,9 @@ from ..numerics import choose_block, count_before
 from ..rowwise import map_blocks, map_rows
 
 
-# Rows of one kind that are computed at once: fewer are done in vain at the end of every kind, but
-# each block costs its calls of kernels.
-_BLOCK = 512
+# Rows of one kind that are computed at once, on a CPU and elsewhere: of fewer, less is done in vain
+# at the end of every kind, and all numbers of a loop are in the cache; but each block has its cost.
+_BLOCK, _BLOCK_ELSEWHERE = 512, 2**17
 
 
 class _Schedule(NamedTuple):
@@ -98,7 +98,10 @@ def _of_one_kind(function: Callable, kind: int) -> Callable:
 def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     """Sorts rows by kind; those of kind `count` are left out."""
     total = kinds.shape[0]
-    size, place = min(choose_block(_BLOCK), total), jnp.arange(total, dtype=jnp.int32)
+    size, place = (
+        min(choose_block(_BLOCK, _BLOCK_ELSEWHERE), total),
+        jnp.arange(total, dtype=jnp.int32),
+    )
     is_of = kinds == jnp.arange(count)[:, None]
     before, members = jax.vmap(count_before)(is_of)
     blocks = -(-members // size)

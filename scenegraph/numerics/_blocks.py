@@ -14,9 +14,10 @@ _TIMES = {"cpu": 1}
 _TIMES_ELSEWHERE = 64
 
 
-def choose_block(on_cpu: int) -> int:
+def choose_block(on_cpu: int, elsewhere: int | None = None) -> int:
     """Returns the number of rows to compute at once: so many on a CPU, far more elsewhere."""
-    return on_cpu * _TIMES.get(jax.default_backend(), _TIMES_ELSEWHERE)
+    times = _TIMES.get(jax.default_backend(), _TIMES_ELSEWHERE)
+    return on_cpu if times == 1 else elsewhere or times * on_cpu
 
 
 def sum_over_blocks(

@@ -33,6 +33,8 @@ FAINT = 1e-3
 # Rays that are searched at once, so that all numbers of a loop over them are in the cache; fewer of
 # kinds of many members, whose lists differ more in length.
 _BLOCK, _BLOCK_OF_MANY = 512, 128
+# Elsewhere than on a CPU, where turns of loops cost more.
+_ELSEWHERE, _MANY_ELSEWHERE = 2**16, 2**14
 
 
 # A key, a code and a value.
@@ -164,7 +166,7 @@ def _search_few(
 ) -> PyTree:
     """Searches kinds of few members: of each the rays that may touch any, some at a time."""
     count = used.shape[0]
-    block = min(choose_block(_BLOCK), count)
+    block = min(choose_block(_BLOCK, _ELSEWHERE), count)
     touched = _touched(stacks, rays, used)
     lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
     # Of each kind, the rays that may touch any member, packed; places beyond have no ray.
@@ -221,7 +223,8 @@ def _search_lists(
     flat = lambda x: x.reshape(-1, *x.shape[2:])
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
-    most = choose_block(_BLOCK_OF_MANY if stack.count > _MANY else _BLOCK)
+    many = _BLOCK_OF_MANY, _MANY_ELSEWHERE
+    most = choose_block(*(many if stack.count > _MANY else (_BLOCK, _ELSEWHERE)))
     block = min(most // size, bundles)
     # Longest lists first: a block takes as many turns as its longest.
     order = order_longest_first(lengths)
