@@ -98,10 +98,8 @@ def _of_one_kind(function: Callable, kind: int) -> Callable:
 def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     """Sorts rows by kind; those of kind `count` are left out."""
     total = kinds.shape[0]
-    size, place = (
-        min(choose_block(_BLOCK, _BLOCK_ELSEWHERE), total),
-        jnp.arange(total, dtype=jnp.int32),
-    )
+    size = min(choose_block(_BLOCK, _BLOCK_ELSEWHERE), total)
+    place = jnp.arange(total, dtype=jnp.int32)
     is_of = kinds == jnp.arange(count)[:, None]
     before, members = jax.vmap(count_before)(is_of)
     blocks = -(-members // size)
