@@ -8,11 +8,11 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Float
 from ..cameras import AbstractCamera, NDCCamera
 from ..io import MappedArray
 from ..pixels import frame_lines, known_cameras, on_host, pixel_lines, take_camera, Views
+from ..programs import FOR_SOME_RUNS, quick_jit
 
 
 # The cells of the box, and of the pictures' rasters, along each axis.

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import FOR_A_FEW_RUNS, FOR_SOME_RUNS, quick_jit
 from .._typing import Array, PyTree, Scalar
 from ..cameras import AbstractCamera
 from ..flat import flatten
 from ..integrators import AbstractIntegrator, choose_integrator
+from ..programs import FOR_A_FEW_RUNS, FOR_SOME_RUNS, quick_jit
 from ..rays import Ray
 from ..rendering import render_rays
 from ..rowwise import lower_by_vmap

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import FOR_A_FEW_RUNS, quick_jit
 from .._typing import Array, Float, IntLike, RandomKey
 from ..cameras import AbstractCamera, pose_matrix
 from ..data import RayBatches, Views
@@ -15,6 +14,7 @@ from ..losses import MultiLevelLoss
 from ..numerics import matmul, unfreeze
 from ..parallel import as_layout
 from ..pixels import known_cameras
+from ..programs import FOR_A_FEW_RUNS, quick_jit
 from ..scene import Capture, find_capture, Group, move_camera, Scene
 from ..transforms import Pose
 from ._corrections import with_corrections

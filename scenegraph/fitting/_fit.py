@@ -14,7 +14,6 @@ import numpy as np
 import optax
 
 from .._garbage import defer_garbage_collection
-from .._programs import make_room_for_programs
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, Batch, RayBatches, Views
@@ -24,6 +23,7 @@ from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..pixels import in_stated_space
+from ..programs import make_room_for_programs
 from ..rendering import check_scene, report_overflow
 from ..scene import named_leaves, Scene
 from ._budget import (

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .._programs import FOR_A_FEW_RUNS, quick_jit
 from .._typing import Array, Float
 from ..cameras import AbstractCamera
+from ..programs import FOR_A_FEW_RUNS, quick_jit
 from ._scene_cameras import SceneCameras
 from ._views import Views
 

@@ -2,10 +2,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import Array, Bool, Int, RandomKey, Vector
 from ..cameras import AbstractCamera, pixel_centres
 from ..numerics import as_float_leaf
+from ..programs import FOR_SOME_RUNS, quick_jit
 from ._batches import AbstractPixelChoice
 from ._lines import known_cameras, on_host, take_camera
 from ._views import Views

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from .._garbage import defer_garbage_collection
-from .._programs import make_room_for_programs
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
@@ -25,6 +24,7 @@ from ..integrators import (
 )
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
+from ..programs import kind_of, make_room_for_programs
 from ..rowwise import map_rows
 from ..scene import find_camera, find_contents, Scene
 from ..visibility import count_candidates
@@ -40,7 +40,7 @@ from ._subpixels import (
     subpixel_rays,
     Subpixels,
 )
-from ._tiers import kind_of, TieredPicture
+from ._tiers import TieredPicture
 from ._warnings import check_scene, is_traced, report_overflow
 
 

@@ -15,10 +15,14 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import numpy as np
 
-from .._programs import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, QuickProgram
-from .._typing import PyTree
+from ..programs import (
+    can_be_quick,
+    FOR_SOME_RUNS,
+    kind_of,
+    ProgramInPieces,
+    QuickProgram,
+)
 
 
 # Optimising takes so many times what all else of a first call does, apart from running: 2 for ten
@@ -71,32 +75,27 @@ class TieredPicture:
 
     def __init__(self, function: Callable[..., Any]):
         self.fast = eqx.filter_jit(function)
+        # Of very many things, loops over rows are most of the time, for which XLA's newer emitters
+        # do not matter: as fast, and compiled sooner.
         self._of_many = QuickProgram(function, FOR_SOME_RUNS)
-        self._quick = QuickProgram(function, FOR_A_FEW_RUNS)
+        self._quick = ProgramInPieces(function)
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Draws; within traced functions, this is `fast`."""
+        return self._draw(self.fast, *arguments)
+
+    def draw_many(self, *arguments: Any) -> Any:
+        """Draws a scene of very many things."""
+        return self._draw(self._of_many if can_be_quick() else self.fast, *arguments)
+
+    def _draw(self, fast: Callable[..., Any], *arguments: Any) -> Any:
         if not (_few_expected.get() and can_be_quick()):
-            return self.fast(*arguments)
+            return fast(*arguments)
         calls = self._calls.setdefault(kind_of(arguments), _Calls())
         if calls.suffice:
-            return self.fast(*arguments)
+            return fast(*arguments)
         begin = time.perf_counter()
         results = jax.block_until_ready(self._quick(*arguments))
         calls.add(time.perf_counter() - begin)
         return results
-
-    def draw_many(self, *arguments: Any) -> Any:
-        """Draws a scene of very many things: by one program, as fast, and compiled sooner.
-
-        Its loops over rows are most of its time, for which XLA's newer emitters do not matter.
-        """
-        return (self._of_many if can_be_quick() else self.fast)(*arguments)
-
-
-def kind_of(tree: PyTree) -> Any:
-    """Returns what trees have in common that are compiled to the same program."""
-    leaves, structure = jax.tree.flatten(tree)
-    is_array = lambda x: isinstance(x, jax.Array | np.ndarray)
-    return structure, tuple((x.shape, x.dtype) if is_array(x) else x for x in leaves)

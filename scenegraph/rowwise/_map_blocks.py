@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import ad, batching
 
 from .._typing import Array, Int, PyTree
+from ..programs import Loop, take_turns_outside
 from ._lower import count_rows
 from ._primitive import define_map, row_avals, trace_row
 
@@ -103,6 +104,18 @@ def _batch(values: Any, axes: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced:
 
 
 batching.primitive_batchers[_map_blocks_p] = _batch
+
+
+def _as_loop(equation: Any) -> Loop:
+    """Says how the blocks are computed one by one."""
+    its = equation.params
+    operands = ["row" if varies else "same" for varies in its["varying"]]
+    results = ["summed" if is_reduced else "row" for is_reduced in its["reduced"]]
+    rows = count_rows([x.aval for x in equation.invars], its["varying"])
+    return Loop(its["jaxpr"], operands, results, rows, lambda values: int(values[0]))
+
+
+take_turns_outside(_map_blocks_p, _as_loop)
 
 
 # Under `jax.vmap`, a `cond` whose predicate differs computes every branch for the whole batch, and

@@ -5,12 +5,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .._programs import FOR_SOME_RUNS, quick_jit
 from .._typing import RandomKey
 from ..data import Ball, Views
 from ..encodings import Contraction
 from ..fields import AbstractField
 from ..integrators import AbstractMediaIntegrator
+from ..programs import FOR_SOME_RUNS, quick_jit
 from ..scene import Occupancy, Transformed, Volume
 from ..shapes import Box
 from ..transforms import Similarity

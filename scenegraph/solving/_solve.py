@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import make_room_for_programs
 from .._typing import IntLike, PyTree, RandomKey
 from ..data import Annealing, Views
 from ..fitting import choose_trainable
 from ..integrators import AbstractIntegrator
+from ..programs import make_room_for_programs
 from ._descent import FIRST_STEP, judge, LARGEST_STEP, propose, rounding, SMALLEST_STEP
 from ._method import Covariance, Method, Point
 from ._problem import make_problem, Options

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..flat import Boxes, CLUSTER, FaceTree
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
+from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import map_rows, split_rows
 from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
@@ -93,7 +94,8 @@ def search_faces(
         return _search_block(tree, (lengths, *own), visit, state, i * block * size)
 
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
-    numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
+    with say_times(count * tree.owner.shape[0]):
+        numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
     back = jnp.zeros(count, jnp.int32)
     back = back.at[numbers].set(jnp.arange(numbers.shape[0], dtype=jnp.int32), mode="drop")
     return jax.tree.map(lambda x: x[back], results)

@@ -12,6 +12,7 @@ import numpy as np
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
 from ..numerics import choose_block, compact, order_by_place, order_longest_first
+from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import Columns, map_rows, split_row, split_rows, split_rows_last
 from ..shapes import AbstractBounded
@@ -187,7 +188,8 @@ def _search_few(
     def one_kind(kind: Array, memory: PyTree) -> PyTree:
         return jax.lax.fori_loop(0, blocks[kind], lambda i, x: one_block(kind, i, x), memory)
 
-    return jax.lax.fori_loop(0, len(stacks), one_kind, memory)
+    with say_times(count * _FEW):
+        return jax.lax.fori_loop(0, len(stacks), one_kind, memory)
 
 
 def _touched(
@@ -242,7 +244,9 @@ def _search_lists(
         return jax.tree.map(put, memory, own)
 
     blocks = (jnp.sum(lengths > 0) + block - 1) // block
-    return jax.tree.map(joined, jax.lax.fori_loop(0, blocks, one_block, memory))
+    with say_times(bundles * size * stack.count):
+        memory = jax.lax.fori_loop(0, blocks, one_block, memory)
+    return jax.tree.map(joined, memory)
 
 
 def _search_block(

@@ -83,4 +83,5 @@ def test_every_device_has_room_of_its_own(alone):
 def test_eight_devices_render_what_one_does(alone, scene):
     found = alone["pictures"][scene]
     assert found["devices"] == 8 and found["contrast"] > 0.1
+    assert found["quick"] < 1e-5 and found["where"] == [1]
     assert len(found["apart"]) >= 3 and max(found["apart"]) < 1e-5

@@ -278,8 +278,12 @@ def pictures(scene: str, chunk) -> dict:
         one = sg.render(made, camera, devices=jax.devices()[:1], **settings)
     other = sg.render(made, camera, **settings)
     apart = jax.tree.map(lambda a, b: float(np.abs(np.subtract(a, b)).max()), one, other)
+    # A first picture, compiled in pieces, on a device that is not the first.
+    quick = sg.render(made, camera, devices=jax.devices()[1:2], **settings)
     return {
         "apart": jax.tree.leaves(apart),
+        "quick": float(np.abs(np.subtract(one.rgb, quick.rgb)).max()),
+        "where": [device.id for device in quick.rgb.devices()],
         "contrast": float(np.ptp(one.rgb)),
         "devices": len(other.rgb.sharding.device_set),
     }

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 import scenegraph as sg
-from scenegraph import _programs
+from scenegraph import programs
+from scenegraph.programs import _memory
 from support.helpers import assert_close
 
 
@@ -16,10 +17,10 @@ SCENE = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(), [0.2, 0.5, 0.8])))
 @pytest.fixture
 def limit(monkeypatch):
     """Sets the system's limit; much has been compiled."""
-    monkeypatch.setitem(_programs._compiled, "seconds", 5.0)
-    monkeypatch.setitem(_programs._held, "pieces", 0)
-    monkeypatch.setattr(_programs, "_count_pieces", lambda: 700)
-    return lambda most: monkeypatch.setattr(_programs, "_most_pieces", lambda: most)
+    monkeypatch.setitem(_memory._compiled, "seconds", 5.0)
+    monkeypatch.setitem(_memory._held, "pieces", 0)
+    monkeypatch.setattr(_memory, "_count_pieces", lambda: 700)
+    return lambda most: monkeypatch.setattr(_memory, "_most_pieces", lambda: most)
 
 
 @pytest.fixture
@@ -39,14 +40,14 @@ def test_a_picture_makes_room(limit, remembered, most, kept):
 
 def test_what_others_hold_is_not_tried_again(limit, remembered, monkeypatch):
     limit(1_000)
-    monkeypatch.setitem(_programs._held, "pieces", 650)
+    monkeypatch.setitem(_memory._held, "pieces", 650)
     sg.render(SCENE, CAMERA)
     assert remembered()
 
 
 def test_nothing_is_counted_before_much_is_compiled(limit, remembered, monkeypatch):
     limit(1_000)
-    monkeypatch.setitem(_programs._compiled, "seconds", 0.5)
+    monkeypatch.setitem(_memory._compiled, "seconds", 0.5)
     sg.render(SCENE, CAMERA)
     assert remembered()
 
@@ -60,20 +61,20 @@ def test_a_traced_picture_warns(limit, remembered):
 
 
 def test_seconds_of_compiling_are_added_up(monkeypatch):
-    monkeypatch.setitem(_programs._compiled, "seconds", 0.0)
+    monkeypatch.setitem(_memory._compiled, "seconds", 0.0)
     jax.jit(lambda x: jnp.sin(x) * 3)(jnp.ones(7))
-    assert _programs._compiled["seconds"] > 0
+    assert _memory._compiled["seconds"] > 0
 
 
 def test_pieces_are_counted_where_the_system_says():
-    if not _programs._MAPS.exists():
+    if not _memory._MAPS.exists():
         pytest.skip("the system does not say which pieces of memory are mapped")
-    assert 10 < _programs._count_pieces() < (_programs._most_pieces() or 10**9)
+    assert 10 < _memory._count_pieces() < (_memory._most_pieces() or 10**9)
 
 
-@pytest.mark.parametrize("options", [_programs.FOR_A_FEW_RUNS, _programs.FOR_SOME_RUNS])
+@pytest.mark.parametrize("options", [programs.FOR_A_FEW_RUNS, programs.FOR_SOME_RUNS])
 def test_programs_that_are_compiled_soon_compute_the_same(options):
-    @_programs.quick_jit(options)
+    @programs.quick_jit(options)
     def waves(x, *, power: int):
         return jnp.sin(x) ** power
 
@@ -87,10 +88,10 @@ def test_programs_that_are_compiled_soon_compute_the_same(options):
 
 def test_options_that_a_compiler_does_not_know_are_left_out():
     options = {"xla_backend_optimization_level": 0, "xla_of_another_version": 1}
-    assert _programs.known_options(options) == {"xla_backend_optimization_level": 0}
-    assert _programs.QuickProgram(jnp.cos, options)(jnp.zeros(())) == 1
+    assert programs.known_options(options) == {"xla_backend_optimization_level": 0}
+    assert programs.QuickProgram(jnp.cos, options)(jnp.zeros(())) == 1
 
 
 def test_options_with_impossible_values_are_errors():
     with pytest.raises(jax.errors.JaxRuntimeError, match="xla_backend_optimization_level"):
-        _programs.known_options({"xla_backend_optimization_level": "none"})
+        programs.known_options({"xla_backend_optimization_level": "none"})

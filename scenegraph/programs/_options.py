@@ -1,0 +1,46 @@
+"""XLA's options for programs that run seldom, and where they can be chosen."""
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import jax
+from jax._src.core import trace_state_clean
+
+
+# For programs that run once or twice: compiled several times sooner, several times slower; and for
+# those that run a hundred times: compiled in half of the time, a quarter slower. Some versions of
+# XLA know fewer: see `known_options`.
+FOR_A_FEW_RUNS: Mapping[str, Any] = MappingProxyType(
+    {
+        "xla_backend_optimization_level": 0,
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_cpu_parallel_codegen_split_count": 1,
+    }
+)
+FOR_SOME_RUNS: Mapping[str, Any] = MappingProxyType(
+    {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+)
+
+
+def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those options that this version's compiler knows; an unknown one ends compiling."""
+    return {name: value for name, value in options.items() if _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: Any) -> bool:
+    program = jax.jit(lambda: 0).lower()
+    try:
+        program.compile(compiler_options={name: value})
+    except jax.errors.JaxRuntimeError as error:
+        if "No such compile option" not in str(error):
+            raise
+        return False
+    return True
+
+
+def can_be_quick() -> bool:
+    """Returns true where a program's options can be chosen: not while tracing, and on a CPU."""
+    return trace_state_clean() and jax.default_backend() == "cpu"

@@ -1,0 +1,126 @@
+"""Loops whose turns are taken from outside of compiled programs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Primitive
+from jax.extend.core.primitives import scan_p
+
+from .._typing import Array
+from ._compiled import Compiled, like
+
+
+class Loop(NamedTuple):
+    """An equation as a loop: what goes into its body, and what becomes of the body's results.
+
+    An operand of the body is the `"same"` in all turns, `"carried"` from turn to turn, or a `"row"`
+    of an operand of the equation. A result is `"carried"`, a `"row"` of the equation's result, or
+    `"summed"` over all turns.
+    """
+
+    body: ClosedJaxpr
+    operands: Sequence[str]
+    results: Sequence[str]
+    rows: int  # the largest number of turns
+    # The number of turns, of the equation's operands; `None` for `rows`.
+    turns: Callable[[Sequence[Any]], int] | None = None
+    reverse: bool = False
+
+
+# Of primitives that are loops: what an equation's parameters say.
+_loops: dict[Primitive, Callable[[Any], Loop]] = {}
+
+
+def take_turns_outside(primitive: Primitive, loop: Callable[[Any], Loop]) -> None:
+    """Says how equations of a primitive are computed turn by turn."""
+    _loops[primitive] = loop
+
+
+def as_loop(equation: Any) -> Loop | None:
+    """Returns an equation as a loop, if it is one that can be taken apart."""
+    if equation.primitive not in _loops:
+        return None
+    # Random keys have no zeros to begin with.
+    is_key = lambda aval: jnp.issubdtype(aval.dtype, jax.dtypes.extended)
+    loop = _loops[equation.primitive](equation)
+    return None if any(map(is_key, loop.body.out_avals)) else loop
+
+
+def _scan(equation: Any) -> Loop:
+    """Returns a `jax.lax.scan` as a loop."""
+    its = equation.params
+    body, length = its["jaxpr"], its["length"]
+    same, carried = ["same"] * its["num_consts"], ["carried"] * its["num_carry"]
+    operands = [*same, *carried]
+    operands += ["row"] * (len(body.in_avals) - len(operands))
+    results = [*carried, *["row"] * (len(body.out_avals) - len(carried))]
+    return Loop(body, operands, results, length, reverse=its["reverse"])
+
+
+take_turns_outside(scan_p, _scan)
+
+
+class Turns:
+    """A loop, turn by turn, given what computes its body."""
+
+    def __init__(self, loop: Loop, body: Any):
+        self._loop, self._body = loop, body
+        rows = [like(x, loop.rows) for x in _pick(loop.body.in_avals, loop.operands, "row")]
+        at, kept = jax.ShapeDtypeStruct((), jnp.int32), jax.eval_shape(self._zeros)
+        new = {role: list(map(like, self._results(role))) for role in kept}
+        self._start, self._take = Compiled(self._zeros, ()), Compiled(_take, (rows, at))
+        self._put = Compiled(_put, (kept, new, at), donated=0)
+
+    def programs(self) -> list[Compiled]:
+        return [self._start, self._take, self._put, *self._body.programs()]
+
+    def __call__(self, *values: Any) -> Sequence[Any]:
+        loop = self._loop
+        count = loop.rows if loop.turns is None else loop.turns(values)
+        parts = {role: _pick(values, loop.operands, role) for role in ("same", "carried", "row")}
+        rows, kept = parts["row"], self._start()
+        for i in reversed(range(count)) if loop.reverse else range(count):
+            at = jnp.asarray(i, jnp.int32)
+            new = self._body(*_merge(loop.operands, parts | {"row": self._take(rows, at)}))
+            parts["carried"] = _pick(new, loop.results, "carried")
+            kept = self._put(kept, {role: _pick(new, loop.results, role) for role in kept}, at)
+        return _merge(loop.results, parts | kept)
+
+    def _results(self, role: str) -> list[Any]:
+        """Returns the types of the body's results of one role."""
+        return _pick(self._loop.body.out_avals, self._loop.results, role)
+
+    def _zeros(self) -> dict[str, list[Array]]:
+        """Returns what the results that are not carried are before the first turn."""
+        rows = [jnp.zeros((self._loop.rows, *x.shape), x.dtype) for x in self._results("row")]
+        return {
+            "row": rows,
+            "summed": [jnp.zeros(x.shape, x.dtype) for x in self._results("summed")],
+        }
+
+
+def _take(rows: list[Array], i: Array) -> list[Array]:
+    """Returns a turn's rows."""
+    return [x[i] for x in rows]
+
+
+def _put(
+    kept: dict[str, list[Array]], new: dict[str, list[Array]], i: Array
+) -> dict[str, list[Array]]:
+    """Adds a turn's results."""
+    rows = [x.at[i].set(y) for x, y in zip(kept["row"], new["row"], strict=True)]
+    sums = [x + y for x, y in zip(kept["summed"], new["summed"], strict=True)]
+    return {"row": rows, "summed": sums}
+
+
+def _pick(values: Sequence[Any], roles: Sequence[str], role: str) -> list[Any]:
+    """Returns the values of one role."""
+    return [x for x, its in zip(values, roles, strict=True) if its == role]
+
+
+def _merge(roles: Sequence[str], parts: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Returns the next of its part for every role."""
+    rest = {role: iter(part) for role, part in parts.items()}
+    return [next(rest[role]) for role in roles]

@@ -1,0 +1,42 @@
+"""How much equations compute, as far as it is known before they run."""
+
+import contextlib
+import math
+import re
+from typing import Any
+
+import jax
+from jax._src.util import weakref_lru_cache
+from jax.extend.core import jaxprs_in_params
+from jax.extend.core.primitives import scan_p
+
+
+# Within such a scope, all is done so many times.
+_SCOPE = re.compile(r"times_(\d+)")
+
+
+def say_times(count: int) -> contextlib.AbstractContextManager[Any]:
+    """Says of loops of an unknown number of turns that they do about so many things."""
+    return jax.named_scope(f"times_{count}")
+
+
+def count_equations(equation: Any) -> int:
+    """Counts an equation, and all within."""
+    return 1 + sum(map(_count_all, jaxprs_in_params(equation.params)))
+
+
+@weakref_lru_cache
+def _count_all(jaxpr: Any) -> int:
+    return sum(map(count_equations, jaxpr.eqns))
+
+
+def estimate_work(equation: Any) -> int:
+    """Returns the number of equations times how often each is said to be computed."""
+    turns = equation.params["length"] if equation.primitive is scan_p else 1
+    times = math.prod(map(int, _SCOPE.findall(str(equation.source_info.name_stack))))
+    return times * (1 + turns * sum(map(_estimate_all, jaxprs_in_params(equation.params))))
+
+
+@weakref_lru_cache
+def _estimate_all(jaxpr: Any) -> int:
+    return sum(map(estimate_work, jaxpr.eqns))

@@ -1,0 +1,232 @@
+"""Programs in pieces compute what they do as a whole."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from scenegraph.programs import (
+    _pieces,
+    _quick,
+    FOR_A_FEW_RUNS,
+    kind_of,
+    ProgramInPieces,
+    quick_jit,
+    say_times,
+)
+from scenegraph.programs._compiled import Compiled
+from scenegraph.programs._work import count_equations, estimate_work
+from scenegraph.rowwise import map_blocks, sum_blocks
+from support.helpers import assert_close
+
+
+X = jnp.linspace(0.1, 2.0, 12).reshape(4, 3)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Cuts programs of more than three equations, and all loops."""
+    monkeypatch.setattr(_pieces, "_SIZE", 3)
+    monkeypatch.setattr(_pieces, "_PART", 2)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """What is compiled: weights and options."""
+    found, compile = [], Compiled.compile
+
+    def record(self, pool, options):
+        found.append((self.weight, options["xla_backend_optimization_level"]))
+        compile(self, pool, options)
+
+    monkeypatch.setattr(Compiled, "compile", record)
+    return found
+
+
+def straight(x):
+    y = jnp.sin(x) * 2
+    z = jnp.cos(y) + x.sum()
+    return y * z - jnp.exp(-x), z
+
+
+def scanned(x, reverse=False):
+    def turn(carry, row):
+        total, count = carry
+        return (total + jnp.sin(row) * total, count + 1), (total.sum(), row * count)
+
+    start = jnp.ones(3), jnp.zeros((), jnp.int32)
+    (total, count), rows = jax.lax.scan(turn, start, x, reverse=reverse)
+    return total, count, rows
+
+
+def without_carry(x):
+    return jax.lax.map(lambda row: (jnp.tanh(row) * row, 2.0, x.sum() + row), x)
+
+
+def nested(x):
+    inner = jax.jit(lambda y: jnp.sin(y) + jnp.cos(y * 2) - jnp.tanh(y))
+    outer = jax.checkpoint(lambda y: inner(y) * inner(y + 1) + jnp.sqrt(y**2 + 1))
+    return jax.lax.map(lambda row: outer(row) + inner(row).sum(), x)
+
+
+def blocks(x, count=3, of=map_blocks):
+    def one(shared, block):
+        y = jnp.sin(block * shared) + block
+        return jnp.tanh(y).sum() * y, y.sum()
+
+    return of(one, x.mean(), x, jnp.asarray(count))
+
+
+def drawn(x):
+    def turn(key, row):
+        key, own = jax.random.split(key)
+        return key, row + jax.random.normal(own, row.shape)
+
+    key, rows = jax.lax.scan(turn, jax.random.key(3), x)
+    return jax.random.uniform(key, (2,)), rows
+
+
+FUNCTIONS = {
+    "straight": straight,
+    "scanned": scanned,
+    "in reverse": lambda x: scanned(x, reverse=True),
+    "without carry": without_carry,
+    "nested": nested,
+    "blocks": blocks,
+    "no block": lambda x: blocks(x, 0),
+    "all blocks": lambda x: blocks(x, 4),
+    "sums of blocks": lambda x: blocks(x, 3, sum_blocks),
+    "random": drawn,
+    "constants": lambda x: (x @ jnp.asarray(np.eye(3)) + np.arange(3.0), jnp.ones(2), x),
+    "gradient": jax.grad(lambda x: blocks(nested(x))[0].sum() + scanned(x)[0].sum()),
+    "of no array": lambda x: jnp.arange(3) + 1,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_pieces_compute_what_the_whole_does(small, compiled, name):
+    function = FUNCTIONS[name]
+    results = ProgramInPieces(function)(X)
+    expected = jax.jit(function)(X)
+    assert jax.tree.structure(results) == jax.tree.structure(expected)
+    for own, its in zip(*map(jax.tree.leaves, (results, expected)), strict=True):
+        assert own.shape == its.shape and own.dtype == its.dtype
+        assert_close(own, its, 1e-5)
+    assert name in ("of no array", "constants") or len(compiled) > 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(small, monkeypatch, seed):
+    """Of every size of pieces: chains of operations, any of which uses any result before."""
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(_pieces, "_SIZE", int(rng.integers(1, 12)))
+    operations = [jnp.sin, jnp.tanh, nested, lambda x: scanned(x)[2][1], lambda x: blocks(x)[0]]
+    choices = [(rng.integers(len(operations)), *rng.integers(0, i + 1, 2)) for i in range(12)]
+
+    def function(x):
+        values = [x]
+        for which, first, second in choices:
+            values.append(jnp.tanh(operations[which](values[first]) - values[second]))
+        return values[1::3]
+
+    for own, its in zip(ProgramInPieces(function)(X), jax.jit(function)(X), strict=True):
+        assert_close(own, its, 1e-4)
+
+
+def test_loops_of_one_large_piece_stay_whole(monkeypatch, compiled):
+    """Taking their turns from outside would gain nothing."""
+    monkeypatch.setattr(_pieces, "_SIZE", 3)
+    monkeypatch.setattr(_pieces, "_PART", 0.5)
+    change = lambda i, y: jnp.sin(y) + jnp.cos(y) - jnp.tanh(y) * i
+    turn = lambda row: jax.lax.fori_loop(0, row.sum().astype(int), change, row)
+    function = lambda x: jax.lax.map(turn, x)
+    assert_close(ProgramInPieces(function)(X), jax.jit(function)(X))
+    assert len(compiled) == 1
+
+
+def test_arguments_that_are_no_arrays_choose_the_program(small):
+    def function(x, *, how, scale):
+        return {"power": x**how, "name": f"to {how}", "scaled": x * scale}
+
+    program = ProgramInPieces(function)
+    for how in (2, 3):
+        results = program(X, how=how, scale=np.float32(2))
+        assert results["name"] == f"to {how}"
+        assert_close(results["power"], X**how)
+        assert_close(results["scaled"], 2 * X)
+
+
+def test_a_kind_is_compiled_once_and_forgotten_with_others(compiled):
+    program = ProgramInPieces(straight)
+    for x in (X, 2 * X, X[:2], 3 * X[:2]):
+        assert_close(program(x)[0], straight(x)[0], 1e-5)
+    assert len(compiled) == 2
+    with jax.enable_x64(True):
+        double = program(np.asarray(X, float))[0]
+        assert double.dtype == np.float64 and len(compiled) == 3
+    thread = threading.Thread(target=program, args=(X,))
+    thread.start()
+    thread.join()
+    assert len(compiled) == 3
+    jax.clear_caches()
+    program(X)
+    assert len(compiled) == 4
+
+
+def test_errors_of_tracing_are_raised_and_tried_again():
+    program = ProgramInPieces(lambda x: x @ x)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="contracting"):
+            program(X)
+    assert_close(program(X[:3]), X[:3] @ X[:3], 1e-5)
+
+
+def test_errors_of_compiling_are_raised(monkeypatch):
+    monkeypatch.setattr(_quick, "known_options", lambda options: {"xla_of_no_version": 1})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="xla_of_no_version"):
+        ProgramInPieces(straight)(X)
+
+
+def loop(x, things):
+    with say_times(things):
+        return jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: jnp.cos(y) + y, x)
+
+
+def work(function):
+    jaxpr = jax.make_jaxpr(function)(X).jaxpr
+    return [(count_equations(x), estimate_work(x)) for x in jaxpr.eqns]
+
+
+def test_work_is_what_loops_say_they_do():
+    ((weight, plain),) = work(lambda x: jax.lax.while_loop(lambda y: y.sum() < 9, jnp.cos, x))
+    assert weight == plain == 4
+    ((weight, own),) = work(lambda x: loop(x, 1000))
+    assert own == 1000 * weight
+    # Within a scan, as often as that turns; within another function, as much as there.
+    assert work(jax.jit(lambda x: loop(x, 10))) == [(1 + weight, 1 + 10 * weight)]
+    ((_, turns),) = work(lambda x: jax.lax.map(lambda row: loop(row, 10), x))
+    assert turns == 1 + 4 * 10 * weight
+
+
+@pytest.mark.parametrize(("things", "level"), [(10, 0), (10**8, 1)])
+def test_what_computes_much_is_optimised(small, compiled, things, level):
+    function = lambda x: straight(loop(jnp.tanh(x), things))
+    assert_close(ProgramInPieces(function)(X)[0], jax.jit(function)(X)[0], 1e-5)
+    assert [own for weight, own in compiled if weight == 5] == [level]
+    assert len(compiled) > 2 and {0} == {own for weight, own in compiled if weight != 5}
+
+
+def test_functions_for_a_few_runs_are_in_pieces(compiled):
+    double = quick_jit(FOR_A_FEW_RUNS)(lambda x: 2 * x)
+    assert_close(double(X), 2 * X)
+    assert len(compiled) == 1
+    assert_close(jax.grad(lambda x: double(x).sum())(X), 2 * jnp.ones_like(X))
+
+
+def test_kinds_are_structures_types_and_what_is_no_array():
+    tree = lambda x, name: {"x": x, "name": name}
+    assert kind_of(tree(X, "a")) == kind_of(tree(2 * X, "a"))
+    others = [tree(X[:1], "a"), tree(X.astype(int), "a"), tree(X, "b"), [X, "a"]]
+    assert all(kind_of(tree(X, "a")) != kind_of(other) for other in others)
