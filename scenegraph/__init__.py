@@ -31,6 +31,7 @@ with defer_garbage_collection():
         numerics as numerics,
         optimizers as optimizers,
         parallel as parallel,
+        programs as programs,
         rays as rays,
         rendering as rendering,
         rowwise as rowwise,
@@ -101,6 +102,7 @@ from .lights import (
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim
+from .programs import tiered_jit as tiered_jit
 from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
 from .scene import (
     describe as describe,

@@ -23,7 +23,7 @@ from ._work import count_equations, estimate_work
 
 # Equations of a piece: with fewer, what is done once a piece is most of the time.
 _SIZE = 1000
-# A loop is taken apart if it has at most so many turns, and no piece of it more than this part.
+# A loop is taken apart if that makes so many turns at most, and no piece of it more than this part.
 _TURNS, _PART = 64, 0.75
 # A piece whose equations are computed more often than this is worth optimising: measured, of
 # searches. Of loops of an unknown number of turns, a part of the largest number is expected.
@@ -143,10 +143,12 @@ def _open(equation: Any, turns: float) -> "_Sequence | Turns | None":
         closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
         return _Sequence(closed, turns)
     loop = as_loop(equation)
-    if loop is None or not 0 < loop.rows <= _TURNS:
+    if loop is None or not loop.rows:
         return None
-    expected = loop.rows * (1 if loop.turns is None else _EXPECTED)
-    body = _Sequence(loop.body, turns * expected)
+    turns *= loop.rows * (1 if loop.turns is None else _EXPECTED)
+    if turns > _TURNS:
+        return None
+    body = _Sequence(loop.body, turns)
     largest = max(program.weight for program in body.programs())
     return Turns(loop, body) if largest <= _PART * count_equations(equation) else None
 

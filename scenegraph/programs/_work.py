@@ -1,4 +1,4 @@
-"""How much equations compute, as far as it is known before they run."""
+"""The work of equations, as far as it is known before they run."""
 
 import contextlib
 import math

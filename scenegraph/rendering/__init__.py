@@ -20,5 +20,4 @@ from ._chunks import choose_chunk
 from ._film import resized
 from ._film_files import Track
 from ._rays import fold_keys, integrate, integrate_anyhow
-from ._tiers import expect_pictures
 from ._warnings import check_scene, report_overflow

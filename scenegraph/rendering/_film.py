@@ -12,7 +12,6 @@ from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
 from ..scene import Scene
 from ._render import render
-from ._tiers import expect_pictures
 
 
 # Outputs of `render` that are shown under these names.
@@ -44,7 +43,7 @@ class Film:
 
     def render_frame(self, number: int) -> Image:
         """Renders a frame, with all quantities that are to be shown of it."""
-        with expect_pictures(len(self.cameras)):
+        with expect_calls(len(self.cameras)):
             return render(
                 self.scene,
                 self.cameras[number],

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from .._garbage import defer_garbage_collection
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
@@ -24,7 +23,7 @@ from ..integrators import (
 )
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
-from ..programs import kind_of, make_room_for_programs
+from ..programs import FOR_SOME_RUNS, kind_of, make_room_for_programs, TieredFunction
 from ..rowwise import map_rows
 from ..scene import find_camera, find_contents, Scene
 from ..visibility import count_candidates
@@ -40,7 +39,6 @@ from ._subpixels import (
     subpixel_rays,
     Subpixels,
 )
-from ._tiers import TieredPicture
 from ._warnings import check_scene, is_traced, report_overflow
 
 
@@ -115,19 +113,13 @@ def render(
     count = count_surfaces(contents)
     program = _draw.fast
     if mesh is None and count > 0 and not is_traced(leaves):
-        program = _draw if count <= _MANY_SURFACES else _draw.draw_many
-    draw = lambda integrator: _undisturbed(program, placed, camera, integrator, *more)
+        program = _draw if count <= _MANY_SURFACES else _draw_many
+    draw = lambda integrator: program(placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
     integrator = with_all_occluders(integrator)
     integrator = with_more_surfaces(integrator) if count > _MANY_SURFACES else integrator
     return _draw_completely(draw, integrator, (placed, camera))
-
-
-def _undisturbed(program: Callable, *arguments: Any) -> Any:
-    """Draws a picture; the first of its kind is traced, which is quicker without collections."""
-    with defer_garbage_collection():
-        return program(*arguments)
 
 
 def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
@@ -266,7 +258,10 @@ def _render(
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
 
 
-_draw = TieredPicture(_render)
+_draw = TieredFunction(_render)
+# Of very many things, loops over rows are most of the time, for which XLA's newer emitters do not
+# matter: as fast, and compiled sooner.
+_draw_many = TieredFunction(_render, FOR_SOME_RUNS)
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:

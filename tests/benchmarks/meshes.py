@@ -17,7 +17,7 @@ from measure import report
 from meshes_scene import camera, ours
 
 import scenegraph as sg
-from scenegraph.rendering import expect_pictures
+from scenegraph.programs import expect_calls
 
 
 FOLDER = pathlib.Path(__file__).parent
@@ -85,7 +85,7 @@ def _timed(name: str, call: Callable[[], Any]) -> dict[str, float]:
         return time.perf_counter() - begin, time.process_time() - used
 
     first = seconds()
-    with expect_pictures(1000):  # Later ones, by an optimised program.
+    with expect_calls(1000):  # Later ones, by an optimised program.
         seconds()
         again = [seconds() for _ in range(3)]
     walls, processor = zip(*again, strict=True)

@@ -18,7 +18,7 @@ from measure import report
 from surfaces_scene import ours, SIZE
 
 import scenegraph as sg
-from scenegraph.rendering import expect_pictures
+from scenegraph.programs import expect_calls
 
 
 SAMPLES = (1, 4, 16, 64, 256)
@@ -185,7 +185,7 @@ def _plain(runs: int) -> dict[str, Any]:
     draw = jax.jit(lambda scene, camera: sg.render(scene, camera).rgb)
 
     def rendered() -> jax.Array:
-        with expect_pictures(1000):
+        with expect_calls(1000):
             return sg.render(scene, camera).rgb
 
     calls = {

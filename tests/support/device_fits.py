@@ -268,13 +268,13 @@ def pictures(scene: str, chunk) -> dict:
     import numpy as np
 
     import scenegraph as sg
-    from scenegraph.rendering import expect_pictures
+    from scenegraph.programs import expect_calls
 
     look = [[0.0, -3.0, 1.0], [0.0] * 3, [0.0, 0.0, 1.0], 0.7, 13, 11]
     camera, made = sg.PerspectiveCamera.look_at(*look), SCENES[scene]()
     settings = {"chunk": chunk, "key": jax.random.key(3)}
     # Compiled like the other one, so that they differ in rounding alone.
-    with expect_pictures(100):
+    with expect_calls(100):
         one = sg.render(made, camera, devices=jax.devices()[:1], **settings)
     other = sg.render(made, camera, **settings)
     apart = jax.tree.map(lambda a, b: float(np.abs(np.subtract(a, b)).max()), one, other)

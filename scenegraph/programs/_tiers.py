@@ -1,0 +1,130 @@
+"""Tiered compilation: a first program is compiled soon, and one that runs fast once it pays.
+
+Compiling is most of the time of a first picture, or of a first gradient. Without optimisations and
+in pieces it takes a third to a half, but then the program takes several times as long. Whether
+there will be many calls is not known, so a function's first ones are computed by the first program.
+Once their running has taken as long as optimising would have, the second is compiled: no sequence
+of calls takes much more than twice as long as with the better choice.
+"""
+
+import contextlib
+import contextvars
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+
+from .._garbage import defer_garbage_collection
+from ._memory import make_room_for_programs
+from ._options import can_be_quick
+from ._quick import kind_of, ProgramInPieces, QuickProgram
+
+
+# Optimising takes so many times what all else of a first call does, apart from running.
+_LONGER = 2.0
+
+# So many calls are computed by the first program, where their number is known.
+_FEW = 8
+
+# False where more calls than that are expected.
+_few_expected = contextvars.ContextVar("few_expected", default=True)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def tiered_jit(function: F) -> F:
+    """Compiles a function soon at first, and well once that pays.
+
+    Like `equinox.filter_jit`, for a gradient or a picture that may be wanted only a few times. The
+    first program is not optimised; it is cut into pieces that are compiled beside each other, so
+    that a first call takes about half as long, and later ones several times as long. As soon as
+    running has taken as long as optimising would have, the function is compiled as by
+    `equinox.filter_jit`, which is also what happens in a traced function, and elsewhere than on a
+    CPU.
+
+    **Arguments:**
+
+    - `function`: a function of pytrees, such as `equinox.filter_value_and_grad(loss)`. Its arrays
+      are traced; all else must have a hash, and is fixed for one compilation.
+
+    **Returns:**
+
+    The function, with the same arguments and results.
+    """
+    tiered = TieredFunction(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        make_room_for_programs()
+        return tiered(*args, **kwargs)
+
+    return call  # pyright: ignore[reportReturnType]
+
+
+@contextlib.contextmanager
+def expect_calls(count: int) -> Iterator[None]:
+    """Says that so many calls of one kind come: many are optimised from the first one on."""
+    token = _few_expected.set(_few_expected.get() and count <= _FEW)
+    try:
+        yield
+    finally:
+        _few_expected.reset(token)
+
+
+class _Calls:
+    """The seconds that calls of a quickly compiled program took."""
+
+    def __init__(self) -> None:
+        self.first, self.others, self.count = 0.0, 0.0, 0
+
+    def add(self, seconds: float) -> None:
+        """Adds a call."""
+        if self.count == 0:
+            self.first = seconds
+        else:
+            self.others += seconds
+        self.count += 1
+
+    @property
+    def suffice(self) -> bool:
+        """True once running has taken as long as optimising would have."""
+        if self.count < 2:
+            return False
+        # The first call ran, too: all else of it was tracing and compiling.
+        run = self.others / (self.count - 1)
+        return self.count * run >= _LONGER * (self.first - run)
+
+
+class TieredFunction:
+    """A function that is compiled soon at first, and fast after several calls.
+
+    Its second program may have options of its own.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any] | None = None):
+        self.fast = eqx.filter_jit(function)
+        self._later = self.fast if options is None else QuickProgram(function, options)
+        self._quick = ProgramInPieces(function)
+        self._calls: dict[Any, _Calls] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes; within traced functions, this is `fast`."""
+        # Tracing is quicker without collections.
+        with defer_garbage_collection():
+            return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        if not can_be_quick():
+            return self.fast(*args, **kwargs)
+        if not _few_expected.get():
+            return self._later(*args, **kwargs)
+        calls = self._calls.setdefault(kind_of((args, kwargs)), _Calls())
+        if calls.suffice:
+            return self._later(*args, **kwargs)
+        begin = time.perf_counter()
+        results = jax.block_until_ready(self._quick(*args, **kwargs))
+        calls.add(time.perf_counter() - begin)
+        return results
