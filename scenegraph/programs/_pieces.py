@@ -47,6 +47,11 @@ class InPieces:
             program.compile(pool, of_much if program.times > _OFTEN else options)
         pool.shutdown(wait=False)
 
+    @property
+    def length(self) -> int:
+        """The number of equations."""
+        return sum(program.weight for program in self._sequence.programs())
+
     def __call__(self, *values: Any) -> list[Any]:
         return self._sequence(*values)
 

@@ -64,12 +64,21 @@ class ProgramInPieces:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         arrays = [jnp.asarray(x) for x in jax.tree.leaves((args, kwargs)) if eqx.is_array(x)]
         device = next(iter(arrays[0].devices())) if arrays else None
-        made = _made(self, (kind_of((args, kwargs)), device))
+        made = _made(self, kind_of((args, kwargs)))
         with self._lock, jax.default_device(device):
-            if not made:
-                made.extend(self._compile(args, kwargs))
-        pieces, structure, static = made
+            if device not in made:
+                made[device] = self._compile(args, kwargs)
+            pieces, structure, static = made[device]
         return eqx.combine(jax.tree.unflatten(structure, pieces(*arrays)), static)
+
+    def length(self, *args: Any, **kwargs: Any) -> int:
+        """Returns the number of equations of arguments of a kind, if they are compiled."""
+        made = _made(self, kind_of((args, kwargs))).values()
+        return max((pieces.length for pieces, *_ in made), default=0)
+
+    def forget(self, *args: Any, **kwargs: Any) -> None:
+        """Forgets the program for arguments of a kind."""
+        _made(self, kind_of((args, kwargs))).clear()
 
     def _compile(self, args: Any, kwargs: Any) -> tuple[InPieces, Any, PyTree]:
         """Returns the program, the structure of its results, and those that are no arrays."""
@@ -79,9 +88,9 @@ class ProgramInPieces:
 
 
 @weakref_lru_cache
-def _made(program: ProgramInPieces, kind: Any) -> list[Any]:
-    """Holds what was compiled for arguments of a kind, until JAX's caches are cleared."""
-    return []
+def _made(program: ProgramInPieces, kind: Any) -> dict[Any, Any]:
+    """Holds what was compiled for a kind, by device, until JAX's caches are cleared."""
+    return {}
 
 
 def kind_of(tree: PyTree) -> Any:

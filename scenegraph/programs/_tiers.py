@@ -19,7 +19,7 @@ import jax
 
 from .._garbage import defer_garbage_collection
 from ._memory import make_room_for_programs
-from ._options import can_be_quick
+from ._options import can_be_quick, options_by_length
 from ._quick import kind_of, ProgramInPieces, QuickProgram
 
 
@@ -54,7 +54,7 @@ def tiered_jit(function: F) -> F:
 
     The function, with the same arguments and results.
     """
-    tiered = TieredFunction(function)
+    tiered = TieredFunction(function, options_by_length)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -75,13 +75,14 @@ def expect_calls(count: int) -> Iterator[None]:
 
 
 class _Calls:
-    """The seconds that calls of a quickly compiled program took."""
+    """The calls of a quickly compiled program, and the program that comes after it."""
 
     def __init__(self) -> None:
         self.first, self.others, self.count = 0.0, 0.0, 0
+        self.later: Callable[..., Any] | None = None
 
     def add(self, seconds: float) -> None:
-        """Adds a call."""
+        """Adds a call, that took so long."""
         if self.count == 0:
             self.first = seconds
         else:
@@ -101,13 +102,17 @@ class _Calls:
 class TieredFunction:
     """A function that is compiled soon at first, and fast after several calls.
 
-    Its second program may have options of its own.
+    Its second program may have options of its own, by the number of its equations.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: Callable[[int], Mapping[str, Any]] = lambda equations: {},
+    ):
         self.fast = eqx.filter_jit(function)
-        self._later = self.fast if options is None else QuickProgram(function, options)
-        self._quick = ProgramInPieces(function)
+        self._program = functools.cache(lambda options: QuickProgram(function, dict(options)))
+        self._options, self._quick = options, ProgramInPieces(function)
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -119,12 +124,18 @@ class TieredFunction:
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         if not can_be_quick():
             return self.fast(*args, **kwargs)
-        if not _few_expected.get():
-            return self._later(*args, **kwargs)
         calls = self._calls.setdefault(kind_of((args, kwargs)), _Calls())
-        if calls.suffice:
-            return self._later(*args, **kwargs)
+        if calls.later is None and (calls.suffice or not _few_expected.get()):
+            calls.later = self._later(self._quick.length(*args, **kwargs))
+            self._quick.forget(*args, **kwargs)
+        if calls.later is not None:
+            return calls.later(*args, **kwargs)
         begin = time.perf_counter()
         results = jax.block_until_ready(self._quick(*args, **kwargs))
         calls.add(time.perf_counter() - begin)
         return results
+
+    def _later(self, equations: int) -> Callable[..., Any]:
+        """Returns the second program of so many equations."""
+        options = self._options(equations)
+        return self._program(tuple(sorted(options.items()))) if options else self.fast

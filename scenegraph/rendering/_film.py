@@ -10,6 +10,7 @@ import numpy as np
 
 from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
+from ..programs import expect_calls
 from ..scene import Scene
 from ._render import render
 

@@ -38,6 +38,25 @@ def test_a_picture_makes_room(limit, remembered, most, kept):
     assert remembered() is kept
 
 
+def test_what_compiling_took_is_given_back(limit, monkeypatch):
+    given = []
+    monkeypatch.setattr(_memory, "_give_back_memory", lambda: given.append)
+    limit(None)
+    for seconds in (5.0, 0.5):
+        monkeypatch.setitem(_memory._compiled, "seconds", seconds)
+        sg.render(SCENE, CAMERA)
+    assert given == [0]
+
+
+@pytest.mark.parametrize("error", [OSError, AttributeError, TypeError])
+def test_other_c_libraries_are_left_alone(monkeypatch, error):
+    def library(name):
+        raise error
+
+    monkeypatch.setattr(_memory.ctypes, "CDLL", library)
+    assert _memory._give_back_memory.__wrapped__()(0) is None
+
+
 def test_what_others_hold_is_not_tried_again(limit, remembered, monkeypatch):
     limit(1_000)
     monkeypatch.setitem(_memory._held, "pieces", 650)

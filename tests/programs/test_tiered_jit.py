@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.programs import _tiers, expect_calls
+from scenegraph.programs import _options, _tiers, expect_calls
 from support.helpers import assert_close
 
 
@@ -49,6 +49,25 @@ def test_many_calls_are_optimised(monkeypatch):
         assert double(jnp.asarray(i)) == 2 * i
     # Calls that take no longer than the first: it had nothing to compile.
     assert len(traced) == 2
+
+
+@pytest.mark.parametrize(("most", "emitters"), [(10, False), (10**6, None)])
+def test_long_functions_are_optimised_without_newer_emitters(monkeypatch, most, emitters):
+    monkeypatch.setattr(_options, "_LONG", most)
+    used = []
+    monkeypatch.setattr(
+        _tiers, "QuickProgram", lambda function, options: used.append(options) or function
+    )
+    tiered = sg.tiered_jit(
+        lambda x: (
+            jax.lax.map(lambda y: jnp.sin(y) + jnp.cos(y) * jnp.tanh(y * 2), x) ** 3 / 2 - x.sum()
+        )
+    )
+    x = jnp.arange(3.0)
+    first = tiered(x)
+    with expect_calls(100):
+        assert_close(tiered(x), first)
+    assert used == ([] if emitters is None else [{"xla_cpu_use_fusion_emitters": emitters}])
 
 
 def test_traced_functions_are_part_of_the_program_around():
