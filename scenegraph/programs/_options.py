@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import jax
+from jax._src import config
 from jax._src.core import trace_state_clean
 
 
@@ -52,5 +53,9 @@ def _is_known(name: str, value: Any) -> bool:
 
 
 def can_be_quick() -> bool:
-    """Returns true where a program's options can be chosen: not while tracing, and on a CPU."""
-    return trace_state_clean() and jax.default_backend() == "cpu"
+    """Returns true where a program's options can be chosen: not while tracing, and on a CPU.
+
+    And where JAX was not asked to find what goes wrong, for which it needs the function itself.
+    """
+    searching = any(x.value for x in (config.disable_jit, config.debug_nans, config.debug_infs))
+    return trace_state_clean() and not searching and jax.default_backend() == "cpu"

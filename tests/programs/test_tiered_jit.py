@@ -54,16 +54,11 @@ def test_many_calls_are_optimised(monkeypatch):
 @pytest.mark.parametrize(("most", "emitters"), [(10, False), (10**6, None)])
 def test_long_functions_are_optimised_without_newer_emitters(monkeypatch, most, emitters):
     monkeypatch.setattr(_options, "_LONG", most)
-    used = []
-    monkeypatch.setattr(
-        _tiers, "QuickProgram", lambda function, options: used.append(options) or function
-    )
-    tiered = sg.tiered_jit(
-        lambda x: (
-            jax.lax.map(lambda y: jnp.sin(y) + jnp.cos(y) * jnp.tanh(y * 2), x) ** 3 / 2 - x.sum()
-        )
-    )
-    x = jnp.arange(3.0)
+    used, x = [], jnp.arange(3.0)
+    program = lambda function, options: used.append(options) or function
+    monkeypatch.setattr(_tiers, "QuickProgram", program)
+    one = lambda y: jnp.sin(y) + jnp.cos(y) * jnp.tanh(y * 2)
+    tiered = sg.tiered_jit(lambda x: jax.lax.map(one, x) ** 3 / 2 - x.sum())
     first = tiered(x)
     with expect_calls(100):
         assert_close(tiered(x), first)
@@ -74,6 +69,19 @@ def test_traced_functions_are_part_of_the_program_around():
     double = sg.tiered_jit(lambda x: 2 * x)
     assert_close(jax.jit(jax.grad(lambda x: double(x) ** 2))(3.0), 24.0)
     assert_close(jax.vmap(double)(jnp.arange(3.0)), 2 * jnp.arange(3.0))
+
+
+def test_without_jit_all_is_computed_step_by_step():
+    seen = []
+    double = sg.tiered_jit(lambda x: seen.append(float(x)) or 2 * x)
+    with jax.disable_jit():
+        assert double(jnp.asarray(3.0)) == 6
+    assert seen == [3.0]
+
+
+def test_numbers_that_are_none_are_found():
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        sg.tiered_jit(jnp.log)(jnp.asarray(-1.0))
 
 
 def test_names_and_text_stay():
