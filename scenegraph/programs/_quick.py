@@ -55,15 +55,19 @@ class QuickProgram:
 class ProgramInPieces:
     """A function compiled in pieces, beside each other, for a few runs; not for traced arguments.
 
-    Pieces that compute much are optimised a little.
+    Pieces that compute much are optimised a little. On several devices, the program stays whole.
     """
 
     def __init__(self, function: Callable[..., Any]):
         self._function, self._lock = function, threading.Lock()
+        self._whole = QuickProgram(function, FOR_A_FEW_RUNS)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         arrays = [jnp.asarray(x) for x in jax.tree.leaves((args, kwargs)) if eqx.is_array(x)]
-        device = next(iter(arrays[0].devices())) if arrays else None
+        devices = {device for x in arrays if x.committed for device in x.devices()}
+        if len(devices) > 1:
+            return self._whole(*args, **kwargs)
+        device = devices.pop() if devices else None
         made = _made(self, kind_of((args, kwargs)))
         with self._lock, jax.default_device(device):
             if device not in made:
