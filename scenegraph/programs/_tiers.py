@@ -108,7 +108,7 @@ class TieredFunction:
     def __init__(
         self,
         function: Callable[..., Any],
-        options: Callable[[int], Mapping[str, Any]] = lambda equations: {},
+        options: Callable[[int], Mapping[str, Any]] | None = None,
     ):
         self.fast = eqx.filter_jit(function)
         self._program = functools.cache(lambda options: QuickProgram(function, dict(options)))
@@ -122,10 +122,11 @@ class TieredFunction:
             return self._call(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        if not can_be_quick():
+        many = not _few_expected.get()
+        if not can_be_quick() or (many and self._options is None):
             return self.fast(*args, **kwargs)
         calls = self._calls.setdefault(kind_of((args, kwargs)), _Calls())
-        if calls.later is None and (calls.suffice or not _few_expected.get()):
+        if calls.later is None and (calls.suffice or many):
             calls.later = self._later(self._quick.length(*args, **kwargs))
             self._quick.forget(*args, **kwargs)
         if calls.later is not None:
@@ -137,5 +138,5 @@ class TieredFunction:
 
     def _later(self, equations: int) -> Callable[..., Any]:
         """Returns the second program of so many equations."""
-        options = self._options(equations)
+        options = {} if self._options is None else self._options(equations)
         return self._program(tuple(sorted(options.items()))) if options else self.fast
