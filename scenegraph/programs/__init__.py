@@ -13,4 +13,4 @@ from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, known_options
 from ._quick import kind_of, ProgramInPieces, quick_jit, QuickProgram
 from ._tiers import expect_calls, TieredFunction
 from ._turns import Loop, take_turns_outside
-from ._work import say_times
+from ._work import are_kernels, say_times

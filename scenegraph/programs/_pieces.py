@@ -18,7 +18,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
 from ._turns import as_loop, Turns
-from ._work import count_equations, estimate_work
+from ._work import count_equations, count_outside_of_kernels, estimate_work
 
 
 # Equations of a piece: with fewer, what is done once a piece is most of the time.
@@ -41,16 +41,13 @@ class InPieces:
     def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any], of_much: Mapping[str, Any]):
         jaxpr = dce_jaxpr(closed.jaxpr, True, True)[0]
         self._sequence = _Sequence(ClosedJaxpr(jaxpr, closed.consts), turns=1)
+        # The number of equations, those within kernels left out.
+        self.length = sum(map(count_outside_of_kernels, jaxpr.eqns))
         pool = concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
         # The longest begin first.
         for program in sorted(self._sequence.programs(), key=lambda x: x.weight, reverse=True):
             program.compile(pool, of_much if program.times > _OFTEN else options)
         pool.shutdown(wait=False)
-
-    @property
-    def length(self) -> int:
-        """The number of equations."""
-        return sum(program.weight for program in self._sequence.programs())
 
     def __call__(self, *values: Any) -> list[Any]:
         return self._sequence(*values)

@@ -49,14 +49,19 @@ def as_loop(equation: Any) -> Loop | None:
 
 
 def _scan(equation: Any) -> Loop:
-    """Returns a `jax.lax.scan` as a loop."""
-    its = equation.params
-    body, length = its["jaxpr"], its["length"]
-    same, carried = ["same"] * its["num_consts"], ["carried"] * its["num_carry"]
-    operands = [*same, *carried]
-    operands += ["row"] * (len(body.in_avals) - len(operands))
-    results = [*carried, *["row"] * (len(body.out_avals) - len(carried))]
-    return Loop(body, operands, results, length, reverse=its["reverse"])
+    """Returns a `jax.lax.scan` as a loop.
+
+    Its parameters have other names in every version: rows have one axis less in the body.
+    """
+    body, length = equation.params["jaxpr"], equation.params["length"]
+    given = zip(equation.invars, body.in_avals, strict=True)
+    made = zip(equation.outvars, body.out_avals, strict=True)
+    rows = sum(x.aval.ndim != inner.ndim for x, inner in given)
+    carried = sum(x.aval.ndim == inner.ndim for x, inner in made)
+    same = len(body.in_avals) - carried - rows
+    operands = ["same"] * same + ["carried"] * carried + ["row"] * rows
+    results = ["carried"] * carried + ["row"] * (len(body.out_avals) - carried)
+    return Loop(body, operands, results, length, reverse=equation.params["reverse"])
 
 
 take_turns_outside(scan_p, _scan)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 from jax._src.util import weakref_lru_cache
-from jax.extend.core import jaxprs_in_params
+from jax.extend.core import jaxprs_in_params, Primitive
 from jax.extend.core.primitives import scan_p
 
 
@@ -28,6 +28,27 @@ def count_equations(equation: Any) -> int:
 @weakref_lru_cache
 def _count_all(jaxpr: Any) -> int:
     return sum(map(count_equations, jaxpr.eqns))
+
+
+# Primitives that are a few kernels, however many equations they have within.
+_kernels: set[Primitive] = set()
+
+
+def are_kernels(primitive: Primitive) -> None:
+    """Says that equations of a primitive are a few kernels each."""
+    _kernels.add(primitive)
+
+
+def count_outside_of_kernels(equation: Any) -> int:
+    """Counts an equation, and all within that is not part of a kernel."""
+    if equation.primitive in _kernels:
+        return 1
+    return 1 + sum(map(_count_outside, jaxprs_in_params(equation.params)))
+
+
+@weakref_lru_cache
+def _count_outside(jaxpr: Any) -> int:
+    return sum(map(count_outside_of_kernels, jaxpr.eqns))
 
 
 def estimate_work(equation: Any) -> int:

@@ -8,11 +8,13 @@ import jax
 from jax.core import Tracer
 
 from .._typing import PyTree
+from ..programs import are_kernels
 from ._lower import by_scalars, by_vmap, by_vmap_in_blocks
 from ._primitive import define_map, row_avals, trace_row
 
 
 _map_rows_p = define_map("map_rows", by_vmap, by_scalars, at_once=by_vmap_in_blocks)
+are_kernels(_map_rows_p)
 
 
 def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:

@@ -17,8 +17,8 @@ from scenegraph.programs import (
     say_times,
 )
 from scenegraph.programs._compiled import Compiled
-from scenegraph.programs._work import count_equations, estimate_work
-from scenegraph.rowwise import map_blocks, sum_blocks
+from scenegraph.programs._work import count_equations, count_outside_of_kernels, estimate_work
+from scenegraph.rowwise import map_blocks, map_rows, sum_blocks
 from support.helpers import assert_close
 
 
@@ -208,6 +208,13 @@ def test_work_is_what_loops_say_they_do():
     assert work(jax.jit(lambda x: loop(x, 10))) == [(1 + weight, 1 + 10 * weight)]
     ((_, turns),) = work(lambda x: jax.lax.map(lambda row: loop(row, 10), x))
     assert turns == 1 + 4 * 10 * weight
+
+
+def test_equations_of_rows_are_kernels():
+    row = lambda x: jnp.sin(x) + jnp.cos(x) * jnp.tanh(x)
+    loop = lambda x: jax.lax.map(lambda y: map_rows(lambda _, z: row(z), None, y[None]), x)
+    (rows,) = jax.make_jaxpr(loop)(X).jaxpr.eqns
+    assert (count_equations(rows), count_outside_of_kernels(rows)) == (8, 3)
 
 
 @pytest.mark.parametrize(("things", "level"), [(10, 0), (10**8, 1)])
