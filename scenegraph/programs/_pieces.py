@@ -44,10 +44,12 @@ class InPieces:
         # The number of equations, those within kernels left out.
         self.length = sum(map(count_outside_of_kernels, jaxpr.eqns))
         pool = concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
-        # The longest begin first.
-        for program in sorted(self._sequence.programs(), key=lambda x: x.weight, reverse=True):
-            program.compile(pool, of_much if program.times > _OFTEN else options)
-        pool.shutdown(wait=False)
+        try:
+            # The longest begin first.
+            for program in sorted(self._sequence.programs(), key=lambda x: x.weight, reverse=True):
+                program.compile(pool, of_much if program.times > _OFTEN else options)
+        finally:
+            pool.shutdown(wait=False)
 
     def __call__(self, *values: Any) -> list[Any]:
         return self._sequence(*values)

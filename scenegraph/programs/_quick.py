@@ -100,5 +100,12 @@ def _made(program: ProgramInPieces, kind: Any) -> dict[Any, Any]:
 def kind_of(tree: PyTree) -> Any:
     """Returns what trees have in common that are compiled to the same program."""
     leaves, structure = jax.tree.flatten(tree)
-    is_array = lambda x: isinstance(x, jax.Array | np.ndarray)
-    return structure, tuple((x.shape, x.dtype) if is_array(x) else x for x in leaves)
+    return structure, tuple(map(_kind_of_leaf, leaves))
+
+
+def _kind_of_leaf(x: Any) -> Any:
+    if isinstance(x, jax.Array):
+        # What is weak takes the type of what it is combined with.
+        return jax.typeof(x)
+    # Numbers of different types are equal, but need not give the same program.
+    return (x.shape, x.dtype) if isinstance(x, np.ndarray) else (type(x), x)

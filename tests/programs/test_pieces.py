@@ -237,3 +237,11 @@ def test_kinds_are_structures_types_and_what_is_no_array():
     assert kind_of(tree(X, "a")) == kind_of(tree(2 * X, "a"))
     others = [tree(X[:1], "a"), tree(X.astype(int), "a"), tree(X, "b"), [X, "a"]]
     assert all(kind_of(tree(X, "a")) != kind_of(other) for other in others)
+    # Numbers that are equal, of other types: the results have other types, too.
+    power = ProgramInPieces(lambda x, y, n: (x * y) ** n)
+    half, weak = jnp.ones(2, jnp.bfloat16), jnp.asarray(1.0)
+    for y, n in [(weak, 2), (weak.astype(jnp.float32), 2), (weak, True)]:
+        assert power(half, y, n).dtype == ((half * y) ** n).dtype
+    whole = jnp.arange(3)
+    for n in (2, 2.0):
+        assert power(whole, whole, n).dtype == (whole**n).dtype
