@@ -26,6 +26,8 @@ from ._words import describe, is_array, LISTS, wanted
 
 
 _METHODS = (classmethod, staticmethod, property)
+# Modules whose functions are called for every scalar of a program, by others of their package.
+_INNER = re.compile(r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$")
 
 
 def check_calls(package: str) -> None:
@@ -56,7 +58,9 @@ def _belongs(value: Any, package: str) -> bool:
 def _is_annotated(value: Any, package: str) -> bool:
     function = _innermost(value)
     ours = isinstance(function, types.FunctionType) and _belongs(function, package)
-    return ours and (bool(function.__annotations__) or function.__name__ == "__init__")
+    if not ours or _INNER.search(function.__module__):
+        return False
+    return bool(function.__annotations__) or function.__name__ == "__init__"
 
 
 def _innermost(value: Any) -> Any:

@@ -22,10 +22,11 @@ transposing and the like only move references and cost nothing at run time.
 4. Code generation. Blocks of rows are loops: a loop computes all nodes of a row one after the
    other, each once, and is a single kernel that LLVM vectorises. It is written as a
    `reduce_window` whose windows have one number, because the reducer of several operands may be any
-   function of scalars. What an operation without a rule needs, and results of it, bound loops. Many
-   rows, or a compiler that takes such windows for their results, get kernels of arrays instead,
-   which XLA divides between cores: a cost model chooses which values it stores, and which it
-   computes again for each of their users.
+   function of scalars. What an operation without a rule needs, and results of it, bound loops, and
+   so does the number of values that LLVM takes from one loop to the next. Many rows, rather many of
+   functions too large for one loop, or a compiler that takes such windows for their results, get
+   kernels of arrays instead, which XLA divides between cores: a cost model chooses which values it
+   stores, and which it computes again for each of their users.
 5. Blocking: long batches run in blocks of rows whose intermediate values fit into the cache.
 
 **Semantics.** Values, infinities and NaN are those of `jax.vmap` of the same function, up to

@@ -8,6 +8,7 @@ reducer is given the initial values, which here are numbers that all rows share,
     result_i = function(numbers, (column_1[i], column_2[i], ...))
 """
 
+import collections
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -54,12 +55,18 @@ def loop_over_rows(
     return [everything[i] for i in results]
 
 
-def count_operands(columns: Sequence[Any], numbers: Sequence[Any], dtypes: Sequence[Any]) -> int:
-    """Returns the number of operands of a loop, given the types of what it reads and computes."""
-    types = list(columns)
-    _places(types, dtypes)
-    _places(types, numbers)
-    return max(len(types), _FEWEST)
+class OperandCount:
+    """Counts the operands of a loop by the types of what it reads and computes."""
+
+    def __init__(self):
+        self.columns, self.numbers, self.results = (collections.Counter() for _ in range(3))
+
+    @property
+    def total(self) -> int:
+        """The number of operands: each is at the same time a column, a number and a result."""
+        kinds = self.columns, self.numbers, self.results
+        total = sum(max(kind[x] for kind in kinds) for x in set().union(*kinds))
+        return max(total, _FEWEST)
 
 
 def _places(types: list[Any], wanted: Sequence[Any]) -> list[int]:

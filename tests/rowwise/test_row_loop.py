@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenegraph.rowwise import _emit_loops, _lower, map_rows
-from scenegraph.rowwise._row_loop import computes_windows, count_operands, loop_over_rows
+from scenegraph.rowwise._row_loop import computes_windows, loop_over_rows, OperandCount
 
 
 FLOAT, INT, BOOL = (np.dtype(x) for x in ("float32", "int32", "bool"))
@@ -50,8 +50,15 @@ def test_any_number_of_columns_numbers_and_results(columns, count, results):
 
 def test_the_number_of_operands():
     # Two columns become results; the third result and the whole number have places of their own.
-    assert count_operands([FLOAT, FLOAT], [FLOAT, INT], [FLOAT] * 3) == 4
-    assert count_operands([FLOAT], [], [FLOAT]) == 2
+    count = OperandCount()
+    count.columns.update({FLOAT: 2})
+    count.numbers.update({FLOAT: 1, INT: 1})
+    count.results.update({FLOAT: 3})
+    assert count.total == 4
+
+
+def test_a_loop_has_two_operands_at_least():
+    assert OperandCount().total == 2
 
 
 def steps(shared, x):
@@ -65,18 +72,35 @@ def steps(shared, x):
 
 
 @pytest.mark.parametrize(("nodes", "operands"), [(3000, 96), (50, 96), (3000, 3), (1, 2)])
-def test_pieces_of_any_size(monkeypatch, nodes, operands):
-    """However large stages are cut, the numbers are those of kernels."""
+def test_loops_of_any_size(monkeypatch, nodes, operands):
+    """However large stages are cut, the numbers are those of whole arrays."""
     monkeypatch.setattr(_emit_loops, "_MOST_NODES", nodes)
     monkeypatch.setattr(_emit_loops, "_MOST_OPERANDS", operands)
     shared = jnp.float32(0.5), jnp.float32(1.5), jnp.linspace(1, 2, 8)
-    call = lambda shared, rows: map_rows(steps, shared, rows)
     rows = jax.random.normal(jax.random.key(0), (33,))
-    found = jax.jit(lambda *x: call(*x))(shared, rows)
-    monkeypatch.setattr(_lower, "_MANY_ROWS", 0)
-    expected = jax.jit(lambda *x: call(*x))(shared, rows)
+    found = jax.jit(lambda *x: map_rows(steps, *x))(shared, rows)
+    expected = jax.vmap(steps, (None, 0))(shared, rows)
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=2e-5)
+
+
+@pytest.mark.parametrize("nodes", [3000, 50])
+def test_loops_that_are_cut_are_kernels_of_many_rows(monkeypatch, nodes):
+    monkeypatch.setattr(_emit_loops, "_MOST_NODES", nodes)
+    monkeypatch.setattr(_lower, "_MANY_IF_CUT", 33)
+    shared = jnp.float32(0.5), jnp.float32(1.5), jnp.linspace(1, 2, 8)
+    rows = jax.random.normal(jax.random.key(0), (33,))
+    text = jax.jit(lambda *x: map_rows(steps, *x)).lower(shared, rows).as_text()
+    assert ("reduce_window" in text) == (nodes == 3000)
+
+
+def test_loops_are_as_long_as_their_operands_allow(monkeypatch):
+    """A running product of many columns, of which each loop adds as many as it has places."""
+    monkeypatch.setattr(_emit_loops, "_MOST_OPERANDS", 5)
+    rows = jnp.ones((3, 17))
+    text = jax.jit(lambda x: map_rows(lambda _, x: jnp.prod(x), (), x)).lower(rows).as_text()
+    # Five columns in the first loop, in others the product so far and four.
+    assert text.count("stablehlo.reduce_window") == 4
 
 
 def test_where_windows_are_not_computed_kernels_are(monkeypatch):
