@@ -3,10 +3,14 @@
 XLA compiles a program on one core, and for many of its kernels looks through the whole of it. A
 long program is cut here, at the top level and in the bodies of loops of few turns, whose turns are
 then taken from outside. What goes from piece to piece is in memory then, and each run of a piece
-has its cost: this is for programs that run a few times.
+has its cost: small pieces are for programs that run a few times.
+
+Turns that need nothing of each other are shared out to threads, which pays for programs that run
+often, too: those are cut at such loops alone.
 """
 
 import concurrent.futures
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,13 +22,24 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
 from ._turns import as_loop, Turns
-from ._work import count_equations, count_outside_of_kernels, estimate_work
+from ._work import count_equations, estimate_work
 
 
-# Equations of a piece: with fewer, what is done once a piece is most of the time.
-_SIZE = 1000
-# A loop is taken apart if that makes so many turns at most, and no piece of it more than this part.
-_TURNS, _PART = 64, 0.75
+class Cut(NamedTuple):
+    """The places at which programs are cut."""
+
+    size: float  # equations of a piece
+    turns: int  # the most turns of a loop that is taken apart
+    part: float  # the largest part of a loop that a piece of its body may be
+    shared: bool  # whether only loops of independent turns are taken apart
+
+
+# With smaller pieces, what is done once a piece is most of the time.
+INTO_PIECES = Cut(1000, 64, 0.75, shared=False)
+AT_SHARED_TURNS = Cut(math.inf, 4096, 1, shared=True)
+_NOWHERE = Cut(math.inf, 0, 1, shared=True)
+# A turn of less equations is not worth a thread.
+_FEWEST = 500
 # A piece whose equations are computed more often than this is worth optimising: measured, of
 # searches. Of loops of an unknown number of turns, a part of the largest number is expected.
 _OFTEN, _EXPECTED = 2e7, 0.25
@@ -38,11 +53,15 @@ class InPieces:
     Pieces that compute much have options of their own.
     """
 
-    def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any], of_much: Mapping[str, Any]):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        options: Mapping[str, Any],
+        of_much: Mapping[str, Any],
+        cut: Cut = INTO_PIECES,
+    ):
         jaxpr = dce_jaxpr(closed.jaxpr, True, True)[0]
-        self._sequence = _Sequence(ClosedJaxpr(jaxpr, closed.consts), turns=1)
-        # The number of equations, those within kernels left out.
-        self.length = sum(map(count_outside_of_kernels, jaxpr.eqns))
+        self._sequence = _Sequence(ClosedJaxpr(jaxpr, closed.consts), 1, cut)
         pool = concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
         try:
             # The longest begin first.
@@ -67,10 +86,10 @@ class _Group(NamedTuple):
 class _Sequence:
     """A jaxpr as pieces, one after the other."""
 
-    def __init__(self, closed: ClosedJaxpr, turns: float):
+    def __init__(self, closed: ClosedJaxpr, turns: float, cut: Cut):
         self._jaxpr, self._consts = closed.jaxpr, [jnp.asarray(x) for x in closed.consts]
-        self._groups = _groups(closed.jaxpr)
-        self._parts = [_part(closed.jaxpr, group, turns) for group in self._groups]
+        self._groups = _groups(closed.jaxpr, cut)
+        self._parts = [_part(closed.jaxpr, group, turns, cut) for group in self._groups]
 
     def programs(self) -> list[Compiled]:
         return [program for part in self._parts for program in part.programs()]
@@ -93,12 +112,12 @@ def _read(x: Any, known: Mapping[Any, Any]) -> Any:
     return jnp.asarray(x.val, aval.dtype)
 
 
-def _groups(jaxpr: Any) -> list[_Group]:
+def _groups(jaxpr: Any, cut: Cut) -> list[_Group]:
     """Divides the equations of a jaxpr, in order."""
     groups = []
     # From the last to the first: what is needed after each.
     after = _variables(jaxpr.outvars)
-    for equations in reversed(list(_divide(jaxpr.eqns))):
+    for equations in reversed(list(_divide(jaxpr.eqns, cut))):
         made = _variables(x for equation in equations for x in equation.outvars)
         used = _variables(x for equation in equations for x in equation.invars)
         inputs, outputs = [x for x in used if x not in made], [x for x in made if x in after]
@@ -108,18 +127,36 @@ def _groups(jaxpr: Any) -> list[_Group]:
     return groups[::-1]
 
 
-def _divide(equations: Sequence[Any]) -> Iterator[list[Any]]:
-    """Divides equations, in order; one that is too large for a group is alone."""
+def _divide(equations: Sequence[Any], cut: Cut) -> Iterator[list[Any]]:
+    """Divides equations, in order; one that is opened, or too large for a group, is alone."""
     group, weight = [], 0
     for equation in equations:
-        own = count_equations(equation)
-        if group and weight + own > _SIZE:
+        own, alone = count_equations(equation), shares_turns(equation, cut)
+        if group and (alone or weight + own > cut.size):
             yield group
             group, weight = [], 0
         group.append(equation)
         weight += own
+        if alone:
+            yield group
+            group, weight = [], 0
     if group:
         yield group
+
+
+def shares_turns(equation: Any, cut: Cut) -> bool:
+    """Returns true if an equation is, or has within, a loop that is cut for its shared turns."""
+    if not cut.shared or count_equations(equation) < _FEWEST or not cut.turns:
+        return False
+    if equation.primitive in (jit_p, remat_p):
+        return any(shares_turns(x, cut) for x in _inner(equation).jaxpr.eqns)
+    loop = as_loop(equation)
+    return loop is not None and loop.is_independent and 1 < loop.rows <= cut.turns
+
+
+def _inner(equation: Any) -> ClosedJaxpr:
+    inner = equation.params["jaxpr"]
+    return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
 
 
 def _variables(atoms: Iterable[Any]) -> dict[Any, None]:
@@ -127,10 +164,11 @@ def _variables(atoms: Iterable[Any]) -> dict[Any, None]:
     return {x: None for x in atoms if not isinstance(x, Literal)}
 
 
-def _part(jaxpr: Any, group: _Group, turns: float) -> "Compiled | _Inner":
+def _part(jaxpr: Any, group: _Group, turns: float, cut: Cut) -> "Compiled | _Inner":
     """Returns what computes a group: a program, or what is within one large equation."""
     first, *others = group.equations
-    inner = None if others or count_equations(first) <= _SIZE else _open(first, turns)
+    large = not others and (count_equations(first) > cut.size or shares_turns(first, cut))
+    inner = _open(first, turns, cut) if large else None
     if inner is not None:
         return _Inner(inner, first, group)
     parts = {"invars": group.inputs, "eqns": group.equations, "outvars": group.outputs}
@@ -140,21 +178,20 @@ def _part(jaxpr: Any, group: _Group, turns: float) -> "Compiled | _Inner":
     return Compiled(function, [like(x.aval) for x in group.inputs], weight=weight, times=times)
 
 
-def _open(equation: Any, turns: float) -> "_Sequence | Turns | None":
+def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":
     """Returns what computes a large equation in pieces; `None` where it stays whole."""
     if equation.primitive in (jit_p, remat_p):
-        inner = equation.params["jaxpr"]
-        closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
-        return _Sequence(closed, turns)
+        return _Sequence(_inner(equation), turns, cut)
     loop = as_loop(equation)
     if loop is None or not loop.rows:
         return None
     turns *= loop.rows * (1 if loop.turns is None else _EXPECTED)
-    if turns > _TURNS:
+    if turns > cut.turns:
         return None
-    body = _Sequence(loop.body, turns)
+    # Turns within turns that are shared out are taken by the program.
+    body = _Sequence(loop.body, turns, _NOWHERE if cut.shared else cut)
     largest = max(program.weight for program in body.programs())
-    return Turns(loop, body) if largest <= _PART * count_equations(equation) else None
+    return Turns(loop, body) if largest <= cut.part * count_equations(equation) else None
 
 
 class _Inner:

@@ -8,12 +8,10 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax._src.util import weakref_lru_cache
 
-from .._typing import PyTree
 from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, known_options
-from ._pieces import InPieces
+from ._pieces import Cut, InPieces, INTO_PIECES
+from ._traced import kind_of, known_of, TracedFunction
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,14 +51,23 @@ class QuickProgram:
 
 
 class ProgramInPieces:
-    """A function compiled in pieces, beside each other, for a few runs; not for traced arguments.
+    """A function compiled in pieces, beside each other; not for traced arguments.
 
-    Pieces that compute much are optimised a little. On several devices, the program stays whole.
+    By default it is for a few runs, but pieces that compute much are optimised a little. On several
+    devices, the program stays whole.
     """
 
-    def __init__(self, function: Callable[..., Any]):
-        self._function, self._lock = function, threading.Lock()
-        self._whole = QuickProgram(function, FOR_A_FEW_RUNS)
+    def __init__(
+        self,
+        function: Callable[..., Any] | TracedFunction,
+        options: Mapping[str, Any] = FOR_A_FEW_RUNS,
+        of_much: Mapping[str, Any] = FOR_SOME_RUNS,
+        cut: Cut = INTO_PIECES,
+    ):
+        self.traced = function if isinstance(function, TracedFunction) else TracedFunction(function)
+        self._lock = threading.Lock()
+        self._whole = QuickProgram(self.traced.function, options)
+        self._how = options, of_much, cut
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         arrays = [jnp.asarray(x) for x in jax.tree.leaves((args, kwargs)) if eqx.is_array(x)]
@@ -68,44 +75,16 @@ class ProgramInPieces:
         if len(devices) > 1:
             return self._whole(*args, **kwargs)
         device = devices.pop() if devices else None
-        made = _made(self, kind_of((args, kwargs)))
+        made = known_of(self, kind_of((args, kwargs)))
         with self._lock, jax.default_device(device):
+            traced = self.traced(*args, **kwargs)
             if device not in made:
-                made[device] = self._compile(args, kwargs)
-            pieces, structure, static = made[device]
-        return eqx.combine(jax.tree.unflatten(structure, pieces(*arrays)), static)
-
-    def length(self, *args: Any, **kwargs: Any) -> int:
-        """Returns the number of equations of arguments of a kind, if they are compiled."""
-        made = _made(self, kind_of((args, kwargs))).values()
-        return max((pieces.length for pieces, *_ in made), default=0)
+                options, of_much, cut = self._how
+                options, of_much = known_options(options), known_options(of_much)
+                made[device] = InPieces(traced.jaxpr, options, of_much, cut)
+        results = jax.tree.unflatten(traced.structure, made[device](*arrays))
+        return eqx.combine(results, traced.static)
 
     def forget(self, *args: Any, **kwargs: Any) -> None:
         """Forgets the program for arguments of a kind."""
-        _made(self, kind_of((args, kwargs))).clear()
-
-    def _compile(self, args: Any, kwargs: Any) -> tuple[InPieces, Any, PyTree]:
-        """Returns the program, the structure of its results, and those that are no arrays."""
-        jaxpr, results, static = eqx.filter_make_jaxpr(self._function)(*args, **kwargs)
-        options = known_options(FOR_A_FEW_RUNS), known_options(FOR_SOME_RUNS)
-        return InPieces(jaxpr, *options), jax.tree.structure(results), static
-
-
-@weakref_lru_cache
-def _made(program: ProgramInPieces, kind: Any) -> dict[Any, Any]:
-    """Holds what was compiled for a kind, by device, until JAX's caches are cleared."""
-    return {}
-
-
-def kind_of(tree: PyTree) -> Any:
-    """Returns what trees have in common that are compiled to the same program."""
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple(map(_kind_of_leaf, leaves))
-
-
-def _kind_of_leaf(x: Any) -> Any:
-    if isinstance(x, jax.Array):
-        # What is weak takes the type of what it is combined with.
-        return jax.typeof(x)
-    # Numbers of different types are equal, but need not give the same program.
-    return (x.shape, x.dtype) if isinstance(x, np.ndarray) else (type(x), x)
+        known_of(self, kind_of((args, kwargs))).clear()

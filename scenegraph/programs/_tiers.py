@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -20,7 +20,10 @@ import jax
 from .._garbage import defer_garbage_collection
 from ._memory import make_room_for_programs
 from ._options import can_be_quick, options_by_length
-from ._quick import kind_of, ProgramInPieces, QuickProgram
+from ._pieces import AT_SHARED_TURNS, shares_turns
+from ._quick import ProgramInPieces, QuickProgram
+from ._traced import kind_of, TracedFunction
+from ._work import count_outside_of_kernels
 
 
 # Optimising takes so many times what all else of a first call does, apart from running.
@@ -111,8 +114,10 @@ class TieredFunction:
         options: Callable[[int], Mapping[str, Any]] | None = None,
     ):
         self.fast = eqx.filter_jit(function)
-        self._program = functools.cache(lambda options: QuickProgram(function, dict(options)))
-        self._options, self._quick = options, ProgramInPieces(function)
+        self._traced, self._options = TracedFunction(function), options
+        self._quick = ProgramInPieces(self._traced)
+        self._whole = functools.cache(lambda options: QuickProgram(function, dict(options)))
+        self._shared = functools.cache(functools.partial(_share_turns, self._traced))
         self._calls: dict[Any, _Calls] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -123,11 +128,11 @@ class TieredFunction:
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         many = not _few_expected.get()
-        if not can_be_quick() or (many and self._options is None):
+        if not can_be_quick():
             return self.fast(*args, **kwargs)
         calls = self._calls.setdefault(kind_of((args, kwargs)), _Calls())
         if calls.later is None and (calls.suffice or many):
-            calls.later = self._later(self._quick.length(*args, **kwargs))
+            calls.later = self._later(self._traced(*args, **kwargs).jaxpr.eqns)
             self._quick.forget(*args, **kwargs)
         if calls.later is not None:
             return calls.later(*args, **kwargs)
@@ -136,7 +141,16 @@ class TieredFunction:
         calls.add(time.perf_counter() - begin)
         return results
 
-    def _later(self, equations: int) -> Callable[..., Any]:
-        """Returns the second program of so many equations."""
-        options = {} if self._options is None else self._options(equations)
-        return self._program(tuple(sorted(options.items()))) if options else self.fast
+    def _later(self, equations: Sequence[Any]) -> Callable[..., Any]:
+        """Returns the second program of some equations."""
+        length = sum(map(count_outside_of_kernels, equations))
+        options = {} if self._options is None else self._options(length)
+        chosen = tuple(sorted(options.items()))
+        if any(shares_turns(x, AT_SHARED_TURNS) for x in equations):
+            return self._shared(chosen)
+        return self._whole(chosen) if chosen else self.fast
+
+
+def _share_turns(function: TracedFunction, options: tuple[tuple[str, Any], ...]) -> Any:
+    """Returns a function as one optimised program, but for loops that threads share."""
+    return ProgramInPieces(function, dict(options), dict(options), AT_SHARED_TURNS)

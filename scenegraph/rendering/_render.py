@@ -23,11 +23,18 @@ from ..integrators import (
 )
 from ..numerics import unfreeze
 from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
-from ..programs import FOR_SOME_RUNS, kind_of, make_room_for_programs, TieredFunction
+from ..programs import (
+    can_be_quick,
+    count_threads,
+    FOR_SOME_RUNS,
+    kind_of,
+    make_room_for_programs,
+    TieredFunction,
+)
 from ..rowwise import map_rows
 from ..scene import find_camera, find_contents, Scene
 from ..visibility import count_candidates
-from ._chunks import choose_chunk
+from ._chunks import choose_chunk, choose_share
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._rays import integrate
 from ._subpixels import (
@@ -108,12 +115,13 @@ def render(
     integrator = choose_integrator(scene, integrator, contents)
     check_scene(scene, placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
-    more = key, filters, chunk, mesh, extras, side
     # Networks are most of the time of their pictures, and little of their programs.
     count = count_surfaces(contents)
-    program = _draw.fast
+    program, threads = _draw.fast, 1
     if mesh is None and count > 0 and not is_traced(leaves):
         program = _draw if count <= _MANY_SURFACES else _draw_many
+        threads = count_threads() if can_be_quick() else 1
+    more = key, filters, chunk, mesh, extras, side, threads
     draw = lambda integrator: program(placed, camera, integrator, *more)
     if is_traced(leaves):
         return draw(integrator.with_budget(math.inf))[0]
@@ -197,15 +205,18 @@ def _pixels_at_a_time(
     side: int,
     integrator: AbstractIntegrator,
     scene: FlatScene,
+    threads: int,
 ) -> int:
-    """Returns the number of pixels that a device works on at a time."""
-    samples = _SAMPLES
+    """Returns the number of pixels that a device, or a thread, works on at a time."""
+    samples, lists, rays = _SAMPLES, uses_lists(integrator, scene), pixels * side**2
     if is_of_surfaces(integrator):
         samples = _SAMPLES_BY_RAY
-    elif uses_lists(integrator, scene):
+    elif lists:
         samples = _SAMPLES_AND_LAYERS if scene.shaders else _SAMPLES_LISTED
-    rays = choose_chunk(chunk, pixels * side**2, integrator, samples_on_cpu=samples)
-    return max(1, rays // side**2)
+    size = choose_chunk(chunk, rays, integrator, samples_on_cpu=samples)
+    if chunk == "auto" and lists and threads > 1 and is_of_surfaces(integrator):
+        size = min(size, choose_share(rays, threads, scene.cuts.shape[0]))
+    return max(1, size // side**2)
 
 
 # Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
@@ -226,6 +237,7 @@ def _render(
     mesh: Mesh | None,
     extras: tuple[str, ...],
     side: int,
+    threads: int,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
     camera, filters = unfreeze((camera, filters))
@@ -246,7 +258,7 @@ def _render(
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
-    size = _pixels_at_a_time(chunk, each, side, integrator, flat)
+    size = _pixels_at_a_time(chunk, each, side, integrator, flat, threads)
     spread = not is_of_surfaces(integrator)
     pixels, overflow, requested = _in_chunks(some_pixels, shared, order, size, mesh, spread)
     if "candidates" in extras:

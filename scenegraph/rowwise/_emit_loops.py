@@ -103,7 +103,7 @@ class _Stage(NamedTuple):
 
 
 class _Users:
-    """Who needs the values of nodes."""
+    """The users of nodes: other nodes, and what the outputs are for."""
 
     def __init__(self, order: Sequence[Node], outputs: set[Node]):
         self._counts = collections.Counter(x for node in order for x in node.inputs)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from scenegraph.programs import (
-    _pieces,
     _quick,
     FOR_A_FEW_RUNS,
     kind_of,
@@ -17,6 +16,7 @@ from scenegraph.programs import (
     say_times,
 )
 from scenegraph.programs._compiled import Compiled
+from scenegraph.programs._pieces import Cut
 from scenegraph.programs._work import count_equations, count_outside_of_kernels, estimate_work
 from scenegraph.rowwise import map_blocks, map_rows, sum_blocks
 from support.helpers import assert_close
@@ -25,11 +25,8 @@ from support.helpers import assert_close
 X = jnp.linspace(0.1, 2.0, 12).reshape(4, 3)
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Cuts programs of more than three equations, and all loops."""
-    monkeypatch.setattr(_pieces, "_SIZE", 3)
-    monkeypatch.setattr(_pieces, "_PART", 2)
+# Cuts programs of more than three equations, and all loops.
+SMALL = Cut(3, 64, 2, shared=False)
 
 
 @pytest.fixture
@@ -106,9 +103,9 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_pieces_compute_what_the_whole_does(small, compiled, name):
+def test_pieces_compute_what_the_whole_does(compiled, name):
     function = FUNCTIONS[name]
-    results = ProgramInPieces(function)(X)
+    results = ProgramInPieces(function, cut=SMALL)(X)
     expected = jax.jit(function)(X)
     assert jax.tree.structure(results) == jax.tree.structure(expected)
     for own, its in zip(*map(jax.tree.leaves, (results, expected)), strict=True):
@@ -118,10 +115,10 @@ def test_pieces_compute_what_the_whole_does(small, compiled, name):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_programs(small, monkeypatch, seed):
+def test_random_programs(seed):
     """Of every size of pieces: chains of operations, any of which uses any result before."""
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(_pieces, "_SIZE", int(rng.integers(1, 12)))
+    cut = SMALL._replace(size=int(rng.integers(1, 12)))
     operations = [jnp.sin, jnp.tanh, nested, lambda x: scanned(x)[2][1], lambda x: blocks(x)[0]]
     choices = [(rng.integers(len(operations)), *rng.integers(0, i + 1, 2)) for i in range(12)]
 
@@ -131,26 +128,25 @@ def test_random_programs(small, monkeypatch, seed):
             values.append(jnp.tanh(operations[which](values[first]) - values[second]))
         return values[1::3]
 
-    for own, its in zip(ProgramInPieces(function)(X), jax.jit(function)(X), strict=True):
+    for own, its in zip(ProgramInPieces(function, cut=cut)(X), jax.jit(function)(X), strict=True):
         assert_close(own, its, 1e-4)
 
 
-def test_loops_of_one_large_piece_stay_whole(monkeypatch, compiled):
+def test_loops_of_one_large_piece_stay_whole(compiled):
     """Taking their turns from outside would gain nothing."""
-    monkeypatch.setattr(_pieces, "_SIZE", 3)
-    monkeypatch.setattr(_pieces, "_PART", 0.5)
     change = lambda i, y: jnp.sin(y) + jnp.cos(y) - jnp.tanh(y) * i
     turn = lambda row: jax.lax.fori_loop(0, row.sum().astype(int), change, row)
     function = lambda x: jax.lax.map(turn, x)
-    assert_close(ProgramInPieces(function)(X), jax.jit(function)(X))
+    program = ProgramInPieces(function, cut=SMALL._replace(part=0.5))
+    assert_close(program(X), jax.jit(function)(X))
     assert len(compiled) == 1
 
 
-def test_arguments_that_are_no_arrays_choose_the_program(small):
+def test_arguments_that_are_no_arrays_choose_the_program():
     def function(x, *, how, scale):
         return {"power": x**how, "name": f"to {how}", "scaled": x * scale}
 
-    program = ProgramInPieces(function)
+    program = ProgramInPieces(function, cut=SMALL)
     for how in (2, 3):
         results = program(X, how=how, scale=np.float32(2))
         assert results["name"] == f"to {how}"
@@ -218,9 +214,9 @@ def test_equations_of_rows_are_kernels():
 
 
 @pytest.mark.parametrize(("things", "level"), [(10, 0), (10**8, 1)])
-def test_what_computes_much_is_optimised(small, compiled, things, level):
+def test_what_computes_much_is_optimised(compiled, things, level):
     function = lambda x: straight(loop(jnp.tanh(x), things))
-    assert_close(ProgramInPieces(function)(X)[0], jax.jit(function)(X)[0], 1e-5)
+    assert_close(ProgramInPieces(function, cut=SMALL)(X)[0], jax.jit(function)(X)[0], 1e-5)
     assert [own for weight, own in compiled if weight == 5] == [level]
     assert len(compiled) > 2 and {0} == {own for weight, own in compiled if weight != 5}
 
