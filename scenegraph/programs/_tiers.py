@@ -5,6 +5,8 @@ in pieces it takes a third to a half, but then the program takes several times a
 there will be many calls is not known, so a function's first ones are computed by the first program.
 Once their running has taken as long as optimising would have, the second is compiled: no sequence
 of calls takes much more than twice as long as with the better choice.
+
+The second is one program, but for loops of independent turns, which threads share.
 """
 
 import contextlib
@@ -44,9 +46,11 @@ def tiered_jit(function: F) -> F:
     Like `equinox.filter_jit`, for a gradient or a picture that may be wanted only a few times. The
     first program is not optimised; it is cut into pieces that are compiled beside each other, so
     that a first call takes about half as long, and later ones several times as long. As soon as
-    running has taken as long as optimising would have, the function is compiled as by
-    `equinox.filter_jit`, which is also what happens in a traced function, and elsewhere than on a
-    CPU.
+    running has taken as long as optimising would have, the function is optimised. In a traced
+    function, and elsewhere than on a CPU, this is `equinox.filter_jit`.
+
+    Loops whose turns need nothing of each other, such as `jax.lax.map`, and the gradients of such,
+    are shared out to threads, one for every core that the process may use, up to sixteen.
 
     **Arguments:**
 

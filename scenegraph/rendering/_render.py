@@ -75,9 +75,9 @@ def render(
     - `integrator`: the integrator; by default the scene's own.
     - `key`: the key of jitter and noise; `None` is deterministic. Keyword only argument.
     - `filters`: a filter, or several in order, to apply to the picture. Keyword only argument.
-    - `chunk`: the number of rays that a device works on at a time, though at least those of one
-      pixel; the memory that a picture and its gradient take grows with it, the picture does not
-      change. Keyword only argument.
+    - `chunk`: the number of rays that a device works on at a time, or of a CPU each thread, though
+      at least those of one pixel; the memory that a picture and its gradient take grows with it,
+      the picture does not change. Keyword only argument.
     - `devices`: the devices that share the pixels; by default those on which the scene or the
       camera lies, such as those of a fit, or else all of this process. In a traced function, where
       that is not known, the default is to leave it to JAX. Keyword only argument.
