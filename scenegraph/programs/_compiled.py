@@ -31,6 +31,8 @@ class Compiled:
         """Begins to compile: what needs Python is done at once, and the rest by the pool."""
         how = {"compiler_options": dict(options), "donate_argnums": self._donated}
         self._program = pool.submit(jax.jit(self._function, **how).lower(*self._like).compile)
+        # Its equations take much memory.
+        del self._function
 
     def __call__(self, *values: Any) -> Any:
         """Computes, once it is compiled."""

@@ -87,22 +87,24 @@ class _Sequence:
     """A jaxpr as pieces, one after the other."""
 
     def __init__(self, closed: ClosedJaxpr, turns: float, cut: Cut):
-        self._jaxpr, self._consts = closed.jaxpr, [jnp.asarray(x) for x in closed.consts]
-        self._groups = _groups(closed.jaxpr, cut)
-        self._parts = [_part(closed.jaxpr, group, turns, cut) for group in self._groups]
+        jaxpr, self._consts = closed.jaxpr, [jnp.asarray(x) for x in closed.consts]
+        self._inputs, self._outputs = (*jaxpr.constvars, *jaxpr.invars), jaxpr.outvars
+        groups = _groups(jaxpr, cut)
+        self._parts = [_part(jaxpr, group, turns, cut) for group in groups]
+        # Without the equations, which take much memory.
+        self._groups = [group._replace(equations=[]) for group in groups]
 
     def programs(self) -> list[Compiled]:
         return [program for part in self._parts for program in part.programs()]
 
     def __call__(self, *values: Any) -> list[Any]:
-        names = (*self._jaxpr.constvars, *self._jaxpr.invars)
-        known = dict(zip(names, (*self._consts, *values), strict=True))
+        known = dict(zip(self._inputs, (*self._consts, *values), strict=True))
         for group, part in zip(self._groups, self._parts, strict=True):
             results = part(*(known[x] for x in group.inputs))
             known |= zip(group.outputs, results, strict=True)
             for x in group.done:
                 del known[x]
-        return [_read(x, known) for x in self._jaxpr.outvars]
+        return [_read(x, known) for x in self._outputs]
 
 
 def _read(x: Any, known: Mapping[Any, Any]) -> Any:

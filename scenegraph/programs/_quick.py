@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, known_options
 from ._pieces import Cut, InPieces, INTO_PIECES
-from ._traced import kind_of, known_of, TracedFunction
+from ._traced import kind_of, known_of, Traced, TracedFunction
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,14 +77,17 @@ class ProgramInPieces:
         device = devices.pop() if devices else None
         made = known_of(self, kind_of((args, kwargs)))
         with self._lock, jax.default_device(device):
-            traced = self.traced(*args, **kwargs)
             if device not in made:
-                options, of_much, cut = self._how
-                options, of_much = known_options(options), known_options(of_much)
-                made[device] = InPieces(traced.jaxpr, options, of_much, cut)
-        results = jax.tree.unflatten(traced.structure, made[device](*arrays))
-        return eqx.combine(results, traced.static)
+                made[device] = self._compile(self.traced(*args, **kwargs))
+            pieces, structure, static = made[device]
+        return eqx.combine(jax.tree.unflatten(structure, pieces(*arrays)), static)
 
     def forget(self, *args: Any, **kwargs: Any) -> None:
         """Forgets the program for arguments of a kind."""
         known_of(self, kind_of((args, kwargs))).clear()
+
+    def _compile(self, traced: Traced) -> tuple[InPieces, Any, Any]:
+        """Returns the program, the structure of its results, and those that are no arrays."""
+        options, of_much, cut = self._how
+        pieces = InPieces(traced.jaxpr, known_options(options), known_options(of_much), cut)
+        return pieces, traced.structure, traced.static

@@ -138,6 +138,9 @@ class TieredFunction:
         if calls.later is None and (calls.suffice or many):
             calls.later = self._later(self._traced(*args, **kwargs).jaxpr.eqns)
             self._quick.forget(*args, **kwargs)
+            results = calls.later(*args, **kwargs)
+            self._traced.forget(*args, **kwargs)
+            return results
         if calls.later is not None:
             return calls.later(*args, **kwargs)
         begin = time.perf_counter()

@@ -35,6 +35,10 @@ class TracedFunction:
             known[device] = Traced(jaxpr, jax.tree.structure(results), static)
         return known[device]
 
+    def forget(self, *args: Any, **kwargs: Any) -> None:
+        """Forgets the equations for arguments of a kind, which take much memory."""
+        known_of(self, kind_of((args, kwargs))).clear()
+
 
 @weakref_lru_cache
 def known_of(owner: Any, kind: Any) -> dict[Any, Any]:

@@ -20,6 +20,7 @@ from scenegraph.programs import (
 )
 from scenegraph.programs._pieces import AT_SHARED_TURNS, shares_turns
 from scenegraph.programs._threads import share_out
+from scenegraph.programs._traced import kind_of, known_of
 from scenegraph.rendering import _render
 from scenegraph.rowwise import map_blocks
 from support.helpers import assert_close
@@ -171,6 +172,8 @@ def test_later_calls_share_turns_if_there_are_any(shared):
         for _ in range(2):
             assert_close(program((X[0], X))[1], expected[1], 1e-5)
         assert len(shared) >= 2
+        # The equations are needed no more.
+        assert not known_of(program._traced, kind_of((((X[0], X),), {})))
         shared.clear()
         whole = TieredFunction(jnp.sin)
         assert_close(whole(X), jnp.sin(X))
