@@ -49,7 +49,7 @@ def tiered_jit(function: F) -> F:
     running has taken as long as optimising would have, the function is optimised. In a traced
     function, and elsewhere than on a CPU, this is `equinox.filter_jit`.
 
-    Loops whose turns need nothing of each other, such as `jax.lax.map`, and the gradients of such,
+    Long loops whose turns need nothing of each other, of `jax.lax.map` or the gradient of one,
     are shared out to threads, one for every core that the process may use, up to sixteen.
 
     **Arguments:**

@@ -156,7 +156,7 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
 _enlarged: dict[Any, AbstractIntegrator] = {}
 
 
-# Pictures of more surfaces are optimised at once, because they take many seconds otherwise; and are
+# Pictures of more surfaces have a second program with options of its own (`_draw_many`), and are
 # begun with twice the layers, because most need them, and each try is another program.
 _MANY_SURFACES = 4096
 # More array leaves than this are stacked before a picture is traced, which takes its time by leaf.
