@@ -1,12 +1,13 @@
 """Beams: the rays of a bundle as lines over depth, and the triangles that they may touch.
 
-In the frame of the bundle's axis, a ray passes the plane at depth `z` at `place + z slope`. Seen
-from there, the corners of a triangle are at `a`, `b` and `c`, and its edges pass at `a x b`,
-`b x c` and `c x a`: the margins of the exact share of a triangle in a pixel, of which this module
-knows whether it is zero in a thirtieth of the operations. Planes about all rays of a bundle tell
-before that which triangles none of them touches.
+In the frame of the bundle's axis, a ray passes two depths at the places `p` and `q`, and in between
+at `(1 - f) p + f q`. Seen from there, the corners of a triangle are at `a`, `b` and `c`, and its
+edges pass at `a x b`, `b x c` and `c x a`: the margins of the exact share of a triangle in a pixel,
+of which this module knows whether it is zero in a tenth of the operations. Planes about all rays of
+a bundle tell before that which triangles none of them touches.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -37,17 +38,35 @@ class Planes(NamedTuple):
     distance: Float[Array, "6"]
 
 
+class Sides(NamedTuple):
+    """Unit vectors across the two sides of footprints, and where these are along them."""
+
+    across: Float[Array, "2 2 rays"]
+    # At two depths, along the second axis:
+    middle: Float[Array, "2 2 rays"]
+    half: Float[Array, "2 2 rays"]  # half of the width
+
+
+class Lines(NamedTuple):
+    """Rays between two depths, in the frame of a bundle's axis."""
+
+    place: Float[Array, "2 2 rays"]  # at both depths, the two coordinates across
+    moves: Float[Array, "2 2 2 rays"]  # half the derivatives by the pixel, along the first axis
+    product: Float[Array, " rays"]  # the cross product of both places
+    changes: Float[Array, "2 rays"]  # half its derivatives by the pixel
+    sides: Sides
+    turn: Float[Array, " rays"]  # by which part margins change with the pixel's direction
+    near: Float[Array, " rays"]  # the depth at which a ray begins
+
+
 class Beam(NamedTuple):
-    """The rays of one bundle, in the frame of its axis."""
+    """The rays of one bundle, and the frame of its axis."""
 
     origin: Float[Array, "3"]
     axes: Float[Array, "3 3"]  # two across, and the axis
-    place: Float[Array, "2 rays"]
-    slope: Float[Array, "2 rays"]
-    d_place: Float[Array, "2 2 rays"]  # derivatives by the pixel, along the first axis
-    d_slope: Float[Array, "2 2 rays"]
-    turn: Float[Array, " rays"]  # by which part margins change with the pixel's direction
-    near: Float[Array, " rays"]  # the depth at which a ray begins
+    ends: Float[Array, "2"]  # two depths
+    lines: Lines
+    far: Float[Array, "2"]  # the longest distance of places from the axis, at both depths
     narrow: Bool[Array, ""]
     planes: Planes
 
@@ -65,10 +84,14 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     near = jnp.where(used, jnp.where(narrow, depths[0], -jnp.inf), jnp.inf)
     begin = jnp.min(jnp.where(used, depths[0], jnp.inf))
     end = jnp.max(jnp.where(used, depths[1], -jnp.inf))
-    planes = _planes_about(origin, axes, lines, used, jnp.stack([begin, end]))
+    ends = jnp.stack([begin, jnp.maximum(end, begin + jnp.finfo(end.dtype).tiny)])
+    ends = jnp.where(narrow & jnp.any(used), ends, jnp.arange(2))
+    lines = _between(lines, turn, near, ends)
+    planes = _planes_about(origin, axes, lines, used, ends)
     distance = jnp.where(narrow, planes.distance, NOWHERE)
     distance = jnp.where(jnp.any(used), distance, -NOWHERE)
-    return Beam(origin, axes, *lines, turn, near, narrow, planes._replace(distance=distance))
+    far = jnp.max(jnp.where(used, jnp.sum(jnp.abs(lines.place), axis=1), 0), axis=1)
+    return Beam(origin, axes, ends, lines, far, narrow, planes._replace(distance=distance))
 
 
 def _lines(
@@ -92,6 +115,32 @@ def _lines(
     return (place, slope, d_place, d_slope), turn, depths
 
 
+def _between(
+    lines: tuple[Array, Array, Array, Array], turn: Array, near: Array, ends: Float[Array, "2"]
+) -> Lines:
+    """Returns rays between two depths."""
+    (place, slope, d_place, d_slope), z = lines, ends[:, None, None]
+    place, moves = place + z * slope, (d_place[:, None] + z * d_slope[:, None]) / 2
+    # d (p x q) = dp x q + p x dq
+    changes = [_cross(dp, place[1]) + _cross(place[0], dq) for dp, dq in moves]
+    wide = 1 + _CURVED + 2 * turn
+    return Lines(
+        place, moves, _cross(*place), jnp.stack(changes), _sides(place, moves, wide), turn, near
+    )
+
+
+def _sides(
+    place: Float[Array, "2 2 rays"], moves: Float[Array, "2 2 2 rays"], wide: Float[Array, " rays"]
+) -> Sides:
+    """Returns the sides of footprints, which are wider by some factors than to first order."""
+    # Between both depths; elsewhere, they need not be just across.
+    u, v = jnp.moveaxis(safe_normalise(jnp.moveaxis(jnp.sum(moves, axis=1), 1, -1)), -1, 0)
+    across = jnp.stack([-v, u], axis=1)
+    along = lambda x: jnp.stack([jnp.sum(n * x, axis=-2) for n in across])
+    half = wide * jnp.sum(jnp.abs(along(moves)), axis=1)
+    return Sides(across, along(place), half)
+
+
 def _along(axes: Float[Array, "3 3"], vectors: Float[Array, "n 3"]) -> Float[Array, "3 n"]:
     return jnp.sum(axes[:, None] * vectors, axis=-1)
 
@@ -99,17 +148,14 @@ def _along(axes: Float[Array, "3 3"], vectors: Float[Array, "n 3"]) -> Float[Arr
 def _planes_about(
     origin: Float[Array, "3"],
     axes: Float[Array, "3 3"],
-    lines: tuple,
+    lines: Lines,
     used: Bool[Array, " rays"],
     ends: Float[Array, "2"],
 ) -> Planes:
     """Returns the planes at both ends, and on four sides."""
-    place, slope, d_place, d_slope = lines
-    z = ends[:, None, None]
-    middle = place + z * slope
-    width = (1 + _CURVED) / 2 * jnp.sum(jnp.abs(d_place[:, None] + z * d_slope[:, None]), axis=0)
-    low = jnp.min(jnp.where(used, middle - width, jnp.inf), axis=2)
-    high = jnp.max(jnp.where(used, middle + width, -jnp.inf), axis=2)
+    width = (1 + _CURVED + 2 * lines.turn) * jnp.sum(jnp.abs(lines.moves), axis=0)
+    low = jnp.min(jnp.where(used, lines.place - width, jnp.inf), axis=2)
+    high = jnp.max(jnp.where(used, lines.place + width, -jnp.inf), axis=2)
     # The sides of all footprints are convex over depth: they lie within what joins their ends.
     length = jnp.maximum(ends[1] - ends[0], jnp.finfo(ends.dtype).tiny)
     grow = lambda side: (side[1] - side[0]) / length
@@ -162,53 +208,55 @@ def faces_within(
 def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]:
     """Returns which rays may touch a triangle; never false for one that a footprint touches."""
     away = corners - beam.origin
-    frame = _along(beam.axes, away)
-    tolerance = _MARGIN * jnp.sum(jnp.abs(away))
-    points = [_seen(beam, frame[:, i]) for i in range(3)]
+    size, (*across, depth) = jnp.sum(jnp.abs(away)), _along(beam.axes, away)
+    part = (depth - beam.ends[0]) / (beam.ends[1] - beam.ends[0])
+    seen = jnp.stack(across), part, _MARGIN * size
+    outside = _beyond_edges(beam, *seen) | _beside(beam.lines.sides, *seen)
+    before = jnp.max(depth) + _ROUNDING * size < beam.lines.near
+    return ~(outside & beam.narrow | before)
+
+
+def _beyond_edges(
+    beam: Beam, across: Float[Array, "2 3"], part: Float[Array, "3"], tolerance: Array
+) -> Bool[Array, " rays"]:
+    """Returns true where the whole footprint lies on the outer side of an edge."""
+    (p, q), steep = beam.lines.place, beam.lines.turn + _MARGIN
+    far = jnp.max(abs(1 - part) * beam.far[0] + abs(part) * beam.far[1])
     least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
     for one, other in ((0, 1), (1, 2), (2, 0)):
-        (a, da), (b, db) = points[one], points[other]
-        # In the pixel, to first order, m differs from that in the middle by (|m_x| + |m_y|) / 2.
-        margin = _cross(a, b)
-        # d (a x b) = da x b + a x db
-        change = sum(abs(_cross(x, b) + _cross(a, y)) for x, y in zip(da, db, strict=True)) / 2
-        rounding = tolerance * (abs(a[0]) + abs(a[1]) + abs(b[0]) + abs(b[1]))
-        change = (1 + _CURVED) * change + (beam.turn + _MARGIN) * abs(margin) + rounding
-        least = jnp.minimum(least, margin + change)
-        most = jnp.maximum(most, margin - change)
+        a, b, f, g = across[:, one], across[:, other], part[one], part[other]
+        # (a - (1 - f) p - f q) x (b - (1 - g) p - g q)
+        #     = a x b + p x ((1 - g) a - (1 - f) b) + q x (g a - f b) + (g - f) p x q
+        u, v, w = (1 - g) * a - (1 - f) * b, g * a - f * b, g - f
+        margin = _cross(a, b) + _cross(p, u) + _cross(q, v) + w * beam.lines.product
+        # In the pixel, to first order, it differs from that in the middle by (|m_x| + |m_y|) / 2.
+        differs = steep * abs(margin) + tolerance * (jnp.sum(abs(a) + abs(b)) + 2 * far)
+        for (dp, dq), change in zip(beam.lines.moves, beam.lines.changes, strict=True):
+            differs += (1 + _CURVED) * abs(_cross(dp, u) + _cross(dq, v) + w * change)
+        least = jnp.minimum(least, margin + differs)
+        most = jnp.maximum(most, margin - differs)
     # A triangle is seen from one side or the other; a comparison with NaN says "touches".
     # Seen from one side, all margins may be positive if their upper bounds are; from the other, all
     # negative if their lower bounds are.
-    outside = (least < 0) & (most > 0) & beam.narrow
-    outside |= _beside(beam, points, tolerance) & beam.narrow
-    before = jnp.max(frame[2]) + _ROUNDING * jnp.sum(jnp.abs(away)) < beam.near
-    return ~(outside | before)
+    return (least < 0) & (most > 0)
 
 
-def _beside(beam: Beam, points: list, tolerance: Array) -> Array:
+def _beside(
+    sides: Sides, across: Float[Array, "2 3"], part: Float[Array, "3"], tolerance: Array
+) -> Bool[Array, " rays"]:
     """Returns true where all corners lie on one side of the footprint."""
-    wide, beside = 1 + _CURVED + 2 * beam.turn, jnp.asarray(False)
-    crosses = [_cross(*moves) for _, moves in points]
-    for k in range(2):
-        least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
-        for (place, moves), turned in zip(points, crosses, strict=True):
-            # From the pixel's middle, a corner is at -(a x d_y, d_x x a) / (d_x x d_y).
-            other = moves[1 - k]
-            along = _cross(place, other) * jnp.sign(turned) * (1 - 2 * k)
-            reach = wide / 2 * abs(turned) + tolerance * (abs(other[0]) + abs(other[1]))
-            least, most = jnp.minimum(least, along - reach), jnp.maximum(most, along + reach)
-        beside |= (least > 0) | (most < 0)
+    low, high = jnp.min(part), jnp.max(part)
+    f, depth = (low + high) / 2, (high - low) / 2
+    shares, beside = (jnp.max(abs(1 - part)), jnp.max(abs(part))), jnp.asarray(False)
+    for (n_u, n_v), (p, q), half in zip(*sides, strict=True):
+        corners = [n_u * u + n_v * v for u, v in across.T]
+        low, high = (reduce(pick, corners) for pick in (jnp.minimum, jnp.maximum))
+        # Within the depths of the triangle, the ray is at p + f (q - p).
+        ray, width = p + f * (q - p), depth * abs(q - p) + tolerance
+        width += shares[0] * half[0] + shares[1] * half[1]
+        beside |= (low > ray + width) | (high < ray - width)
     return beside
 
 
-def _seen(beam: Beam, point: Float[Array, "3"]) -> tuple[list[Array], list[list[Array]]]:
-    """Returns where rays see a point in its plane, and the derivatives by the pixel."""
-    # p - (place + z slope), of the two coordinates across.
-    z = point[2]
-    place = [point[i] - beam.place[i] - z * beam.slope[i] for i in range(2)]
-    moves = [[-beam.d_place[k, i] - z * beam.d_slope[k, i] for i in range(2)] for k in range(2)]
-    return place, moves
-
-
-def _cross(a: list[Array], b: list[Array]) -> Array:
+def _cross(a: Array, b: Array) -> Array:
     return a[0] * b[1] - a[1] * b[0]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..flat import Boxes, CLUSTER, FaceTree
@@ -204,9 +205,13 @@ def _test_rays(
     tree: FaceTree, lists: CandidateLists, clusters: Int[Array, "bundles slots"], beams: Beam
 ) -> _Found:
     """Tests faces of bundles against their rays, one by one."""
-    bundles, size = beams.near.shape
+    bundles, size = beams.lines.near.shape
     at_once = choose_block(_RUNS)
     runs = _Runs(jnp.cumsum(-(-lists.lengths // 32)))
+    # One look-up instead of many.
+    beams = beams._replace(planes=None)
+    table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
+    unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         bundle, run = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
@@ -216,7 +221,7 @@ def _test_rays(
         place = jax.vmap(lists.nth_of, (None, 1), 1)(bundle, n)
         cluster = jnp.take_along_axis(clusters[bundle], place // CLUSTER, axis=1)
         face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
-        own = jax.tree.map(lambda x: x[bundle], beams._replace(planes=None))
+        own = jax.vmap(unravel)(table[bundle])
         touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(own, tree.corners[face])
         touched &= (n < lists.lengths[bundle][:, None])[..., None]
         bits = touched.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)[:, None]
