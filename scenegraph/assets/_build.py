@@ -27,9 +27,12 @@ _FLAT = 1e-6
 
 
 def build_scene(
-    model: Model, make_shape: Callable[[ModelPart], AbstractShape]
+    model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape]
 ) -> tuple[Scene, tuple[str, ...]]:
-    """Makes the scene of a file, and says in words what was left out."""
+    """Makes the scene of a file, and says in words what was left out.
+
+    Shapes are made of a part, and of whether both of its sides are seen.
+    """
     builder = _Builder(model, make_shape)
     root = Group(**builder.children(model.roots))
     background = (0.0, 0.0, 0.0) if model.background is None else model.background
@@ -42,7 +45,7 @@ def build_scene(
 class _Builder:
     """Makes nodes; those with the same mesh share its arrays."""
 
-    def __init__(self, model: Model, make_shape: Callable[[ModelPart], AbstractShape]):
+    def __init__(self, model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape]):
         self.model, self.make_shape = model, make_shape
         self.materials, self.left_out = Materials(model.materials), Counter[str]()
         self._meshes: dict[int, Any] = {}
@@ -116,7 +119,8 @@ class _Builder:
         look = self.materials.appearance(part)
         if part.colors is not None:
             self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
-        shape = self.make_shape(part)
+        two_sided = part.material is None or self.model.materials[part.material].double_sided
+        shape = self.make_shape(part, two_sided)
         if isinstance(look.opacity, float) and look.opacity == 1:
             return Surface(shape, look.shader)
         return Surface(shape, look.shader, look.opacity)

@@ -18,8 +18,9 @@ def load_scene(path: str | os.PathLike) -> Scene:
 
     Materials become `GGX`, with base colour (a colour or an `ImageTexture`), metallic and
     roughness, normal map, emission and occlusion (numbers or textures); unlit ones become the base
-    colour. A material's opacity is the surface's where the
-    alpha mode is `BLEND`; where it is `MASK`, the surface is there or not. What the library does
+    colour. A material's opacity is the surface's where the alpha mode is `BLEND`; where it is
+    `MASK`, the surface is there or not. A glTF file's meshes are seen from the front alone unless
+    their material says `doubleSided`: replace `two_sided` to see more. What the library does
     not have is left out or replaced by its mean (of textures of metallic and roughness, and of
     opacity); this and all repairs are counted in one warning.
 

@@ -26,7 +26,7 @@ def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
         "roughnessFactor": look.roughness,
     }
     pbr |= {name: textures.pop(name) for name in _IN_PBR if name in textures}
-    material: dict[str, Any] = {"pbrMetallicRoughness": pbr, "doubleSided": True, **textures}
+    material: dict[str, Any] = {"pbrMetallicRoughness": pbr, **textures}
     if mode := _alpha_mode(look):
         material["alphaMode"] = mode
     extensions = _emission(look, material)

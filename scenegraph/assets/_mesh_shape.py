@@ -8,10 +8,11 @@ from ..models import ModelPart
 from ..shapes import AbstractShape, TriangleMesh
 
 
-def make_mesh(part: ModelPart) -> TriangleMesh:
+def make_mesh(part: ModelPart, two_sided: bool = True) -> TriangleMesh:
     """Makes the shape of a part of a mesh."""
     colors = None if part.colors is None else part.colors[:, :3]
-    return TriangleMesh(part.vertices, part.faces, part.normals, part.uv, colors, part.smooth)
+    arrays = part.vertices, part.faces, part.normals, part.uv, colors
+    return TriangleMesh(*arrays, part.smooth, two_sided)
 
 
 def part_of(shape: AbstractShape) -> ModelPart | None:

@@ -12,6 +12,7 @@ from ..models import ModelPart, vertex_normals, write_container
 from ..numerics import unfreeze
 from ..scene import Backdrop, Group, Instances, open_scene, Scene, Surface, Transformed
 from ..shaders import Constant
+from ..shapes import AbstractShape, TriangleMesh
 from ._glb import GlbContent
 from ._looks import Look, Looks
 from ._material_fields import file_coordinates, material_of
@@ -166,9 +167,13 @@ class _Writer:
         primitive = {
             "attributes": self._attributes(part, look),
             "indices": self.content.indices(part.faces, len(part.vertices)),
-            "material": self.content.add("materials", material_of(look, self.content)),
+            "material": self.content.add("materials", self._material(shape, look)),
         }
         return self.content.add("meshes", {"primitives": [primitive], "name": name})
+
+    def _material(self, shape: AbstractShape, look: Look) -> dict[str, Any]:
+        two_sided = shape.two_sided if isinstance(shape, TriangleMesh) else True
+        return material_of(look, self.content) | {"doubleSided": two_sided}
 
     def _attributes(self, part: ModelPart, look: Look) -> dict[str, int]:
         attributes = {"POSITION": self.content.array(part.vertices, bounds=True)}

@@ -30,6 +30,7 @@ class MeshFace(AbstractModule):
     opacity: Float[Array, "*faces"]  # one where it is a shader
     mean_opacity: Float[Array, "*faces"]
     owner: Int[Array, "*faces"]
+    one_sided: Bool[Array, "*faces"] | None = None
 
 
 class Boxes(NamedTuple):
@@ -51,6 +52,7 @@ class FaceTree(NamedTuple):
     balls: Ball  # about every face
     clusters: Boxes
     by_cluster: Float[Array, "clusters 9 32"]  # the corners, component by component
+    one_sided: Bool[Array, " padded"] | None  # `None` if no face is
 
 
 class MeshVertices(NamedTuple):
@@ -75,6 +77,7 @@ class MeshFaces(NamedTuple):
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
     mean_opacity: Float[Array, " faces"]  # without derivatives
+    one_sided: Bool[Array, " faces"] | None  # `None` if no face is
     tree: FaceTree
 
     def take(self, numbers: Int[Array, "*some"]) -> MeshFace:
@@ -86,8 +89,8 @@ class MeshFaces(NamedTuple):
         # A flat face has no normals at its vertices; the winding gives the side.
         normals = jnp.where(smooth, vertices.normal, flat)
         shape = Triangle(vertices.point, normals, vertices.uv, vertices.color, vertices.place)
-        own = (x[numbers] for x in (self.opacity, self.mean_opacity, self.owner))
-        return MeshFace(shape, *own)
+        own = self.opacity, self.mean_opacity, self.owner, self.one_sided
+        return MeshFace(shape, *jax.tree.map(lambda x: x[numbers], own))
 
 
 def is_mesh(stack: LeafStack) -> bool:
@@ -104,6 +107,7 @@ class _Part(NamedTuple):
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
     mean_opacity: Float[Array, " faces"]
+    one_sided: Bool[Array, " faces"] | None
 
 
 def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
@@ -119,6 +123,8 @@ def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
         part = part._replace(corners=part.corners + first[:, None, None])
         parts.append(jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), part))
         begin += count * each
+    if all(stack.varying[0].shape.two_sided for stack in meshes):
+        parts = [part._replace(one_sided=None) for part in parts]
     whole = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts) if parts[1:] else parts[0]
     return MeshFaces(**whole._asdict(), tree=_tree_of(jax.lax.stop_gradient(whole)))
 
@@ -130,16 +136,22 @@ def _part_of(instance: Instance) -> _Part:
     vertices = MeshVertices(mesh.vertices, *mesh.vertex_values(), mesh.vertices)
     if forward is not None and inverse is not None:
         vertices = _moved(forward, inverse, vertices)
-    corners = _turned_outward(vertices.point, mesh.faces.astype(jnp.int32))
+    corners, points = mesh.faces.astype(jnp.int32), jax.lax.stop_gradient(vertices.point)
+    corners = corners[
+        order_by_place(jnp.mean(points[corners], axis=1), jnp.ones(len(corners), bool))
+    ]
+    corners = jnp.where(_is_turned(mesh, forward, points[corners]), corners[:, ::-1], corners)
     spread = lambda x: jnp.broadcast_to(x, corners.shape[:1])
+    one_sided = spread(jnp.asarray(not mesh.two_sided))
     smooth = spread(jnp.asarray(mesh.smooth))
     number, opacity = spread(instance.number), instance.node.opacity
     if not has_pattern(opacity):
         same = spread(opacity)
-        return _Part(vertices, corners, smooth, same, number, jax.lax.stop_gradient(same))
+        known = jax.lax.stop_gradient(same)
+        return _Part(vertices, corners, smooth, same, number, known, one_sided)
     own, pattern = jax.lax.stop_gradient((vertices, opacity))
     means = jax.vmap(partial(_mean_opacity, pattern))(jax.tree.map(lambda x: x[corners], own))
-    return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means)
+    return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means, one_sided)
 
 
 # The least that searches take the opacity of a face for, and most, where it is a shader: its mean
@@ -172,16 +184,20 @@ def _mean_opacity(opacity: AbstractShader, corners: MeshVertices) -> Scalar:
     return jnp.clip(opacity_at(opacity, hit, -normal), _LEAST, _MOST)
 
 
-def _turned_outward(
-    points: Float[Array, "vertices 3"], corners: Int[Array, "faces 3"]
-) -> Int[Array, "faces 3"]:
-    """Orders faces by place, and turns all if they enclose a negative volume: mirrored, say."""
-    points = jax.lax.stop_gradient(points)[corners]
-    order = order_by_place(jnp.mean(points, axis=1), jnp.ones(corners.shape[0], bool))
+def _is_turned(
+    mesh: TriangleMesh, forward: AffineMap | None, points: Float[Array, "faces 3 3"]
+) -> Bool[Array, ""]:
+    """Returns whether the fronts of faces are inside: those of two sides enclose their volume."""
+    if not mesh.two_sided:
+        # The winding counts, which mirrors turn.
+        return jnp.asarray(False) if forward is None else _determinant(forward.matrix) < 0
     a, b, c = jnp.moveaxis(points - jnp.mean(points, axis=(0, 1)), 1, 0)
     # Six times the volume: sum a . (b x c) over faces.
-    inward = jnp.sum(a * jnp.cross(b, c)) < 0
-    return jnp.where(inward, corners[:, ::-1], corners)[order]
+    return jnp.sum(a * jnp.cross(b, c)) < 0
+
+
+def _determinant(matrix: Float[Array, "3 3"]) -> Scalar:
+    return jnp.sum(matrix[0] * jnp.cross(matrix[1], matrix[2]))
 
 
 def _moved(forward: AffineMap, inverse: AffineMap, vertices: MeshVertices) -> MeshVertices:
@@ -205,7 +221,8 @@ def _tree_of(part: _Part) -> FaceTree:
     balls = Ball(balls.center, jnp.where(real, balls.radius, -jnp.inf))
     clusters = _boxes_about(corners.reshape(-1, CLUSTER * 3, 3))
     opacity = fill(part.mean_opacity)
-    return FaceTree(corners, opacity, fill(part.owner), balls, clusters, by_cluster)
+    owner, one_sided = jax.tree.map(fill, (part.owner, part.one_sided))
+    return FaceTree(corners, opacity, owner, balls, clusters, by_cluster, one_sided)
 
 
 def _boxes_about(points: Float[Array, "boxes points 3"]) -> Boxes:

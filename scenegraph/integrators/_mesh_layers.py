@@ -152,7 +152,7 @@ def _sums_of(
     covered = jnp.where(some, fragments.coverage, 0)
 
     def added(opacity: Array) -> FaceSums:
-        sides = by_side(covered, fragments.facing, opacity)
+        sides = by_side(covered, fragments.facing, opacity, faces.one_sided)
         return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
 
     opacity = faces.opacity

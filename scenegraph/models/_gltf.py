@@ -63,7 +63,7 @@ class _Reader:
         materials = self.top.objects("materials")
         # The last is that of parts without one: white metal, says the format.
         self.materials = tuple(read_material(x, self.textures) for x in materials)
-        self.materials += (ModelMaterial(metallic=1.0),)
+        self.materials += (ModelMaterial(metallic=1.0, double_sided=False),)
         self.meshes, self.cameras = self.top.objects("meshes"), self.top.objects("cameras")
         lights = self.top.object("extensions").object("KHR_lights_punctual").objects("lights")
         self.lights = lights

@@ -29,5 +29,16 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
-from ._sheets import find_sheets, fragment_hit, NOISE, piece_of, Pieces, sheet_hit, Sheets, unhidden
+from ._sheets import (
+    each_sheet,
+    find_sheets,
+    fragment_hit,
+    NOISE,
+    piece_of,
+    Pieces,
+    sheet_hit,
+    Sheets,
+    unhidden,
+    values_at,
+)
 from ._triangle import cross_line, cross_triangle, Fragment, Triangle

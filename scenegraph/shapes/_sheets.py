@@ -11,13 +11,14 @@ wherever a mesh is folded back. Such a sheet counts as hidden as far as it can b
 equal.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, Scalar
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..numerics import dot, matmul, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Ray
 from ._triangle import cross_triangle, Fragment, Triangle
@@ -71,54 +72,90 @@ def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> P
 
 def find_sheets(pieces: Pieces) -> Sheets:
     """Groups the fragments of pixels."""
-    count = pieces.begin.shape[0]
-    places = jnp.arange(count).reshape(-1, *(1,) * (pieces.begin.ndim - 1))
+    kind, places = pieces.kind, _places_of(pieces.begin)
     used = jnp.isfinite(pieces.begin)
-    # Loops, because arrays that are compared with themselves must not be computed twice, rounded
+    # A loop, because arrays that are compared with themselves must not be computed twice, rounded
     # in two ways.
     most = jnp.max(jnp.sum(used, axis=0), initial=0)
 
-    def join(i: Array, leader: Array) -> Array:
-        begin, kind = pieces.begin[i], pieces.kind[i]
-        alike = (places < i) & (pieces.kind == kind)
-        # Sorted by their begins: those before have begun, and touch if they have not ended.
-        touches = begin <= jnp.max(jnp.where(alike, pieces.end, -jnp.inf), axis=0)
-        latest = jnp.max(jnp.where(alike, leader, -1), axis=0)
-        own = jnp.where(touches & (latest >= 0), latest, i)
-        return leader.at[i].set(jnp.where(used[i], own, -1))
+    def reach(i: Array, ends: Array) -> Array:
+        later = (places > i) & (kind == kind[i])
+        return jnp.where(later, jnp.maximum(ends, pieces.end[i]), ends)
 
-    leader = jax.lax.fori_loop(0, most, join, jnp.full(pieces.kind.shape, -1, jnp.int32))
+    # Sorted by their begins: those before have begun, and touch if they have not ended.
+    before = jax.lax.fori_loop(0, most, reach, jnp.full_like(pieces.end, -jnp.inf))
+    first = used & ~(pieces.begin <= before)
 
-    def add(i: Array, sums: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        own = leader[i] == places
-        share = jnp.where(own, pieces.coverage[i], 0)
-        end = jnp.maximum(sums[2], jnp.where(own, pieces.end[i], -jnp.inf))
-        return sums[0] + share, sums[1] + share * pieces.t[i], end
+    def join(place: Array, there: Array, leader: Array) -> Array:
+        own = used & there & (places >= place) & (kind == values_at(kind, place))
+        return jnp.where(own, place, leader)
+
+    leader = each_sheet(first, join, jnp.full(kind.shape, -1, jnp.int32))
+
+    def add(place: Array, there: Array, sums: tuple[Array, Array, Array]) -> tuple:
+        own, here = there & (leader == place), there & (places == place)
+        share = jnp.where(own, pieces.coverage, 0)
+        end = jnp.max(jnp.where(own, pieces.end, -jnp.inf), axis=0)
+        new = jnp.sum(share, axis=0), jnp.sum(share * pieces.t, axis=0), end
+        return tuple(jnp.where(here, x, y) for x, y in zip(new, sums, strict=True))
 
     zero = jnp.zeros_like(pieces.t)
     start = zero, zero, jnp.full_like(zero, -jnp.inf)
-    total, moment, end = jax.lax.fori_loop(0, most, add, start)
+    total, moment, end = each_sheet(first, add, start)
     # t = sum_i c_i t_i / sum_i c_i over a sheet's fragments
-    hidden = _hidden(pieces._replace(coverage=total, end=end), most)
+    hidden = _hidden(pieces._replace(coverage=total, end=end), first)
     return Sheets(leader, total, safe_divide(moment, total), hidden)
 
 
-def _hidden(sheets: Pieces, most: Array) -> Array:
+def _places_of(fragments: Array) -> Int[Array, "fragments *rays"]:
+    """Returns the places of fragments, for all rays."""
+    count, *rays = fragments.shape
+    return jnp.arange(count, dtype=jnp.int32).reshape(-1, *(1,) * len(rays))
+
+
+def each_sheet(
+    first: Bool[Array, "fragments *rays"],
+    step: Callable[[Int[Array, "*rays"], Bool[Array, "*rays"], PyTree], PyTree],
+    start: PyTree,
+) -> PyTree:
+    """Calls a step with the first fragment of every ray's next sheet, and whether there is one."""
+    count, places = first.shape[0], _places_of(first)
+
+    def one(_: Array, carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+        place, state = carry
+        place = jnp.min(jnp.where(first & (places > place), places, count), axis=0, initial=count)
+        return place, step(jnp.minimum(place, count - 1), place < count, state)
+
+    none = jnp.full(first.shape[1:], -1, jnp.int32)
+    most = jnp.max(jnp.sum(first, axis=0), initial=0)
+    return jax.lax.fori_loop(0, most, one, (none, start))[1]
+
+
+def values_at(
+    values: Float[Array, "fragments *rays"] | Int[Array, "fragments *rays"],
+    place: Int[Array, "*rays"],
+) -> Array:
+    """Returns the values of rays at their own places."""
+    return jnp.take_along_axis(values, place[None], axis=0)[0]
+
+
+def _hidden(sheets: Pieces, first: Bool[Array, "fragments *rays"]) -> Array:
     """Returns what may lie before sheets that are turned away from the eye.
 
     Every line that enters a closed mesh leaves it again: what is entered, less what is left.
     """
-    kind, total = sheets.kind, sheets.coverage
-    places = jnp.arange(kind.shape[0]).reshape(-1, *(1,) * (kind.ndim - 1))
+    kind, total, places = sheets.kind, sheets.coverage, _places_of(sheets.begin)
 
-    def one(i: Array, hidden: Array) -> Array:
+    def one(place: Array, there: Array, hidden: Array) -> Array:
+        own = values_at(kind, place)
         # At an outline both sides begin at one place.
-        enters = (kind == -kind[i]) & (sheets.begin <= sheets.end[i])
-        leaves = (kind == kind[i]) & (places < i)
+        enters = (kind == -own) & (sheets.begin <= values_at(sheets.end, place))
+        leaves = (kind == own) & (places < place)
         passed = jnp.sum(jnp.where(enters, total, 0) - jnp.where(leaves, total, 0), axis=0)
-        return hidden.at[i].set(jnp.where(kind[i] > 0, jnp.clip(passed, 0, 1), 0))
+        mine = (places == place) & there & (own > 0)
+        return jnp.where(mine, jnp.clip(passed, 0, 1), hidden)
 
-    return jax.lax.fori_loop(0, most, one, jnp.zeros_like(total))
+    return each_sheet(first, one, jnp.zeros_like(total))
 
 
 def unhidden(coverage: Array, hidden: Array) -> Array:
@@ -177,18 +214,19 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
     return eqx.tree_at(pick, mean, (*map(one, spot(hits)), normal, whole))
 
 
-def shadow_of(fragments: Fragment) -> Scalar:
-    """Returns the part of a cone that all fragments stop."""
+def shadow_of(fragments: Fragment, two_sided: bool) -> Scalar:
+    """Returns the part of a cone that all fragments stop, or those turned to its far end."""
     # A closed mesh is entered as often as it is left, so each side by itself covers what it stops.
     side = lambda sign: jnp.sum(jnp.where(fragments.facing == sign, fragments.coverage, 0))
-    return jnp.minimum(jnp.maximum(side(-1), side(1)), 1)
+    return jnp.minimum(jnp.maximum(side(-1), side(1)) if two_sided else side(1), 1)
 
 
-def first_sheet(ray: Ray, faces: Triangle) -> Hit:
-    """Returns the hit on the nearest sheet of triangles."""
+def first_sheet(ray: Ray, faces: Triangle, two_sided: bool) -> Hit:
+    """Returns the hit on the nearest sheet of triangles, of all or those turned to the eye."""
     line, corners = jax.lax.stop_gradient((ray, faces.corners))
     pieces = jax.vmap(lambda x: piece_of(line, x, jnp.zeros((), jnp.int32)))(corners)
-    begin = jnp.where(pieces.coverage > NOISE, pieces.begin, jnp.inf)
+    seen = (pieces.coverage > NOISE) & (two_sided | (pieces.kind < 0))
+    begin = jnp.where(seen, pieces.begin, jnp.inf)
     order = jnp.argsort(begin)[:_NEAREST]
     pieces, faces = jax.tree.map(lambda x: x[order], (pieces._replace(begin=begin), faces))
     sheets = find_sheets(pieces)

@@ -69,15 +69,17 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     return Fragment(coverage, t, weights, d_weights, facing)
 
 
-def cross_line(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Scalar, Bool[Array, ""]]:
-    """Returns where the line of a ray meets a triangle's plane, and whether inside its edges.
+def cross_line(
+    ray: Ray, corners: Float[Array, "3 3"]
+) -> tuple[Scalar, Bool[Array, ""], Bool[Array, ""]]:
+    """Returns where a line meets a triangle's plane, whether inside its edges, and from behind.
 
     An edge belongs to both of its triangles: no line passes between them.
     """
     edges, plane, speed = _volumes(corners, ray.origin, ray.direction)
     t = safe_divide(plane, speed)
     inside = jnp.all(edges >= 0) | jnp.all(edges <= 0)
-    return t, inside & (speed != 0) & (t >= ray.near) & (t <= ray.far)
+    return t, inside & (speed != 0) & (t >= ray.near) & (t <= ray.far), speed > 0
 
 
 def _normal(corners: Float[Array, "3 3"]) -> Vector:

@@ -18,7 +18,7 @@ from ._triangle import cross_triangle, Triangle
 class TriangleMesh(AbstractShape, AbstractBounded):
     """A surface of triangles that share vertices.
 
-    Faces are seen from both sides. A triangle's share of a pixel is exact, and the shares of
+    A triangle's share of a pixel is exact, and the shares of
     triangles that lie side by side add. Where two share an edge their derivatives cancel, and what
     remains is that of the silhouette. Rays are tested against the triangles near to them only.
 
@@ -33,6 +33,9 @@ class TriangleMesh(AbstractShape, AbstractBounded):
     - `colors`: a colour for each vertex, `vertices 3`, for `VertexColor`; white by default.
     - `smooth`: if true, normals are interpolated between vertices; if false, each face is flat;
       static.
+    - `two_sided`: if false, a face is there only for eyes, and for lamps, that its front is turned
+      to, which is the side from which its corners run counter-clockwise; static. A closed mesh with
+      its fronts outside looks the same from outside, for about half of the cost.
 
     **Errors:**
 
@@ -56,6 +59,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
     uv: Float[Array, "vertices 2"] | None
     colors: Float[Array, "vertices 3"] | None
     smooth: bool = eqx.field(static=True)
+    two_sided: bool = eqx.field(static=True)
 
     is_convex: ClassVar[bool] = False
     has_uv: ClassVar[bool] = True
@@ -68,12 +72,13 @@ class TriangleMesh(AbstractShape, AbstractBounded):
         uv: ArrayLike | Any = None,
         colors: ArrayLike | Any = None,
         smooth: bool = True,
+        two_sided: bool = True,
     ):
         optional = lambda value: None if value is None else as_float_leaf(value)
         self.vertices = as_float_leaf(vertices)
         self.faces = as_faces(faces, self.vertices)
         self.normals, self.uv, self.colors = optional(normals), optional(uv), optional(colors)
-        self.smooth = smooth
+        self.smooth, self.two_sided = smooth, two_sided
 
     def __check_init__(self):
         check_mesh(self)
@@ -114,7 +119,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
     def coverage(self, ray: Ray) -> Scalar:
         fragments = jax.vmap(cross_triangle, (None, 0))(ray, self.triangles().corners)
-        return shadow_of(fragments)
+        return shadow_of(fragments, self.two_sided)
 
     def parts(self, ray: Ray) -> Hit:
         """Intersects a ray with all triangles; see `AbstractShape.parts`.
@@ -127,7 +132,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
         The hit on the nearest layer of triangles, as one part.
         """
-        return join_parts(first_sheet(ray, self.triangles()))
+        return join_parts(first_sheet(ray, self.triangles(), self.two_sided))
 
 
 def _cross(corners: Float[Array, "faces 3 3"]) -> Float[Array, "faces 3"]:

@@ -69,6 +69,8 @@ class Beam(NamedTuple):
     far: Float[Array, "2"]  # the longest distance of places from the axis, at both depths
     narrow: Bool[Array, ""]
     planes: Planes
+    origins: Boxes  # bounds of what rays begin at, and of their directions
+    ways: Boxes
 
 
 def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
@@ -91,7 +93,16 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     distance = jnp.where(narrow, planes.distance, NOWHERE)
     distance = jnp.where(jnp.any(used), distance, -NOWHERE)
     far = jnp.max(jnp.where(used, jnp.sum(jnp.abs(lines.place), axis=1), 0), axis=1)
-    return Beam(origin, axes, ends, lines, far, narrow, planes._replace(distance=distance))
+    planes = planes._replace(distance=distance)
+    around = (_bounds(x, used) for x in (rays.origin, rays.direction))
+    return Beam(origin, axes, ends, lines, far, narrow, planes, *around)
+
+
+def _bounds(vectors: Float[Array, "rays 3"], used: Bool[Array, " rays"]) -> Boxes:
+    """Returns bounds of the vectors of rays."""
+    low = jnp.min(jnp.where(used[:, None], vectors, jnp.inf), axis=0)
+    high = jnp.max(jnp.where(used[:, None], vectors, -jnp.inf), axis=0)
+    return Boxes((low + high) / 2, (high - low) / 2)
 
 
 def _lines(
@@ -205,21 +216,58 @@ def faces_within(
     return ~outside
 
 
-def touched_by(beam: Beam, corners: Float[Array, "3 3"]) -> Bool[Array, " rays"]:
-    """Returns which rays may touch a triangle; never false for one that a footprint touches."""
+def faces_turned(
+    beam: Beam, corners: Float[Array, "bundles 9 faces"], way: int
+) -> Bool[Array, "bundles faces"]:
+    """Returns true only for triangles of which all rays of their bundle see the same side.
+
+    For `way` 1 it is the back, for -1 the front.
+    """
+    a, b, c = ([corners[:, 3 * k + i] for i in range(3)] for k in range(3))
+    one, two = ([y - x for x, y in zip(a, end, strict=True)] for end in (b, c))
+    normal = [way * (one[i - 2] * two[i - 1] - one[i - 1] * two[i - 2]) for i in range(3)]
+    size = sum(abs(x) for x in one) * sum(abs(x) for x in two)
+
+    def above(boxes: Boxes, sign: int, to: list[Array]) -> Array:
+        # n . (x - m) - sum_i |n_i| h_i > 0
+        total = jnp.zeros_like(size)
+        for i in range(3):
+            middle, half = boxes.center[:, i, None], boxes.half[:, i, None]
+            total += sign * normal[i] * (middle - to[i]) - abs(normal[i]) * half
+            total -= _MARGIN * size * (abs(middle) + abs(to[i]) + half)
+        return total > 0
+
+    # The eye of every ray is on this side of the plane, and its way leads from it.
+    return above(beam.origins, -1, a) & above(beam.ways, 1, [jnp.zeros_like(size)] * 3)
+
+
+def touched_by(
+    beam: Beam, corners: Float[Array, "3 3"], one_sided: Bool[Array, ""] | None = None, way: int = 1
+) -> Bool[Array, " rays"]:
+    """Returns which rays may touch a triangle; never false for one that a footprint touches.
+
+    One that has one side is touched only if that is turned to the eye, for `way` 1, or away.
+    """
     away = corners - beam.origin
     size, (*across, depth) = jnp.sum(jnp.abs(away)), _along(beam.axes, away)
     part = (depth - beam.ends[0]) / (beam.ends[1] - beam.ends[0])
     seen = jnp.stack(across), part, _MARGIN * size
-    outside = _beyond_edges(beam, *seen) | _beside(beam.lines.sides, *seen)
+    least, most = _margins(beam, *seen)
+    # Seen from the front, all margins may be negative if their lower bounds are; from behind, all
+    # positive if their upper bounds are. A comparison with NaN says "touches".
+    no_front, no_back = most > 0, least < 0
+    outside = no_front & no_back
+    if one_sided is not None:
+        outside |= one_sided & (no_front if way > 0 else no_back)
+    outside |= _beside(beam.lines.sides, *seen)
     before = jnp.max(depth) + _ROUNDING * size < beam.lines.near
     return ~(outside & beam.narrow | before)
 
 
-def _beyond_edges(
+def _margins(
     beam: Beam, across: Float[Array, "2 3"], part: Float[Array, "3"], tolerance: Array
-) -> Bool[Array, " rays"]:
-    """Returns true where the whole footprint lies on the outer side of an edge."""
+) -> tuple[Float[Array, " rays"], Float[Array, " rays"]]:
+    """Returns the least upper bound of margins over a footprint, and the greatest lower bound."""
     (p, q), steep = beam.lines.place, beam.lines.turn + _MARGIN
     far = jnp.max(abs(1 - part) * beam.far[0] + abs(part) * beam.far[1])
     least, most = jnp.asarray(jnp.inf), jnp.asarray(-jnp.inf)
@@ -235,10 +283,7 @@ def _beyond_edges(
             differs += (1 + _CURVED) * abs(_cross(dp, u) + _cross(dq, v) + w * change)
         least = jnp.minimum(least, margin + differs)
         most = jnp.maximum(most, margin - differs)
-    # A triangle is seen from one side or the other; a comparison with NaN says "touches".
-    # Seen from one side, all margins may be positive if their upper bounds are; from the other, all
-    # negative if their lower bounds are.
-    return (least < 0) & (most > 0)
+    return least, most
 
 
 def _beside(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,17 @@ from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import map_rows, split_rows
-from ._beams import Beam, beam_of, beyond_all, faces_within, may_meet, NOWHERE, touched_by
+from ._beams import (
+    Beam,
+    beam_of,
+    beyond_all,
+    faces_turned,
+    faces_within,
+    may_meet,
+    NOWHERE,
+    touched_by,
+)
+from ._face_pairs import add_pairs, FaceSum, Runs, runs_at_once, TouchedFaces
 from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
 
 
@@ -46,6 +57,9 @@ class FaceVisit(NamedTuple):
     nothing: Callable[[int, PyTree], PyTree]  # the results of so many rays that meet no face
     # The results, with rays first, of memory and of what the rays had before the search, or `None`.
     finish: Callable[[PyTree, PyTree], PyTree]
+    # Faces of one side may be left out if their backs are turned to the eye, for 1, and for -1 if
+    # their fronts are.
+    way: int
 
 
 def _box_around(boxes: Boxes) -> Boxes:
@@ -63,7 +77,7 @@ def search_faces(
     tree: FaceTree,
     rays: Ray,
     used: Bool[Array, " rays"],
-    visit: FaceVisit,
+    visit: FaceVisit | FaceSum,
     size: int,
     *,
     before: PyTree = None,
@@ -86,7 +100,7 @@ def search_faces(
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
     numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
     own = jax.tree.map(lambda x: x.at[numbers].get(mode="clip"), _flat(before))
-    state = numbers, visit.nothing(numbers.shape[0], own), visit.start(block * size)
+    state = numbers, _no_results(visit, numbers.shape[0], own), visit.start(block * size)
 
     def one_block(i: Array, state: tuple[Array, PyTree, PyTree]) -> tuple[Array, PyTree, PyTree]:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
@@ -100,6 +114,13 @@ def search_faces(
     back = jnp.zeros(count, jnp.int32)
     back = back.at[numbers].set(jnp.arange(numbers.shape[0], dtype=jnp.int32), mode="drop")
     return jax.tree.map(lambda x: x[back], results)
+
+
+def _no_results(visit: FaceVisit | FaceSum, count: int, before: PyTree) -> PyTree:
+    """Returns the results of rays that meet no face."""
+    if isinstance(visit, FaceSum):
+        return visit.finish(visit.start(count))
+    return visit.nothing(count, before)
 
 
 def _list_clusters(
@@ -116,7 +137,7 @@ def _list_clusters(
 class _Found(NamedTuple):
     """The faces of bundles, some at a time, and which of them rays may touch, 32 to a word."""
 
-    words: UInt32[Array, "runs size"]  # a bit for every face of a run, for the rays of its bundle
+    words: UInt32[Array, "runs size"]  # of `TouchedFaces`
     faces: Int[Array, "runs 32"]
     # Of every ray:
     first: Int[Array, " rays"]  # the first run of its bundle
@@ -126,7 +147,11 @@ class _Found(NamedTuple):
 
 
 def _search_block(
-    tree: FaceTree, block: tuple, visit: FaceVisit, state: tuple[Array, PyTree, PyTree], at: Array
+    tree: FaceTree,
+    block: tuple,
+    visit: FaceVisit | FaceSum,
+    state: tuple[Array, PyTree, PyTree],
+    at: Array,
 ) -> tuple[Array, PyTree, PyTree]:
     """Searches some bundles at once; rays that may touch as many faces go together.
 
@@ -140,16 +165,25 @@ def _search_block(
 
     def some(carry: tuple) -> tuple:
         begin, order, numbers, memory, results = carry
-        runs = _Runs(jnp.cumsum(jnp.clip(lengths - begin, 0, _SLOTS)))
-        found = _test_rays(tree, *_faces_of(tree, lists, beams, runs, begin), beams)
+        runs = Runs(jnp.cumsum(jnp.clip(lengths - begin, 0, _SLOTS)))
+        known = _faces_of(tree, lists, beams, runs, begin, visit.way)
+        touched, runs = _test_rays(tree, *known, beams, visit.way)
+        if isinstance(visit, FaceSum):
+            memory = jax.tree.map(
+                lambda x, y: jnp.where(begin == 0, x, y), visit.start(count), memory
+            )
+            memory = add_pairs(tree, touched, rows[0], visit, memory)
+            results = _put(results, visit.finish(memory), at, 0)
+            return begin + _SLOTS, order, numbers, memory, results
+        found, ordered = _by_ray(touched, runs), visit
         order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.length)
         numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
         # Rays change places, so those that meet no face are given what they had before anew.
         before = jax.tree.map(lambda x: x[order], rows[1])
-        put = lambda results: _put(results, visit.nothing(count, before), at, 0)
+        put = lambda results: _put(results, ordered.nothing(count, before), at, 0)
         results = jax.lax.cond(begin == 0, put, lambda results: results, results)
         known = begin > 0, begin + _SLOTS < longest
-        state = _meet_all(tree, found, rows, order, visit, known, (memory, results), at)
+        state = _meet_all(tree, found, rows, order, ordered, known, (memory, results), at)
         return begin + _SLOTS, order, numbers, *state
 
     order, (numbers, results, memory) = jnp.arange(count, dtype=jnp.int32), state
@@ -158,24 +192,8 @@ def _search_block(
     return end[2], end[4], end[3]
 
 
-class _Runs(NamedTuple):
-    """Runs of numbers of some lengths, one for every bundle, one after the other."""
-
-    ends: Int[Array, " bundles"]
-
-    def find(self, n: Int[Array, " some"]) -> tuple[Array, Array]:
-        """Returns the bundles of places, and the numbers there; any beyond the last run."""
-        bundle = jnp.sum(self.ends <= n[:, None], axis=1, dtype=jnp.int32)
-        bundle = jnp.minimum(bundle, self.ends.shape[0] - 1)
-        return bundle, n - self.begins[bundle]
-
-    @property
-    def begins(self) -> Int[Array, " bundles"]:
-        return jnp.concatenate([jnp.zeros_like(self.ends[:1]), self.ends[:-1]])
-
-
 def _faces_of(
-    tree: FaceTree, lists: AbstractCandidates, beams: Beam, runs: _Runs, begin: Array
+    tree: FaceTree, lists: AbstractCandidates, beams: Beam, runs: Runs, begin: Array, way: int
 ) -> tuple[CandidateLists, Int[Array, "bundles slots"]]:
     """Tests the faces of the next clusters of every bundle against all of its rays together.
 
@@ -187,8 +205,12 @@ def _faces_of(
         # All bundles' clusters in one list, of which a block may have those of several bundles.
         bundle, n = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
         cluster = lists.nth_of(bundle, begin + n).astype(jnp.int32)
-        planes = jax.tree.map(lambda x: x[bundle], beams.planes)
-        word = jax.vmap(pack_bits)(faces_within(planes, tree.by_cluster[cluster]))[:, 0]
+        own, corners = jax.tree.map(lambda x: x[bundle], beams), tree.by_cluster[cluster]
+        within = faces_within(own.planes, corners)
+        if tree.one_sided is not None:
+            one_sided = tree.one_sided.reshape(-1, CLUSTER)[cluster]
+            within &= ~(one_sided & faces_turned(own, corners, way))
+        word = jax.vmap(pack_bits)(within)[:, 0]
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * at_once, 0)
         return put(carry[0], word), put(carry[1], cluster)
 
@@ -202,18 +224,19 @@ def _faces_of(
 
 
 def _test_rays(
-    tree: FaceTree, lists: CandidateLists, clusters: Int[Array, "bundles slots"], beams: Beam
-) -> _Found:
+    tree: FaceTree,
+    lists: CandidateLists,
+    clusters: Int[Array, "bundles slots"],
+    beams: Beam,
+    way: int,
+) -> tuple[TouchedFaces, Runs]:
     """Tests faces of bundles against their rays, one by one."""
     bundles, size = beams.lines.near.shape
     at_once = choose_block(_RUNS)
-    runs = _Runs(jnp.cumsum(-(-lists.lengths // 32)))
-    # One look-up instead of many.
-    beams = beams._replace(planes=None)
-    table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
-    unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
+    runs = Runs(jnp.cumsum(-(-lists.lengths // 32)))
+    test = _face_test(tree, beams, way)
 
-    def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def several(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         bundle, run = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
         n = 32 * run[:, None] + jnp.arange(32, dtype=jnp.int32)
         # In the bundle's row of clusters, face n is at `place`: of cluster place // 32, the face
@@ -221,16 +244,22 @@ def _test_rays(
         place = jax.vmap(lists.nth_of, (None, 1), 1)(bundle, n)
         cluster = jnp.take_along_axis(clusters[bundle], place // CLUSTER, axis=1)
         face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
-        own = jax.vmap(unravel)(table[bundle])
-        touched = jax.vmap(jax.vmap(touched_by, (None, 0)))(own, tree.corners[face])
-        touched &= (n < lists.lengths[bundle][:, None])[..., None]
+        touched = test(bundle, face) & (n < lists.lengths[bundle][:, None])[..., None]
         bits = touched.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)[:, None]
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * at_once, 0)
-        return put(carry[0], jnp.sum(bits, axis=1, dtype=bits.dtype)), put(carry[1], face)
+        new = jnp.sum(bits, axis=1, dtype=bits.dtype), face, bundle
+        return put(carry[0], new[0]), put(carry[1], new[1]), put(carry[2], new[2])
 
-    places = _SLOTS * bundles + at_once
-    start = jnp.zeros((places, size), jnp.uint32), jnp.zeros((places, 32), jnp.int32)
-    words, faces = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
+    places = _SLOTS * bundles + max(at_once, runs_at_once())
+    no_bundles = jnp.zeros(places, jnp.int32)
+    start = jnp.zeros((places, size), jnp.uint32), jnp.zeros((places, 32), jnp.int32), no_bundles
+    words, faces, own = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
+    return TouchedFaces(words, faces, own, runs.ends[-1]), runs
+
+
+def _by_ray(touched: TouchedFaces, runs: Runs) -> _Found:
+    """Returns the faces of every ray."""
+    (bundles,), size, words = runs.ends.shape, touched.words.shape[1], touched.words
 
     def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
         own = words.at[runs.begins + slot].get(mode="clip")
@@ -244,7 +273,23 @@ def _test_rays(
     slots, length = jax.lax.fori_loop(0, longest, count, (nothing, nothing.astype(jnp.int32)))
     first = jnp.repeat(runs.begins, size)
     column = jnp.tile(jnp.arange(size, dtype=jnp.int32), bundles)
-    return _Found(words, faces, first, column, slots.ravel(), length.ravel())
+    return _Found(words, touched.faces, first, column, slots.ravel(), length.ravel())
+
+
+def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array], Array]:
+    """Returns the test of faces, `runs 32`, against the rays of bundles, one for each run."""
+    # One look-up instead of many.
+    beams = beams._replace(planes=None)
+    table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
+    unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
+    over_faces = jax.vmap(partial(touched_by, way=way), (None, 0, 0))
+
+    def test(bundle: Int[Array, " runs"], face: Int[Array, "runs 32"]) -> Array:
+        one_sided = jax.tree.map(lambda x: x[face], tree.one_sided)
+        own = jax.vmap(unravel)(table[bundle])
+        return jax.vmap(over_faces)(own, tree.corners[face], one_sided)
+
+    return test
 
 
 def _flat(rows: PyTree) -> PyTree:

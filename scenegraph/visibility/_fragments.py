@@ -10,8 +10,19 @@ from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..shapes import cross_triangle, find_sheets, NOISE, piece_of, Pieces, Sheets, unhidden
+from ..shapes import (
+    cross_triangle,
+    each_sheet,
+    find_sheets,
+    NOISE,
+    piece_of,
+    Pieces,
+    Sheets,
+    unhidden,
+    values_at,
+)
 from ._bundles import BUNDLE
+from ._face_pairs import FaceSum
 from ._face_search import FaceVisit, search_faces, VISITS
 from ._order import invert_order, order_shadow_rays
 from ._search import FAINT, insert, no_items, Ranking
@@ -97,7 +108,8 @@ def find_mesh_sheets(
     buffer = lambda count: _no_fragments(VISITS, count, like)
     # The search knows faces alone; whose they are is looked up when they are grouped.
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
-    visit = FaceVisit(start, buffer, meet, _remember, _settle, nothing, finish)
+    remember = partial(_remember, tree)
+    visit = FaceVisit(start, buffer, meet, remember, _settle, nothing, finish, 1)
     search = partial(search_faces, tree, rays, used, visit, BUNDLE)
     ranking, sheets = search(before=by_ray(found), everything=everything)
     return by_rank(ranking), sheets
@@ -116,11 +128,18 @@ def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Fragments:
 
 
 def _remember(
-    known: tuple[_Found, _Fragments], piece: Pieces, face: Array, there: Array, n: Array
+    tree: FaceTree,
+    known: tuple[_Found, _Fragments],
+    piece: Pieces,
+    face: Array,
+    there: Array,
+    n: Array,
 ) -> tuple[_Found, _Fragments]:
     """Writes the `n`-th fragments into the buffer."""
     found, buffer = known
     hit = there & (piece.coverage > NOISE)
+    if tree.one_sided is not None:
+        hit &= ~(tree.one_sided[face] & (piece.kind > 0))
     begin = jnp.where(hit, piece.begin, jnp.inf)
     new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
     put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, n, 0)
@@ -133,16 +152,16 @@ def _settle(known: tuple[_Found, _Fragments], n: Array) -> _Found:
     ranks = fragments.begin.shape[0]
     # At first there is the buffer alone, and of most rays little of it: of a few sizes, the least
     # that holds all is sorted. Later, what is known is sorted again with the buffer.
-    few = [some for some in _USUAL if some <= min(ranks, VISITS)]
+    few = [some for some in (*_USUAL, VISITS) if some <= min(ranks, VISITS)]
 
     def of_buffer(count: int) -> _Found:
-        order = _sort(jax.tree.map(lambda x: x[:count], buffer), n, count)[0]
+        order = _sort(jax.tree.map(lambda x: x[:count], buffer), 0, n, count)[0]
         whole = lambda x, y: jnp.concatenate([y, x[count:]])
         return _Found(jax.tree.map(whole, fragments, order), lost, rest)
 
     def of_all() -> _Found:
         joined = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), fragments, buffer)
-        order, more, passes = _sort(joined, ranks + n, ranks)
+        order, more, passes = _sort(joined, ranks, n, ranks)
         return _Found(order, lost + more, rest * passes)
 
     first = ~jnp.any(jnp.isfinite(fragments.begin[0]))
@@ -152,14 +171,17 @@ def _settle(known: tuple[_Found, _Fragments], n: Array) -> _Found:
     return jax.lax.switch(case, [*branches, of_all])
 
 
-def _sort(found: _Fragments, some: Array, ranks: int) -> tuple[_Fragments, Array, Array]:
-    """Sorts fragments by where they begin, those in the first `some` rows; equal ones by row.
+def _sort(
+    found: _Fragments, known: int, some: Array, ranks: int
+) -> tuple[_Fragments, Array, Array]:
+    """Sorts fragments by where they begin; equal ones by row.
 
-    Returns the first of them, and of the others the number and what passes them.
+    The first `known` rows are sorted, and of the others there are `some`. Returns the first of all,
+    and of what is left the number and what passes.
     """
     begin = found.begin
     rows = jnp.arange(begin.shape[0], dtype=jnp.int32)[:, None]
-    hit = jnp.isfinite(begin) & (rows < some)
+    hit = jnp.isfinite(begin) & (rows < known + some)
     key = jnp.where(hit, begin, jnp.inf)
 
     def count(other: Array, rank: Array) -> Array:
@@ -167,8 +189,9 @@ def _sort(found: _Fragments, some: Array, ranks: int) -> tuple[_Fragments, Array
         return rank + ((own < key) | ((own == key) & (other < rows)))
 
     # The rank of a fragment is the number of those before it.
-    most = jnp.minimum(some, begin.shape[0])
-    rank = jax.lax.fori_loop(0, most, count, jnp.zeros(begin.shape, jnp.int32))
+    before = jnp.max(jnp.sum(hit[:known], axis=0), initial=0)
+    rank = jax.lax.fori_loop(0, before, count, jnp.zeros(begin.shape, jnp.int32))
+    rank = jax.lax.fori_loop(known, jnp.minimum(known + some, len(begin)), count, rank)
     lost = hit & (rank >= ranks)
     row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0, dtype=jnp.int32)
     filled = jnp.minimum(ranks, jnp.max(jnp.sum(hit, axis=0)))
@@ -218,25 +241,25 @@ def _group(
 
     most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
     slots = jnp.broadcast_to(jnp.arange(len(kind), dtype=jnp.int32)[:, None], kind.shape)
-    kept = slots[:returned]
 
-    def add(i: Array, ranking: Ranking) -> Ranking:
-        there, named = alphas[i] > 0, slots[i] < returned
-        ranking = insert(ranking, sheets.t[i], first_code + slots[i], alphas[i], there & named)
+    def add(place: Array, there: Array, ranking: Ranking) -> Ranking:
+        alpha, t = jnp.where(there, values_at(alphas, place), 0), values_at(sheets.t, place)
+        named = place < returned
+        ranking = insert(ranking, t, first_code + place, alpha, (alpha > 0) & named)
         # A sheet whose first fragment is not returned has no name, and passes into the rest.
-        beyond = jnp.where(named, 0, alphas[i])
+        beyond = jnp.where(named, 0, alpha)
         total, passes = ranking.total + (beyond > 0), ranking.rest * (1 - beyond)
         return ranking._replace(total=total, rest=passes)
 
-    ranking = jax.lax.fori_loop(0, most, add, before)
-    take = lambda x: jnp.take_along_axis(x, kept, axis=0)
-    leader = jnp.maximum(take(sheets.leader), 0)
+    ranking = each_sheet(sheets.leader == slots, add, before)
+    keep = lambda x: x[:returned]
+    leader = jnp.maximum(keep(sheets.leader), 0)
     of_sheet = lambda x: jnp.take_along_axis(x, leader, axis=0)
-    rest = _rest_of(found, sheets, slots >= returned, most)
-    there = jnp.isfinite(take(found.begin))
+    rest = _rest_of(found, sheets, slots >= returned, jnp.where(most > returned, most, 0))
+    there = jnp.isfinite(keep(found.begin))
     fragments = (
-        take(found.face),
-        take(found.coverage),
+        keep(found.face),
+        keep(found.coverage),
         of_sheet(slots),
         *map(of_sheet, (sheets.hidden, rest)),
     )
@@ -270,34 +293,11 @@ def sum_shadows(
 
     Sums have rays last, and rankings first.
     """
-    dtype = rays.near.dtype
-
-    def start(rays: int) -> tuple[FaceSums, Ranking | None]:
-        nothing = jnp.zeros((2, rays), dtype)
-        none = no_items(count, jnp.zeros(rays, dtype)) if count else None
-        return FaceSums(nothing, nothing, nothing), none
-
-    def meet(ray: Ray, corners: Array) -> tuple[Array, Array]:
-        fragment = cross_triangle(ray, corners)
-        return fragment.coverage, fragment.facing
-
-    def add(memory: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (sums, ranking), nothing = memory
-        coverage, facing = jnp.where(there, piece[0], 0), piece[1]
-        sums = jax.tree.map(jnp.add, sums, by_side(coverage, facing, tree.opacity[face]))
-        if ranking is not None:
-            # Keys ascend: those that cover most are the first.
-            ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
-        return (sums, ranking), nothing
-
-    finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
     order = None
     if tree.corners.shape[0] > _MANY:
         order = order_shadow_rays(rays, used)
         rays, used = jax.tree.map(lambda x: x[order], (rays, used))
-    settle = lambda memory, _: memory[0]
-    nothing = lambda count, _: finish(start(count), None)
-    visit = FaceVisit(start, lambda _: None, meet, add, settle, nothing, finish)
+    visit = _ranked_sums(tree, count, rays.near.dtype) if count else _sums(tree, rays.near.dtype)
     found = search_faces(tree, rays, used, visit, BUNDLE, everything=everything)
     if order is not None:
         back = invert_order(order)
@@ -305,9 +305,60 @@ def sum_shadows(
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
 
 
-def by_side(coverage: Array, facing: Array, opacity: Array) -> FaceSums:
-    """Splits coverage into that of faces turned to a ray, and turned away."""
-    sides = jnp.stack([jnp.where(facing < 0, coverage, 0), jnp.where(facing > 0, coverage, 0)])
+def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
+    """Returns the search for sums alone."""
+
+    def start(rays: int) -> FaceSums:
+        nothing = jnp.zeros((2, rays), dtype)
+        return FaceSums(nothing, nothing, nothing)
+
+    def terms(piece: tuple[Array, Array], face: Array) -> FaceSums:
+        one_sided = jax.tree.map(lambda x: x[face], tree.one_sided)
+        return by_side(piece[0], piece[1], tree.opacity[face], one_sided)
+
+    finish = lambda sums: (jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), sums), None)
+    return FaceSum(start, _cover, terms, finish, -1)
+
+
+def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
+    """Returns the search for sums, and for the faces that cover most."""
+    alone = _sums(tree, dtype)
+
+    def start(rays: int) -> tuple[FaceSums, Ranking]:
+        return alone.start(rays), no_items(count, jnp.zeros(rays, dtype))
+
+    def add(memory: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
+        (sums, ranking), nothing = memory
+        coverage, facing = jnp.where(there, piece[0], 0), piece[1]
+        sums = jax.tree.map(jnp.add, sums, alone.terms((coverage, facing), face))
+        if tree.one_sided is not None:
+            there &= ~(tree.one_sided[face] & (facing < 0))
+        # Keys ascend: those that cover most are the first.
+        ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
+        return (sums, ranking), nothing
+
+    finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
+    settle, nothing = lambda memory, _: memory[0], lambda count, _: finish(start(count), None)
+    return FaceVisit(start, lambda _: None, _cover, add, settle, nothing, finish, -1)
+
+
+def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Array, Array]:
+    """Returns what a face covers of a ray, and its side."""
+    fragment = cross_triangle(ray, corners)
+    return fragment.coverage, fragment.facing
+
+
+def by_side(
+    coverage: Array, facing: Array, opacity: Array, one_sided: Array | None = None
+) -> FaceSums:
+    """Splits coverage into that of faces turned to a ray, and turned away.
+
+    Those of one side count for both if they are turned to where the ray leads, and for none else.
+    """
+    near, far = (jnp.where(side, coverage, 0) for side in (facing < 0, facing > 0))
+    if one_sided is not None:
+        near = jnp.where(one_sided, far, near)
+    sides = jnp.stack([near, far])
     return FaceSums(sides, sides * opacity, sides * opacity**2)
 
 

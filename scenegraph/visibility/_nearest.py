@@ -60,11 +60,13 @@ def _nearest_face(
         return jnp.full(count, jnp.inf, rays.near.dtype), jnp.full(count, -1, jnp.int32)
 
     def remember(best: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (t, inside), ((before, known), nothing) = piece, best
+        (t, inside, behind), ((before, known), nothing) = piece, best
+        if tree.one_sided is not None:
+            inside &= ~(behind & tree.one_sided[face])
         nearer = there & inside & (t < before)
         return (jnp.where(nearer, t, before), jnp.where(nearer, face, known)), nothing
 
     nothing, finish = lambda count, _: start(count), lambda best, _: best
     settle = lambda best, _: best[0]
-    visit = FaceVisit(start, lambda _: None, cross_line, remember, settle, nothing, finish)
+    visit = FaceVisit(start, lambda _: None, cross_line, remember, settle, nothing, finish, 1)
     return search_faces(tree, rays, used, visit, 1)
