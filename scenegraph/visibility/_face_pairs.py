@@ -21,7 +21,7 @@ _RUNS, _PAIRS = 64, 1024
 
 
 class FaceSum(NamedTuple):
-    """What faces add to rays, in whatever order; sums have rays last."""
+    """Contributions of faces to rays, added in any order; sums have rays last."""
 
     start: Callable[[int], PyTree]  # the sums of so many rays over no faces
     meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
