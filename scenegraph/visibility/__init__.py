@@ -2,8 +2,8 @@
 
 Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
 belong together, then `_search`, which integrators use. Of meshes: `_beams` for triangles that
-single rays may touch, `_face_search` for the search over faces, and `_fragments` for what
-integrators call; `_nearest` for rays that do not go together.
+single rays may touch, `_face_search` for the search over faces, `_face_pairs` for sums over them,
+and `_fragments` for what integrators call; `_nearest` for rays that do not go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
