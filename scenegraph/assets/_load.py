@@ -20,9 +20,9 @@ def load_scene(path: str | os.PathLike) -> Scene:
     roughness, normal map, emission and occlusion (numbers or textures); unlit ones become the base
     colour. A material's opacity is the surface's where the alpha mode is `BLEND`; where it is
     `MASK`, the surface is there or not. A glTF file's meshes are seen from the front alone unless
-    their material says `doubleSided`: replace `two_sided` to see more. What the library does
-    not have is left out or replaced by its mean (of textures of metallic and roughness, and of
-    opacity); this and all repairs are counted in one warning.
+    their material says `doubleSided`; `dataclasses.replace(mesh, two_sided=True)` shows their
+    backs. What the library does not have is left out or replaced by its mean (of textures of
+    metallic and roughness, and of opacity); this and all repairs are counted in one warning.
 
     The numbers of lights are kept: candela of point and spot lights are `intensity`, lux of
     directional lights `irradiance`. Pictures have the size that the file was exported with, or 512

@@ -35,7 +35,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
       static.
     - `two_sided`: if false, a face is there only for eyes, and for lamps, that its front is turned
       to, which is the side from which its corners run counter-clockwise; static. A closed mesh with
-      its fronts outside looks the same from outside, for about half of the cost.
+      its fronts outside looks the same from outside, and takes less time.
 
     **Errors:**
 

@@ -199,7 +199,7 @@ def _faces_of(
 
     Returns lists of places in these clusters, and their numbers.
     """
-    at_once = choose_block(_CLUSTERS)
+    at_once, beams = choose_block(_CLUSTERS), beams._replace(lines=None)
 
     def several(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         # All bundles' clusters in one list, of which a block may have those of several bundles.
@@ -279,7 +279,7 @@ def _by_ray(touched: TouchedFaces, runs: Runs) -> _Found:
 def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array], Array]:
     """Returns the test of faces, `runs 32`, against the rays of bundles, one for each run."""
     # One look-up instead of many.
-    beams = beams._replace(planes=None)
+    beams = beams._replace(planes=None, origins=None, ways=None)
     table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
     unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
     over_faces = jax.vmap(partial(touched_by, way=way), (None, 0, 0))
