@@ -66,3 +66,4 @@ from ._columns import Columns, split_row, split_rows, split_rows_last
 from ._loop_rows import loop_rows
 from ._lower import count_scalars, lower_by_vmap
 from ._map_blocks import map_blocks, sum_blocks
+from ._store import store
