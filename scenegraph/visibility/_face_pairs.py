@@ -13,11 +13,13 @@ from .._typing import Array, Int, PyTree, UInt32
 from ..flat import FaceTree
 from ..numerics import choose_block, count_bits, nth_bit_of_word
 from ..rays import Ray
-from ..rowwise import map_rows, split_rows
+from ..rowwise import Columns, map_rows, split_rows, store
 
 
 # Runs of faces whose pairs are numbered at once, and pairs that are computed at once.
 _RUNS, _PAIRS = 64, 1024
+# Faces of a ray whose intersections are in a table at once.
+VISITS = 32
 
 
 class FaceSum(NamedTuple):
@@ -84,13 +86,100 @@ def add_pairs(
         def some(j: Array, sums: PyTree) -> PyTree:
             n = j * pairs + jnp.arange(pairs, dtype=jnp.int32)
             word = jnp.searchsorted(ends, n, side="right", method="scan_unrolled")
-            word = jnp.minimum(word, words.shape[0] - 1).astype(jnp.int32)
+            word = store(jnp.minimum(word, words.shape[0] - 1).astype(jnp.int32))
             bits = words[word]
             bit = jax.vmap(nth_bit_of_word)(bits, n - ends[word] + count_bits(bits))
             run, column = word // size, word % size
-            face = faces[run, jnp.minimum(bit, 31)]
-            return add(size * bundles[run] + column, face, n < ends[-1], sums)
+            face = store(faces[run, jnp.minimum(bit, 31)])
+            return add(store(size * bundles[run] + column), face, n < ends[-1], sums)
 
         return jax.lax.fori_loop(0, -(-ends[-1] // pairs), some, sums)
 
     return jax.lax.fori_loop(0, -(-touched.total // runs), several, sums)
+
+
+class FacesOfRays(NamedTuple):
+    """The faces that each ray may touch."""
+
+    words: UInt32[Array, "runs size"]  # of `TouchedFaces`
+    faces: Int[Array, "runs 32"]
+    first: Int[Array, " rays"]  # the first run of its bundle
+    column: Int[Array, " rays"]
+    lengths: Int[Array, " rays"]
+    begins: Int[Array, "slots rays"]  # the number of its faces before each run of its bundle
+
+    def of(self, rays: Int[Array, " some"]) -> "FacesOfRays":
+        """Returns the faces of some rays."""
+        first, column, lengths = (x[rays] for x in (self.first, self.column, self.lengths))
+        return FacesOfRays(*self[:2], first, column, lengths, self.begins[:, rays])
+
+    def nth(self, ray: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
+        """Returns the `n`-th faces of rays."""
+        slot, half = jnp.zeros_like(n), self.begins.shape[0] // 2
+        # By bisection, the last run before which there are n faces or fewer.
+        while half:
+            slot += jnp.where(self.begins[slot + half, ray] <= n, half, 0)
+            half //= 2
+        slot = store(slot)
+        run = store(self.first[ray] + slot)
+        bits = store(self.words[run, self.column[ray]])
+        bit = jax.vmap(nth_bit_of_word)(bits, n - self.begins[slot, ray])
+        return self.faces[run, jnp.minimum(bit, 31)]
+
+
+def faces_by_ray(touched: TouchedFaces, runs: Runs, slots: int) -> FacesOfRays:
+    """Returns the faces of every ray, of bundles with at most so many runs."""
+    (bundles,), size, words = runs.ends.shape, touched.words.shape[1], touched.words
+
+    def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
+        begins, length = known
+        own = words.at[runs.begins + slot].get(mode="clip")
+        own = jnp.where((runs.begins + slot < runs.ends)[:, None], own, 0)
+        return begins.at[slot].set(length), length + count_bits(own)
+
+    # Runs that no bundle has begin beyond all faces.
+    beyond = jnp.full((slots, bundles, size), jnp.iinfo(jnp.int32).max, jnp.int32)
+    longest = jnp.max(runs.ends - runs.begins)
+    start = beyond, jnp.zeros((bundles, size), jnp.int32)
+    begins, length = jax.lax.fori_loop(0, longest, count, start)
+    first = jnp.repeat(runs.begins, size)
+    column = jnp.tile(jnp.arange(size, dtype=jnp.int32), bundles)
+    flat = begins.reshape(slots, -1)
+    return FacesOfRays(words, touched.faces, first, column, length.ravel(), flat)
+
+
+def meet_pairs(
+    tree: FaceTree,
+    found: FacesOfRays,
+    rays: Columns,
+    begin: Array,
+    meet: Callable[[Ray, Array], PyTree],
+) -> tuple[Int[Array, "visits rays"], PyTree]:
+    """Returns faces of rays from the one of number `begin` on, `VISITS` at most, and intersections.
+
+    They are in tables; what is beyond the last face of a ray has no meaning.
+    """
+    at_once, count = choose_block(_PAIRS), found.lengths.shape[0]
+    lengths = jnp.clip(found.lengths - begin, 0, VISITS)
+    ends = jnp.cumsum(lengths)
+    begins = ends - lengths
+    one = lambda _, row: meet(row[0].joined(), row[1])
+
+    def some(i: Array, table: PyTree) -> PyTree:
+        n = i * at_once + jnp.arange(at_once, dtype=jnp.int32)
+        ray = jnp.searchsorted(ends, n, side="right", method="scan_unrolled")
+        ray = store(jnp.minimum(ray, count - 1).astype(jnp.int32))
+        n_of_ray = store(n - begins[ray])
+        face = store(found.nth(ray, begin + n_of_ray))
+        pieces = map_rows(one, None, (jax.tree.map(lambda x: x[ray], rays), tree.corners[face]))
+        place = jnp.where(n < ends[-1], count * n_of_ray + ray, VISITS * count)
+        put = lambda x, y: x.at[place].set(y, mode="drop", unique_indices=True)
+        return jax.tree.map(put, table, (face, pieces))
+
+    like = jax.eval_shape(
+        lambda: meet(jax.tree.map(lambda x: x[0], rays).joined(), tree.corners[0])
+    )
+    like = jax.ShapeDtypeStruct((), jnp.int32), like
+    start = jax.tree.map(lambda x: jnp.zeros(VISITS * count, x.dtype), like)
+    table = jax.lax.fori_loop(0, -(-ends[-1] // at_once), some, start)
+    return jax.tree.map(lambda x: x.reshape(VISITS, count), table)

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from .._typing import Array, Bool, Int, PyTree, UInt32
+from .._typing import Array, Bool, Int, PyTree
 from ..flat import Boxes, CLUSTER, FaceTree
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import map_rows, split_rows
+from ..rowwise import split_rows, store
 from ._beams import (
     Beam,
     beam_of,
@@ -25,12 +25,20 @@ from ._beams import (
     NOWHERE,
     touched_by,
 )
-from ._face_pairs import add_pairs, FaceSum, Runs, runs_at_once, TouchedFaces
+from ._face_pairs import (
+    add_pairs,
+    faces_by_ray,
+    FacesOfRays,
+    FaceSum,
+    meet_pairs,
+    Runs,
+    runs_at_once,
+    TouchedFaces,
+    VISITS,
+)
 from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, list_by
 
 
-# Faces that rays are tested against before the hits are put in order.
-VISITS = 32
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once. Kernels of fewer rays cost more than what they compute.
 _ROWS, _FEW_ROWS = 4096, 256
@@ -42,18 +50,13 @@ _CLUSTERS, _RUNS = 64, 8
 
 
 class FaceVisit(NamedTuple):
-    """The intersection of rays with faces, and what becomes of it; arrays have rays last.
-
-    Intersections are first put into a buffer, of which little has to be kept in the cache.
-    """
+    """The intersection of rays with faces, and what becomes of it; arrays have rays last."""
 
     start: Callable[[int], PyTree]  # the memory of so many rays
-    buffer: Callable[[int], PyTree]
     meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
-    # Of memory and buffer, the intersections, the numbers of the faces, which rays have one, and
-    # how many there were since the memory was settled, which is done before there are `VISITS`.
-    remember: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
-    settle: Callable[[PyTree, Array], PyTree]  # of memory and buffer, and that number: the memory
+    # Of memory, up to `VISITS` intersections of every ray, the numbers of the faces, which there
+    # are, and the largest number of any ray: the memory.
+    add: Callable[[PyTree, PyTree, Array, Array, Array], PyTree]
     nothing: Callable[[int, PyTree], PyTree]  # the results of so many rays that meet no face
     # The results, with rays first, of memory and of what the rays had before the search, or `None`.
     finish: Callable[[PyTree, PyTree], PyTree]
@@ -134,18 +137,6 @@ def _list_clusters(
     return beams, Everything(any_used, tree.by_cluster.shape[0])
 
 
-class _Found(NamedTuple):
-    """The faces of bundles, some at a time, and which of them rays may touch, 32 to a word."""
-
-    words: UInt32[Array, "runs size"]  # of `TouchedFaces`
-    faces: Int[Array, "runs 32"]
-    # Of every ray:
-    first: Int[Array, " rays"]  # the first run of its bundle
-    column: Int[Array, " rays"]
-    slots: UInt32[Array, " rays"]  # a bit for every run of its bundle that it may touch
-    length: Int[Array, " rays"]  # the number of faces that it may touch
-
-
 def _search_block(
     tree: FaceTree,
     block: tuple,
@@ -175,8 +166,8 @@ def _search_block(
             memory = add_pairs(tree, touched, rows[0], visit, memory)
             results = _put(results, visit.finish(memory), at, 0)
             return begin + _SLOTS, order, numbers, memory, results
-        found, ordered = _by_ray(touched, runs), visit
-        order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.length)
+        found, ordered = faces_by_ray(touched, runs, _SLOTS), visit
+        order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.lengths)
         numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
         # Rays change places, so those that meet no face are given what they had before anew.
         before = jax.tree.map(lambda x: x[order], rows[1])
@@ -243,7 +234,7 @@ def _test_rays(
         # place % 32.
         place = jax.vmap(lists.nth_of, (None, 1), 1)(bundle, n)
         cluster = jnp.take_along_axis(clusters[bundle], place // CLUSTER, axis=1)
-        face = (CLUSTER * cluster + place % CLUSTER).astype(jnp.int32)
+        face = store((CLUSTER * cluster + place % CLUSTER).astype(jnp.int32))
         touched = test(bundle, face) & (n < lists.lengths[bundle][:, None])[..., None]
         bits = touched.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)[:, None]
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, i * at_once, 0)
@@ -255,25 +246,6 @@ def _test_rays(
     start = jnp.zeros((places, size), jnp.uint32), jnp.zeros((places, 32), jnp.int32), no_bundles
     words, faces, own = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
     return TouchedFaces(words, faces, own, runs.ends[-1]), runs
-
-
-def _by_ray(touched: TouchedFaces, runs: Runs) -> _Found:
-    """Returns the faces of every ray."""
-    (bundles,), size, words = runs.ends.shape, touched.words.shape[1], touched.words
-
-    def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
-        own = words.at[runs.begins + slot].get(mode="clip")
-        own = jnp.where((runs.begins + slot < runs.ends)[:, None], own, 0)
-        # Of a ray: the runs in which it may touch any face, and how many faces in all of them.
-        bit = (own > 0).astype(jnp.uint32) << slot.astype(jnp.uint32)
-        return known[0] | bit, known[1] + count_bits(own)
-
-    nothing = jnp.zeros((bundles, size), jnp.uint32)
-    longest = jnp.max(runs.ends - runs.begins)
-    slots, length = jax.lax.fori_loop(0, longest, count, (nothing, nothing.astype(jnp.int32)))
-    first = jnp.repeat(runs.begins, size)
-    column = jnp.tile(jnp.arange(size, dtype=jnp.int32), bundles)
-    return _Found(words, touched.faces, first, column, slots.ravel(), length.ravel())
 
 
 def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array], Array]:
@@ -310,7 +282,7 @@ def _put(whole: PyTree, part: PyTree, begin: Array, axis: int) -> PyTree:
 
 def _meet_all(
     tree: FaceTree,
-    found: _Found,
+    found: FacesOfRays,
     rows: tuple,
     order: Int[Array, " rays"],
     visit: FaceVisit,
@@ -322,12 +294,12 @@ def _meet_all(
 
     Memory is read, and written, only if rays had faces before, and if they get more.
     """
-    lengths = found.length[order]
+    lengths = found.lengths[order]
     size = math.gcd(lengths.shape[0], choose_block(_FEW_ROWS))
 
     def few(i: Array, state: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         chosen, most = _part(order, i, size, 0), jnp.max(_part(lengths, i, size, 0))
-        mine = _Found(*found[:2], *(x[chosen] for x in found[2:]))
+        mine = found.of(chosen)
         rays, before = jax.tree.map(lambda x: x[chosen], rows)
         memory, results = state
         recall = lambda _, own: _part(memory, i, size, -1)
@@ -345,55 +317,15 @@ def _meet_all(
 
 
 def _meet_few(
-    tree: FaceTree, found: _Found, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
+    tree: FaceTree, found: FacesOfRays, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
     """Shows some rays the faces that they may touch, at most `longest` each."""
-    own = split_rows(rays)
-    meet = lambda _, row: visit.meet(row[0].joined(), row[1])
+    own, n = split_rows(rays), jnp.arange(VISITS, dtype=jnp.int32)[:, None]
 
-    def one(n: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
-        cursor, memory = carry
-        face, there, cursor = _next_face(found, cursor)
-        pieces = map_rows(meet, None, (own, tree.corners[face]))
-        return cursor, visit.remember(memory, pieces, face, there, n)
+    def several(i: Array, memory: PyTree) -> PyTree:
+        begin = i * VISITS
+        faces, pieces = meet_pairs(tree, found, own, begin, visit.meet)
+        there, most = n < found.lengths - begin, jnp.minimum(longest - begin, VISITS)
+        return visit.add(memory, pieces, faces, there, most)
 
-    def several(i: Array, carry: tuple[_Cursor, PyTree]) -> tuple[_Cursor, PyTree]:
-        some = jnp.minimum(longest - i * VISITS, VISITS)
-        begin = carry[0], (carry[1], visit.buffer(rays.near.shape[0]))
-        cursor, state = jax.lax.fori_loop(0, some, one, begin)
-        return cursor, visit.settle(state, some)
-
-    start = _Cursor(found.slots, jnp.zeros_like(found.slots), jnp.zeros_like(found.first)), memory
-    return jax.lax.fori_loop(0, -(-longest // VISITS), several, start)[1]
-
-
-class _Cursor(NamedTuple):
-    """The faces that rays have not been tested against yet."""
-
-    slots: UInt32[Array, " rays"]  # a bit for every word that has any bits
-    word: UInt32[Array, " rays"]  # what is left of the present word
-    slot: Int[Array, " rays"]
-
-
-def _next_face(found: _Found, cursor: _Cursor) -> tuple[Array, Array, _Cursor]:
-    """Returns the next face of every ray, whether there is one, and what is left then."""
-    slot, slots = _pop(cursor.slots)
-    new, slot = cursor.word == 0, jnp.minimum(slot, _SLOTS - 1)
-    # Word (run, column) of the flattened table, which is read when the last one is used up.
-    first = found.words.ravel().at[found.words.shape[1] * (found.first + slot) + found.column]
-    first = first.get(mode="clip")
-    word, slot = jnp.where(new, first, cursor.word), jnp.where(new, slot, cursor.slot)
-    # Without any slot left, a word that was read before must not come again.
-    there = ~new | (cursor.slots > 0)
-    bit, rest = _pop(word)
-    left = jnp.where(there, rest, 0)
-    # Apart, because what is computed within a look-up is computed number by number.
-    place = jax.lax.optimization_barrier(32 * (found.first + slot) + jnp.minimum(bit, 31))
-    face = found.faces.ravel().at[place]
-    return face.get(mode="clip"), there, _Cursor(jnp.where(new, slots, cursor.slots), left, slot)
-
-
-def _pop(word: UInt32[Array, " rays"]) -> tuple[Int[Array, " rays"], UInt32[Array, " rays"]]:
-    """Returns the place of the lowest bit, 32 without any, and the word without it."""
-    # w & -w is the lowest bit alone, one less the bits below it, and w & (w - 1) all but that bit.
-    return count_bits((word & -word) - 1), word & (word - 1)
+    return jax.lax.fori_loop(0, -(-longest // VISITS), several, memory)

@@ -22,8 +22,8 @@ from ..shapes import (
     values_at,
 )
 from ._bundles import BUNDLE
-from ._face_pairs import FaceSum
-from ._face_search import FaceVisit, search_faces, VISITS
+from ._face_pairs import FaceSum, VISITS
+from ._face_search import FaceVisit, search_faces
 from ._order import invert_order, order_shadow_rays
 from ._search import FAINT, insert, no_items, Ranking
 
@@ -105,11 +105,9 @@ def find_mesh_sheets(
         return before, FoundSheets(ids, empty, ids, empty, empty)
 
     start = lambda count: _nothing_found(_times(*_FRAGMENTS, layers), count, like)
-    buffer = lambda count: _no_fragments(VISITS, count, like)
     # The search knows faces alone; whose they are is looked up when they are grouped.
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
-    remember = partial(_remember, tree)
-    visit = FaceVisit(start, buffer, meet, remember, _settle, nothing, finish, 1)
+    visit = FaceVisit(start, meet, partial(_add, tree), nothing, finish, 1)
     search = partial(search_faces, tree, rays, used, visit, BUNDLE)
     ranking, sheets = search(before=by_ray(found), everything=everything)
     return by_rank(ranking), sheets
@@ -127,28 +125,16 @@ def _no_fragments(ranks: int, count: int, dtype: jnp.dtype) -> _Fragments:
     return _Fragments(nowhere, none, zero, zero, zero, jnp.zeros(shape, bool))
 
 
-def _remember(
-    tree: FaceTree,
-    known: tuple[_Found, _Fragments],
-    piece: Pieces,
-    face: Array,
-    there: Array,
-    n: Array,
-) -> tuple[_Found, _Fragments]:
-    """Writes the `n`-th fragments into the buffer."""
-    found, buffer = known
+def _add(
+    tree: FaceTree, found: _Found, piece: Pieces, face: Array, there: Array, n: Array
+) -> _Found:
+    """Puts fragments in the order in which they begin, and leaves out those without a place."""
     hit = there & (piece.coverage > NOISE)
     if tree.one_sided is not None:
         hit &= ~(tree.one_sided[face] & (piece.kind > 0))
     begin = jnp.where(hit, piece.begin, jnp.inf)
-    new = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
-    put = lambda x, y: jax.lax.dynamic_update_index_in_dim(x, y, n, 0)
-    return found, jax.tree.map(put, buffer, new)
-
-
-def _settle(known: tuple[_Found, _Fragments], n: Array) -> _Found:
-    """Puts fragments in the order in which they begin, and leaves out those without a place."""
-    (fragments, lost, rest), buffer = known
+    buffer = _Fragments(begin, face, piece.end, piece.t, piece.coverage, piece.kind > 0)
+    fragments, lost, rest = found
     ranks = fragments.begin.shape[0]
     # At first there is the buffer alone, and of most rays little of it: of a few sizes, the least
     # that holds all is sorted. Later, what is known is sorted again with the buffer.
@@ -184,19 +170,19 @@ def _sort(
     hit = jnp.isfinite(begin) & (rows < known + some)
     key = jnp.where(hit, begin, jnp.inf)
 
-    def count(other: Array, rank: Array) -> Array:
-        own = key[other]
-        return rank + ((own < key) | ((own == key) & (other < rows)))
+    def place(new: Array, rank: Array) -> Array:
+        own = key[new]
+        after = (own < key) | ((own == key) & (new < rows))
+        # Known ones move back, and each of the others comes after all that it is not before.
+        moved = rank + (after & (rows < known))
+        return moved.at[new].set(jnp.sum(~after, axis=0, dtype=jnp.int32) - 1)
 
-    # The rank of a fragment is the number of those before it.
-    before = jnp.max(jnp.sum(hit[:known], axis=0), initial=0)
-    rank = jax.lax.fori_loop(0, before, count, jnp.zeros(begin.shape, jnp.int32))
-    rank = jax.lax.fori_loop(known, jnp.minimum(known + some, len(begin)), count, rank)
+    end = jnp.minimum(known + some, len(begin))
+    rank = jax.lax.fori_loop(known, end, place, jnp.broadcast_to(rows, begin.shape))
     lost = hit & (rank >= ranks)
-    row_of = lambda r: jnp.sum(jnp.where(rank == r, rows, 0), axis=0, dtype=jnp.int32)
-    filled = jnp.minimum(ranks, jnp.max(jnp.sum(hit, axis=0)))
-    put = lambda r, places: places.at[r].set(row_of(r))
-    places = jax.lax.fori_loop(0, filled, put, jnp.zeros((ranks, begin.shape[1]), jnp.int32))
+    columns = jnp.arange(begin.shape[1], dtype=jnp.int32)
+    places = jnp.zeros((ranks, begin.shape[1]), jnp.int32)
+    places = places.at[rank, columns].set(rows, mode="drop", unique_indices=True)
     there = rows[:ranks] < jnp.sum(hit, axis=0)
 
     def by_rank(x: Array, empty: Array) -> Array:
@@ -239,7 +225,6 @@ def _group(
     sheets = find_sheets(Pieces(found.begin, found.end, found.t, found.coverage, kind))
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
-    most = jnp.max(jnp.sum(jnp.isfinite(found.begin), axis=0), initial=0)
     slots = jnp.broadcast_to(jnp.arange(len(kind), dtype=jnp.int32)[:, None], kind.shape)
 
     def add(place: Array, there: Array, ranking: Ranking) -> Ranking:
@@ -255,7 +240,7 @@ def _group(
     keep = lambda x: x[:returned]
     leader = jnp.maximum(keep(sheets.leader), 0)
     of_sheet = lambda x: jnp.take_along_axis(x, leader, axis=0)
-    rest = _rest_of(found, sheets, slots >= returned, jnp.where(most > returned, most, 0))
+    rest = _rest_of(found, sheets, returned)
     there = jnp.isfinite(keep(found.begin))
     fragments = (
         keep(found.face),
@@ -269,16 +254,11 @@ def _group(
     return ranking, FoundSheets(*map(fill, fragments, (-1, 0, -1, 0, 0)))
 
 
-def _rest_of(
-    found: _Fragments, sheets: Sheets, left: Bool[Array, "fragments rays"], most: Array
-) -> Float[Array, "fragments rays"]:
+def _rest_of(found: _Fragments, sheets: Sheets, returned: int) -> Float[Array, "fragments rays"]:
     """Returns the coverage of fragments that are left out, in the places of their sheets."""
-    rows = jnp.arange(left.shape[0], dtype=jnp.int32)[:, None]
-
-    def add(i: Array, rest: Array) -> Array:
-        return rest + jnp.where((sheets.leader[i] == rows) & left[i], found.coverage[i], 0)
-
-    return jax.lax.fori_loop(0, most, add, jnp.zeros_like(found.coverage))
+    rest, columns = jnp.zeros_like(found.coverage), jnp.arange(found.coverage.shape[1])
+    leader, coverage = sheets.leader[returned:], found.coverage[returned:]
+    return rest.at[jnp.maximum(leader, 0), columns].add(jnp.where(leader < 0, 0, coverage))
 
 
 def sum_shadows(
@@ -327,19 +307,20 @@ def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
     def start(rays: int) -> tuple[FaceSums, Ranking]:
         return alone.start(rays), no_items(count, jnp.zeros(rays, dtype))
 
-    def add(memory: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (sums, ranking), nothing = memory
+    def add(memory: tuple, piece: tuple, face: Array, there: Array, n: Array) -> tuple:
         coverage, facing = jnp.where(there, piece[0], 0), piece[1]
-        sums = jax.tree.map(jnp.add, sums, alone.terms((coverage, facing), face))
+        seen = there & (coverage > FAINT)
         if tree.one_sided is not None:
-            there &= ~(tree.one_sided[face] & (facing < 0))
+            seen &= ~(tree.one_sided[face] & (facing < 0))
+        terms = alone.terms((coverage, facing), face)
+        sums = jax.tree.map(lambda x, y: x + jnp.sum(y, axis=1), memory[0], terms)
         # Keys ascend: those that cover most are the first.
-        ranking = insert(ranking, -coverage, face, coverage, there & (coverage > FAINT))
-        return (sums, ranking), nothing
+        one = lambda i, ranking: insert(ranking, -coverage[i], face[i], coverage[i], seen[i])
+        return sums, jax.lax.fori_loop(0, n, one, memory[1])
 
     finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
-    settle, nothing = lambda memory, _: memory[0], lambda count, _: finish(start(count), None)
-    return FaceVisit(start, lambda _: None, _cover, add, settle, nothing, finish, -1)
+    nothing = lambda count, _: finish(start(count), None)
+    return FaceVisit(start, _cover, add, nothing, finish, -1)
 
 
 def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Array, Array]:

@@ -59,14 +59,15 @@ def _nearest_face(
     def start(count: int) -> tuple[Array, Array]:
         return jnp.full(count, jnp.inf, rays.near.dtype), jnp.full(count, -1, jnp.int32)
 
-    def remember(best: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
-        (t, inside, behind), ((before, known), nothing) = piece, best
+    def add(best: tuple, piece: tuple, face: Array, there: Array, _: Array) -> tuple:
+        (t, inside, behind), (before, known) = piece, best
         if tree.one_sided is not None:
             inside &= ~(behind & tree.one_sided[face])
-        nearer = there & inside & (t < before)
-        return (jnp.where(nearer, t, before), jnp.where(nearer, face, known)), nothing
+        t = jnp.where(there & inside, t, jnp.inf)
+        first = jnp.argmin(t, axis=0)[None]
+        t, face = (jnp.take_along_axis(x, first, axis=0)[0] for x in (t, face))
+        return jnp.minimum(t, before), jnp.where(t < before, face, known)
 
     nothing, finish = lambda count, _: start(count), lambda best, _: best
-    settle = lambda best, _: best[0]
-    visit = FaceVisit(start, lambda _: None, cross_line, remember, settle, nothing, finish, 1)
+    visit = FaceVisit(start, cross_line, add, nothing, finish, 1)
     return search_faces(tree, rays, used, visit, 1)
