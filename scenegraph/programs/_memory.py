@@ -1,6 +1,8 @@
-"""Room for compiled programs.
+"""Room for compiled programs, and memory for what they compute.
 
 Compiling takes several hundred megabytes, which the C library keeps for later unless it is asked.
+What programs compute with, it gives back to the system, and asks for again in every turn: a sixth
+of the time of a mesh's picture went into pages that the system cleared anew.
 
 Linux lets a process have 65,530 pieces of memory only. On a CPU, XLA maps some 1,700 for a picture
 of ten balls, and 3,500 for its gradient. One piece too many would end the process, with no more
@@ -10,6 +12,7 @@ than "Cannot allocate memory".
 import ctypes
 import functools
 import gc
+import os
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -28,6 +31,13 @@ _PART, _GAIN = 0.6, 0.1
 # Both take up to 60 ms, and wait until so many seconds have gone into compiling.
 _SECONDS = 1.0
 
+# Options of GNU's `mallopt`, by the numbers that its header gives them: memory is not given back
+# unless it is asked for, comes in pieces of this size, and large arrays are not kept apart.
+_TRIM, _TOP_PAD, _APART = -1, -2, -4
+_KEEP = {_TRIM: 2**31 - 1, _TOP_PAD: 2**26, _APART: 0}
+# Who sets any of these knows better.
+_OWN = "MALLOC_", "GLIBC_TUNABLES"
+
 _compiled = {"seconds": 0.0}
 _held = {"pieces": 0}
 
@@ -45,10 +55,12 @@ def make_room_for_programs() -> None:
 
     While something is traced, a warning says what to do instead.
     """
+    keep_memory()
     if _compiled["seconds"] < _SECONDS:
         return
     _compiled["seconds"] = 0.0
-    _give_back_memory()(0)
+    if give_back := _of_c_library("malloc_trim"):
+        give_back(0)
     pieces, most = _count_pieces(), _most_pieces()
     if most is None or pieces < max(_PART * most, _held["pieces"] + _GAIN * most):
         return
@@ -66,12 +78,21 @@ def make_room_for_programs() -> None:
 
 
 @functools.cache
-def _give_back_memory() -> Callable[[int], Any]:
-    """Returns what gives free memory back to the system: a function of GNU's C library."""
+def keep_memory() -> bool:
+    """Has GNU's C library keep freed memory for later; returns whether it does, and asks once."""
+    if any(name.startswith(_OWN) for name in os.environ) or jax.default_backend() != "cpu":
+        return False
+    change = _of_c_library("mallopt")
+    return change is not None and all(change(*option) for option in _KEEP.items())
+
+
+@functools.cache
+def _of_c_library(name: str) -> Callable[..., Any] | None:
+    """Returns a function of GNU's C library; of others, which lack it, none."""
     try:
-        return ctypes.CDLL(None).malloc_trim
+        return getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
-        return lambda kept: None
+        return None
 
 
 def _count_pieces() -> int:
