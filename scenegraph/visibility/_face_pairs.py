@@ -1,4 +1,4 @@
-"""Sums over the faces that rays may touch, as pairs of a ray and a face.
+"""Pairs of a ray and a face that it may touch: their intersections, and sums over them.
 
 Of some rays thousands of faces count and of most none: taken ray by ray, most would wait for a few.
 """
