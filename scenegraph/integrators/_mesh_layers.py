@@ -74,7 +74,7 @@ def _strongest(
 def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: PyTree) -> PyTree:
     """Maps a function over the faces of every row and its ray; small programs compile fast."""
     rows, count = jax.tree.leaves(faces)[0].shape[:2]
-    repeat = lambda x: jnp.repeat(x, count, axis=0, total_repeat_length=rows * count)
+    repeat = lambda x: jnp.repeat(x, count, axis=0)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), faces)
     each = map_rows(lambda _, row: function(*row), None, (jax.tree.map(repeat, rays), flat))
     return jax.tree.map(lambda x: x.reshape(rows, count, *x.shape[1:]), each)

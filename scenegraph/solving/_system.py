@@ -44,7 +44,7 @@ def _costs(problem: Problem, block: Block, rows: Array) -> Costs:
     squares = block.values**2
     loss, finite = problem.loss, jnp.isfinite(block.values)
     count = finite.shape[0]
-    row = jnp.repeat(rows, count // rows.shape[0], total_repeat_length=count)
+    row = jnp.repeat(rows, count // rows.shape[0])
     first = jnp.min(jnp.where(finite, jnp.iinfo(rows.dtype).max, row))
     # 1/2 sum rho(r^2), and psi(r) = w(r^2) r with its derivative
     influence = lambda r: r * loss.weight(r**2)

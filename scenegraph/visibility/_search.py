@@ -290,7 +290,7 @@ def _search_all(
 def _to_rows(x: Array, rows: PyTree) -> Array:
     """Repeats what bundles have for each of their rows."""
     count = jax.tree.leaves(rows)[0].shape[0]
-    return jnp.repeat(x, count // x.shape[0], total_repeat_length=count)
+    return jnp.repeat(x, count // x.shape[0], axis=0)
 
 
 def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, "*rows"]) -> Ranking:
