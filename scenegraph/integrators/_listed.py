@@ -10,7 +10,14 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, shade
-from ..numerics import choose_block, most_number, order_by_number, safe_normalise
+from ..numerics import (
+    choose_block,
+    most_number,
+    order_by_number,
+    safe_divide,
+    safe_norm,
+    safe_normalise,
+)
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..visibility import (
@@ -301,8 +308,21 @@ def _visible_past_all(
     if scene.triangles is None:
         return visible, missed
     see = partial(mesh_transmission, occluders=how.occluders, everything=how.everything)
-    passed, faces = see(scene, rays, used)
+    passed, faces = see(scene, _past_footprint(rays), used)
     return visible * passed, missed + faces
+
+
+# The part of a footprint's size within which a mesh is taken for the surface that a ray leaves.
+_OWN = 0.25
+
+
+def _past_footprint(rays: Ray) -> Ray:
+    """Begins shadow rays past the unevenness of small faces, which a pixel has a point of."""
+    size = safe_norm(rays.d_origin.reshape(*rays.near.shape, -1))
+    near = safe_divide(_OWN * size, safe_norm(rays.direction))
+    # At most half of the way to a lamp.
+    near = jnp.minimum(jax.lax.stop_gradient(near), rays.far / 2)
+    return eqx.tree_at(lambda x: x.near, rays, jnp.maximum(rays.near, near))
 
 
 # Up to so many occluders, all are differentiated, and none is looked for.
