@@ -308,7 +308,7 @@ def _visible_past_all(
     if scene.triangles is None:
         return visible, missed
     see = partial(mesh_transmission, occluders=how.occluders, everything=how.everything)
-    passed, faces = see(scene, _past_footprint(rays), used)
+    passed, faces = see(scene, _past_footprint(rays, _on_meshes(scene, own)), used)
     return visible * passed, missed + faces
 
 
@@ -316,13 +316,22 @@ def _visible_past_all(
 _OWN = 0.25
 
 
-def _past_footprint(rays: Ray) -> Ray:
+def _on_meshes(scene: FlatScene, own: Int[Array, " rows"]) -> Bool[Array, " rows"]:
+    """Returns which surfaces, given by their numbers, are meshes."""
+    on_mesh = jnp.ones(scene.cuts.shape[0], bool)
+    for stack in scene.occluders:
+        on_mesh = on_mesh.at[stack.map(lambda instance: instance.number)].set(False)
+    return on_mesh[own]
+
+
+def _past_footprint(rays: Ray, on_mesh: Bool[Array, " rows"]) -> Ray:
     """Begins shadow rays past the unevenness of small faces, which a pixel has a point of."""
     size = safe_norm(rays.d_origin.reshape(*rays.near.shape, -1))
     near = safe_divide(_OWN * size, safe_norm(rays.direction))
     # At most half of the way to a lamp.
     near = jnp.minimum(jax.lax.stop_gradient(near), rays.far / 2)
-    return eqx.tree_at(lambda x: x.near, rays, jnp.maximum(rays.near, near))
+    near = jnp.where(on_mesh, jnp.maximum(rays.near, near), rays.near)
+    return eqx.tree_at(lambda x: x.near, rays, near)
 
 
 # Up to so many occluders, all are differentiated, and none is looked for.
