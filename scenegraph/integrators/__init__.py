@@ -3,7 +3,8 @@
 Read `_base` and `_integrator` first: media and surfaces are integrated apart, and composited.
 Media: `_media` (at samples), for `_hierarchical`, `_guided` and `_occupancy_march` with `_march`
 and `_packed`. Surfaces: `_surfaces` ray by ray; `_listed` for scenes of many things, with
-`_by_kind`, `_mesh_layers` and `_masks`; `_irradiance`, their light; and `_nearest_hits`.
+`_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; and
+`_nearest_hits`.
 """
 
 from ._base import AbstractIntegrator as AbstractIntegrator

@@ -1,6 +1,5 @@
 """Layers of surfaces in scenes of many things: found first, then computed with derivatives."""
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -9,15 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, shade
-from ..numerics import (
-    choose_block,
-    most_number,
-    order_by_number,
-    safe_divide,
-    safe_norm,
-    safe_normalise,
-)
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
+from ..numerics import choose_block, most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rowwise import map_blocks, map_rows
 from ..visibility import (
@@ -25,32 +17,19 @@ from ..visibility import (
     count_parts,
     find_layers,
     find_mesh_sheets,
-    find_occluders,
     FoundSheets,
     invert_order,
     Ranking,
-    transmission,
 )
 from ._by_kind import map_by_kind, map_in_turn, map_used
-from ._irradiance import add_glossy, mirrors, visibility
+from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
-from ._mesh_layers import mesh_transmission, sheet_hits
+from ._mesh_layers import sheet_hits
+from ._shadows import INVISIBLE, reaches_front, Shading, visible_past_all
 
 
-# Surfaces behind others that transmit less light than this are not missed.
-INVISIBLE = 1e-3
 # Bundles whose layers are shaded at once; fewer where there are not so many.
 _BLOCK = 256
-
-
-class Shading(NamedTuple):
-    """The static numbers and choices of shading layers."""
-
-    layers: int
-    occluders: int
-    shadows: bool
-    normal: bool
-    everything: bool  # whether rays are tested against all faces of meshes, without lists
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
@@ -265,8 +244,9 @@ def _irradiance(
     missed, visible = jnp.zeros(used.shape, jnp.int32), None
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
-        see = lambda ray: _visible_past_all(scene, ray, own, used, how)
-        visible, each = map_in_turn(see, rays)
+        lit = reaches_front(scene, rays.view, hits.normal, own) & used
+        see = lambda row: visible_past_all(scene, row[0], own, row[1], how)
+        visible, each = map_in_turn(see, (rays, lit))
         irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
     swap = lambda x: jnp.swapaxes(x, 0, 1)
     lit = Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0))
@@ -298,90 +278,3 @@ def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
     rays, irradiance, ambient = map_in_turn(one, stack.members)
     join = lambda x: x.reshape(-1, *x.shape[2:])
     return *jax.tree.map(join, (rays, irradiance)), ambient
-
-
-def _visible_past_all(
-    scene: FlatScene, rays: Ray, own: Array, used: Array, how: Shading
-) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
-    """Returns the fraction of shadow rays that arrives, past shapes and meshes."""
-    visible, missed = _visible(scene, rays, own, used, occluders=how.occluders)
-    if scene.triangles is None:
-        return visible, missed
-    see = partial(mesh_transmission, occluders=how.occluders, everything=how.everything)
-    passed, faces = see(scene, _past_footprint(rays, _on_meshes(scene, own)), used)
-    return visible * passed, missed + faces
-
-
-# The part of a footprint's size within which a mesh is taken for the surface that a ray leaves.
-_OWN = 0.25
-
-
-def _on_meshes(scene: FlatScene, own: Int[Array, " rows"]) -> Bool[Array, " rows"]:
-    """Returns which surfaces, given by their numbers, are meshes."""
-    on_mesh = jnp.ones(scene.cuts.shape[0], bool)
-    for stack in scene.occluders:
-        on_mesh = on_mesh.at[stack.map(lambda instance: instance.number)].set(False)
-    return on_mesh[own]
-
-
-def _past_footprint(rays: Ray, on_mesh: Bool[Array, " rows"]) -> Ray:
-    """Begins shadow rays past the unevenness of small faces, which a pixel has a point of."""
-    size = safe_norm(rays.d_origin.reshape(*rays.near.shape, -1))
-    near = safe_divide(_OWN * size, safe_norm(rays.direction))
-    # At most half of the way to a lamp.
-    near = jnp.minimum(jax.lax.stop_gradient(near), rays.far / 2)
-    near = jnp.where(on_mesh, jnp.maximum(rays.near, near), rays.near)
-    return eqx.tree_at(lambda x: x.near, rays, near)
-
-
-# Up to so many occluders, all are differentiated, and none is looked for.
-_FEW = 8
-
-
-@eqx.filter_custom_jvp
-def _visible(
-    scene: FlatScene,
-    rays: Ray,
-    own: Int[Array, " rows"],
-    used: Bool[Array, " rows"],
-    *,
-    occluders: int,
-) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
-    """Returns the fraction of shadow rays that arrives, and the numbers of occluders left out.
-
-    All occluders count; derivatives are those of the strongest.
-    """
-    visible, count = transmission(scene, rays, own, used)
-    return visible, jnp.maximum(count - occluders, 0)
-
-
-@_visible.def_jvp
-def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
-    scene, rays, own, used = primals
-    if sum(stack.count for stack in scene.occluders) <= min(occluders, _FEW):
-        see = lambda scene, row: visibility(scene, *row)
-        every = lambda scene, rays: map_rows(see, scene, (rays, own))
-        visible, change = eqx.filter_jvp(every, primals[:2], tangents[:2])
-        return (visible, jnp.zeros(visible.shape, jnp.int32)), (change, None)
-    found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
-    ranking = jax.lax.stop_gradient(found)
-    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.total - occluders, 0), 0)
-
-    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.total, 0)), occluders)
-
-    def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stop = partial(_stopped, total=scene.cuts.shape[0])
-        stopped = map_blocks(stop, (scene.occluders, rays, own), ranking.codes, ranks)
-        # prod over all of (1 - stopped): `rest` is the factor of the weaker ones, a constant.
-        return ranking.rest * math.prod(1 - x for x in stopped)
-
-    visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
-    return (visible, missed), (change, None)
-
-
-def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[Array, " rows"]:
-    """Returns what one occluder of each row stops; nothing without one."""
-    occluders, *rows = shared
-    stop = lambda instance, row: occlusion(instance, *row)
-    some, there = jnp.maximum(numbers, 0), numbers >= 0
-    return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)

@@ -13,8 +13,9 @@ from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rowwise import map_rows
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
-from ._listed import INVISIBLE, listed_layers, Shading
+from ._listed import listed_layers
 from ._ray_size import count_directions, is_of_large_shapes, ray_size
+from ._shadows import INVISIBLE, Shading
 
 
 # Scalars of one ray's program, without derivatives. Measured: up to here, one program for the whole

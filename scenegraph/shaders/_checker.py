@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,6 +33,8 @@ class Checker(AbstractShader):
     color_a: Color = eqx.field(converter=as_color, default=(0.9, 0.9, 0.9))
     color_b: Color = eqx.field(converter=as_color, default=(0.1, 0.1, 0.1))
     coordinates: AbstractCoordinates = OnSurface()
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_positive(self, "scale")

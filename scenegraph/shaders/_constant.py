@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -18,6 +18,8 @@ class Constant(AbstractShader):
     """
 
     color: Color = eqx.field(converter=as_color)
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_finite(self, "color")

@@ -82,6 +82,7 @@ class GGX(AbstractShader):
     occlusion: Scalar | AbstractShader | None = eqx.field(converter=_as_optional, default=None)
 
     needs_light: ClassVar[bool] = True
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         occlusion = [] if self.occlusion is None else ["occlusion"]

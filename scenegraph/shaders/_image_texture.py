@@ -1,5 +1,5 @@
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -57,6 +57,8 @@ class ImageTexture(AbstractShader):
     coordinates: AbstractCoordinates = OnSurface()
     mirror: bool | tuple[bool, bool] = eqx.field(static=True, default=False)
     probes: int = eqx.field(static=True, default=4)
+
+    needs_light_behind: ClassVar[bool] = False
 
     @classmethod
     def load(
@@ -128,6 +130,8 @@ class PreparedTexture(AbstractShader):
     repeat: tuple[bool, bool] = eqx.field(static=True)
     mirror: tuple[bool, bool] = eqx.field(static=True)
     probes: int = eqx.field(static=True)
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights

@@ -22,6 +22,7 @@ class Lambert(AbstractShader):
     albedo: AbstractShader = eqx.field(converter=as_shader)
 
     needs_light: ClassVar[bool] = True
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_reflecting(self, "albedo")

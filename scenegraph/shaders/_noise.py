@@ -1,4 +1,5 @@
 import itertools
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -52,6 +53,8 @@ class Noise(AbstractShader):
     octaves: int = eqx.field(static=True, default=4)
     seed: int = eqx.field(static=True, default=0)
     coordinates: AbstractCoordinates = InSpace()
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_positive(self, "scale")

@@ -40,6 +40,7 @@ class Phong(AbstractShader):
     shininess: Scalar = eqx.field(converter=as_float_leaf, default=30.0)
 
     needs_light: ClassVar[bool] = True
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_positive(self, "shininess")

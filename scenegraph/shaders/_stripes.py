@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -28,6 +30,8 @@ class Stripes(AbstractShader):
     color_b: Color = eqx.field(converter=as_color, default=(0.1, 0.1, 0.1))
     angle: Scalar = eqx.field(converter=as_float_leaf, default=0.0)
     coordinates: AbstractCoordinates = OnSurface()
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         require_positive(self, "scale")

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import jax.numpy as jnp
 
 from .._typing import Color, Vector
@@ -15,6 +17,8 @@ class UV(AbstractShader):
     """
 
     coordinates: AbstractCoordinates = OnSurface()
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         del view, lights

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import equinox as eqx
 
 from .._typing import Color, Vector
@@ -17,6 +19,8 @@ class VertexColor(AbstractShader):
     """
 
     shader: AbstractShader = eqx.field(converter=as_shader, default=(1.0, 1.0, 1.0))
+
+    needs_light_behind: ClassVar[bool] = False
 
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         color = self.shader(hit, view, lights)

@@ -62,6 +62,7 @@ class ViewDependent(AbstractShader):
     terms: ImageTexture | PreparedTexture = eqx.field(converter=_as_terms)
     encoded: bool = eqx.field(static=True, default=False)
     needs_own_view: ClassVar[bool] = True
+    needs_light_behind: ClassVar[bool] = False
 
     def __check_init__(self):
         channels = unfreeze(self.terms.texels).shape[-1]
@@ -84,12 +85,3 @@ class ViewDependent(AbstractShader):
         base = linear_to_srgb(base) if self.encoded else base
         color = jnp.maximum(base + matmul(harmonics, self.terms.average(hit).reshape(-1, 3)), 0)
         return srgb_to_linear(color) if self.encoded else color
-
-
-def asks_for_own_view(node: object) -> bool:
-    """Returns true if a shader, or one in it, needs `hit.own_view`."""
-    if isinstance(node, AbstractShader) and node.needs_own_view:
-        return True
-    if not isinstance(node, eqx.Module):
-        return False
-    return any(asks_for_own_view(getattr(node, name)) for name in node.__dataclass_fields__)
