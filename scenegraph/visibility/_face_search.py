@@ -44,9 +44,9 @@ from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, li
 _ROWS, _FEW_ROWS = 4096, 256
 # Clusters of a bundle whose faces are tested in one go; no more than a word has bits.
 _SLOTS = 32
-# Clusters that are tested against bundles at once, and runs of 32 faces against rays, of whatever
+# Clusters that are tested against bundles at once, and rays against 32 faces each, of whatever
 # bundles: those of few candidates do not wait for those of many.
-_CLUSTERS, _RUNS = 64, 8
+_CLUSTERS, _TESTED = 64, 512
 
 
 class FaceVisit(NamedTuple):
@@ -223,7 +223,7 @@ def _test_rays(
 ) -> tuple[TouchedFaces, Runs]:
     """Tests faces of bundles against their rays, one by one."""
     bundles, size = beams.lines.near.shape
-    at_once = choose_block(_RUNS)
+    at_once = choose_block(min(_TESTED // size, _CLUSTERS))
     runs = Runs(jnp.cumsum(-(-lists.lengths // 32)))
     test = _face_test(tree, beams, way)
 
