@@ -41,7 +41,7 @@ from ._lists import AbstractCandidates, CandidateLists, Everything, Grouping, li
 
 # Rays of the bundles that are searched at once, and of these, sorted by how many faces they may
 # touch, how many meet faces at once. Kernels of fewer rays cost more than what they compute.
-_ROWS, _FEW_ROWS = 4096, 256
+_ROWS, _FEW_ROWS = 2048, 256
 # Clusters of a bundle whose faces are tested in one go; no more than a word has bits.
 _SLOTS = 32
 # Clusters that are tested against bundles at once, and rays against 32 faces each, of whatever
