@@ -33,7 +33,7 @@ _FRAGMENTS, _RETURNED = (64, 8), (32, 4)
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
 _USUAL = 8, 16
 # Rays in a bundle: of fewer, fewer faces are tested in vain, but more bundles are listed. Pictures
-# of a million faces take a sixth longer with 64, and a fifth with 16.
+# of a million faces take a sixth longer with 64, and a seventh with 16.
 _BUNDLE = 32
 # With more faces than this, putting shadow rays in order pays.
 _MANY = 256
