@@ -141,7 +141,7 @@ def _known(numbers: np.ndarray) -> Array:
     `map_rows` folds such constants: the surface on which a ray begins is then known.
     """
     with jax.ensure_compile_time_eval():
-        return jnp.asarray(numbers)
+        return jax.device_put(numbers)
 
 
 def _joined(arrays: list[Array], frozen: list[bool]) -> Array:

@@ -1,8 +1,10 @@
 """Functions that have finite gradients at their singular points.
 
-Each uses two `where`s: one gives the untaken branch a harmless input, so that its derivative is
-finite, the other picks the branch.
+Each has a derivative of its own, in which a `where` gives the untaken branch a harmless input; the
+value alone needs none.
 """
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +23,19 @@ def safe_sqrt(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
 
     `sqrt(x)`, and 0 where `x` is not positive.
     """
-    positive = x > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1)), 0)
+    return _root(x)
+
+
+@jax.custom_jvp
+def _root(x: Array) -> Array:
+    return jnp.where(x > 0, jnp.sqrt(x), 0)
+
+
+@_root.defjvp
+def _root_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    # d sqrt(x) = dx / (2 sqrt(x))
+    root = _root(primals[0])
+    return root, 0.5 * _inverse(root) * tangents[0]
 
 
 def safe_divide(
@@ -39,9 +52,20 @@ def safe_divide(
 
     The quotient, of the same shape.
     """
-    divisible = denominator != 0
-    value = quotient(numerator, jnp.where(divisible, denominator, 1))
-    return jnp.where(divisible, value, otherwise)
+    return _ratio(numerator, denominator, otherwise)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _ratio(numerator: Array, denominator: Array, otherwise: float) -> Array:
+    return jnp.where(denominator != 0, numerator / denominator, otherwise)
+
+
+@_ratio.defjvp
+def _ratio_jvp(otherwise: float, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    divisible = primals[1] != 0
+    safe = primals[0], jnp.where(divisible, primals[1], 1)
+    value, change = _quotient_jvp(safe, tangents)
+    return jnp.where(divisible, value, otherwise), jnp.where(divisible, change, 0)
 
 
 @jax.custom_jvp
@@ -78,7 +102,7 @@ def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
 
 @jax.custom_jvp
 def _norm(x: Array) -> Array:
-    return safe_sqrt(dot(x, x))
+    return jnp.sqrt(dot(x, x))
 
 
 @_norm.defjvp
@@ -110,8 +134,7 @@ def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
 
 @jax.custom_jvp
 def _normalised(x: Array) -> Array:
-    length = safe_norm(x)[..., None]
-    return jnp.where(length > 0, x / jnp.where(length > 0, length, 1), 0)
+    return x / jnp.maximum(_norm(x), jnp.finfo(x.dtype).tiny ** 0.5)[..., None]
 
 
 @_normalised.defjvp
@@ -120,4 +143,4 @@ def _normalised_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
     unit = _normalised(x)
     sideways = change - dot(unit, change)[..., None] * unit
-    return unit, _inverse(safe_norm(x))[..., None] * sideways
+    return unit, _inverse(_norm(x))[..., None] * sideways

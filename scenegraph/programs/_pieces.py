@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Literal
 from jax.extend.core.primitives import jit_p, remat_p
@@ -87,7 +88,8 @@ class _Sequence:
     """A jaxpr as pieces, one after the other."""
 
     def __init__(self, closed: ClosedJaxpr, turns: float, cut: Cut):
-        jaxpr, self._consts = closed.jaxpr, [jnp.asarray(x) for x in closed.consts]
+        # `jnp.asarray` compiles a program for every shape.
+        jaxpr, self._consts = closed.jaxpr, jax.device_put(closed.consts)
         self._inputs, self._outputs = (*jaxpr.constvars, *jaxpr.invars), jaxpr.outvars
         groups = _groups(jaxpr, cut)
         self._parts = [_part(jaxpr, group, turns, cut) for group in groups]

@@ -43,6 +43,7 @@ _ELEMENTWISE: dict[str, Callable] = {
     "sub": np.subtract,
     "xor": np.bitwise_xor,
 }
+_SHIFTS = {"shift_left": np.left_shift, "shift_right_logical": np.right_shift}
 _REDUCTIONS: dict[str, Callable] = {
     "reduce_and": np.all,
     "reduce_max": np.max,
@@ -85,6 +86,11 @@ def _in_numpy(name: str, values: list[np.ndarray], params: dict, aval: Any) -> A
         return [_REDUCTIONS[name](values[0], axis=params["axes"])]
     if name == "iota":
         return [_count_along(params["dimension"], aval.shape)]
+    if name in _SHIFTS and aval.dtype.kind == "u":
+        # Beyond a word's bits, numpy's result is any.
+        return [_SHIFTS[name](*values)] if np.all(values[1] < 8 * aval.dtype.itemsize) else None
+    if name == "integer_pow" and params["y"] == 2:
+        return [np.square(values[0])]
     if name in _ELEMENTWISE and (aval.dtype.kind == "f" or name != "div"):
         return [_ELEMENTWISE[name](*values)]
     return None
