@@ -29,6 +29,7 @@ def into(instance: Instance, ray: Ray) -> Ray:
     return ray if inverse is None else transform_ray(inverse, ray)
 
 
+@eqx.filter_jit
 def intersect(instance: Instance, ray: Ray) -> Hit:
     """Returns the hits on the parts of a surface, in the world, with normals turned to the eye."""
     hits, near = instance.node.shape.parts(into(instance, ray)), _is_near(instance, ray)
@@ -89,6 +90,7 @@ def shade(
     return shader(hit, view, lights)
 
 
+@eqx.filter_jit
 def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
     """Returns the fraction of a shadow ray's cone that an occluder stops.
 

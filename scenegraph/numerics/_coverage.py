@@ -18,7 +18,7 @@ from ._safe import quotient, safe_norm, safe_normalise
 _LEAST_TURN = 1e-4
 
 
-@jax.custom_jvp
+@jax.jit
 def half_plane_coverage(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """Computes the part of a pixel in which a linear function is positive.
 
@@ -39,6 +39,11 @@ def half_plane_coverage(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     half = sg.numerics.half_plane_coverage(jnp.zeros(()), jnp.array([1.0, 0.3]))
     ```
     """
+    return _covered(margin, gradient)
+
+
+@jax.custom_jvp
+def _covered(margin: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     # beyond = (c^2 + 2 b max(r - b, 0)) / (2 a b)
     a, b, r, c = _trapezoid(margin, gradient)
     beyond = (c**2 + 2 * b * jnp.maximum(r - b, 0)) / (2 * b * a)
@@ -63,8 +68,8 @@ def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...
     return a, b, r, jnp.minimum(r, b)
 
 
-@half_plane_coverage.defjvp
-def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@_covered.defjvp
+def _covered_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     (margin, gradient), (d_margin, d_gradient) = primals, tangents
     a, b, r, c = _trapezoid(margin, gradient)
     # d coverage / dm = c / (a b), the density of the edge in the pixel. A function and its multiple
@@ -81,15 +86,17 @@ def _half_plane_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Ar
     swapped = jnp.abs(gradient[0]) < jnp.abs(gradient[1])
     by_gradient = jnp.where(swapped, jnp.stack([by_b, by_a]), jnp.stack([by_a, by_b]))
     change = by_margin * d_margin + jnp.sum(by_gradient * jnp.sign(gradient) * d_gradient)
-    return half_plane_coverage(margin, gradient), change
+    return _covered(margin, gradient), change
 
 
+@jax.jit
 def slab_coverage(margins: Float[Array, "2"], gradients: Float[Array, "2 2"]) -> Scalar:
     """Computes the part of a pixel between two edges that do not cross in it."""
     # What is beyond one edge is not beyond the other: 1 - (1 - c_0) - (1 - c_1).
     return jnp.maximum(jnp.sum(jax.vmap(half_plane_coverage)(margins, gradients)) - 1, 0)
 
 
+@jax.jit
 def disk_coverage(
     offset: Float[Array, " n"], gradients: Float[Array, "n 2"], radius: Scalar
 ) -> Scalar:

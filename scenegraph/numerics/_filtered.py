@@ -8,6 +8,7 @@ from ._coverage import half_plane_coverage
 from ._safe import safe_sqrt
 
 
+@jax.jit
 def filtered_sqrt(x: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, Float[Array, "2"]]:
     """Averages the square root of a linear function over the part of a pixel where it is positive.
 
@@ -44,6 +45,7 @@ def _mean_root_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return _mean_root(low, high), change
 
 
+@jax.jit
 def filtered_square_wave(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """Averages over a pixel the wave that is +1 on [0, 1), -1 on [1, 2), and so on.
 

@@ -20,7 +20,7 @@ from ._safe import safe_norm
 _FAR, _LEAST_SINE = 10.0, 1e-5
 
 
-@jax.custom_jvp
+@jax.jit
 def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "edges 2"]) -> Scalar:
     """Computes the part of a pixel in which several linear functions are all positive.
 
@@ -41,12 +41,17 @@ def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "e
     quarter = sg.numerics.polygon_coverage(jnp.zeros(2), jnp.eye(2))
     ```
     """
+    return _covered(margins, gradients)
+
+
+@jax.custom_jvp
+def _covered(margins: Float[Array, " edges"], gradients: Float[Array, "edges 2"]) -> Scalar:
     edges = _edges_of(margins, gradients)
     return _area(edges, *_clip(edges))
 
 
-@polygon_coverage.defjvp
-def _polygon_coverage_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+@_covered.defjvp
+def _covered_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     # d coverage = sum_i l_i / |s_i| (d m_i + q_i . d s_i), with q_i the middle of what is left.
     # At its point q, edge i moves outwards by (d m_i + q . d s_i) / |s_i|.
     (margins, gradients), (d_margins, d_gradients) = primals, tangents

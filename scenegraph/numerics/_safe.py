@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float
 
 
+@jax.jit
 def safe_sqrt(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """Computes the square root, with gradient zero where `x <= 0`.
 
@@ -38,6 +39,7 @@ def _root_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return root, 0.5 * _inverse(root) * tangents[0]
 
 
+@functools.partial(jax.jit, static_argnames="otherwise")
 def safe_divide(
     numerator: Float[Array, "*batch"], denominator: Float[Array, "*batch"], otherwise: float = 0.0
 ) -> Float[Array, "*batch"]:
@@ -81,11 +83,13 @@ def _quotient_jvp(primals, tangents):
     return value, (tangents[0] - value * tangents[1]) / denominator
 
 
+@jax.jit
 def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
     """Computes the scalar product of vectors along the last axis."""
     return jnp.sum(a * b, axis=-1)
 
 
+@jax.jit
 def safe_norm(x: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
     """Computes Euclidean lengths along the last axis, with gradient zero at the zero vector.
 
@@ -118,6 +122,7 @@ def _inverse(length: Array) -> Array:
     return jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
 
 
+@jax.jit
 def safe_normalise(x: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
     """Scales vectors to length one; the zero vector stays zero, with gradient zero.
 

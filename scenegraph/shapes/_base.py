@@ -164,11 +164,16 @@ class AbstractSmoothShape(AbstractShape):
         """
 
     def coverage(self, ray: Ray) -> Scalar:
-        return self.cross(ray)[1]
+        return _cross(self, ray)[1]
 
     def parts(self, ray: Ray) -> Hit:
-        crossing, covered = self.cross(ray)
+        crossing, covered = _cross(self, ray)
         return join_parts(smooth_part(ray, crossing, self.normal_at, self.uv_at, covered))
+
+
+@eqx.filter_jit
+def _cross(shape: AbstractSmoothShape, ray: Ray) -> tuple[Crossing, Scalar]:
+    return shape.cross(ray)
 
 
 def smooth_part(
@@ -227,6 +232,7 @@ def join_parts(*hits: Hit) -> Hit:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *hits)
 
 
+@jax.jit
 def within_reach(ray: Ray, crossing: Crossing) -> Scalar:
     """Computes the part of a pixel in which a surface lies between the ray's `near` and `far`.
 
@@ -260,6 +266,7 @@ def choose(condition: Bool[Array, ""], one: Crossing, other: Crossing) -> Crossi
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
 
 
+@jax.jit
 def chord(
     start: Float[Array, " n"], direction: Float[Array, " n"], radius: Scalar
 ) -> tuple[Scalar, Float[Array, " n"], Scalar]:
@@ -272,6 +279,7 @@ def chord(
     return middle, offset, safe_divide(radius**2 - dot(offset, offset), length)
 
 
+@jax.jit
 def round_crossings(
     middle: Crossing, square: Scalar, gradient: Float[Array, "2"]
 ) -> tuple[Crossing, Crossing]:

@@ -383,5 +383,4 @@ def _count_parts_of(structure: Any, leaves: tuple) -> int:
     """Returns the number of parts of surfaces of one structure, which takes a trace to find out."""
     # From numpy, because JAX would compile a program for every array.
     ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), near=np.ones(()), far=np.ones(()))
-    meet = lambda surface, ray: surface.node.shape.parts(ray).t
-    return eqx.filter_eval_shape(meet, jax.tree.unflatten(structure, leaves), ray).shape[0]
+    return eqx.filter_eval_shape(intersect, jax.tree.unflatten(structure, leaves), ray).t.shape[0]
