@@ -33,7 +33,7 @@ from ..shapes import TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
-from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves
+from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
 from ._surface_instances import Occluder
 from ._volume_instances import (
     is_occupied,
@@ -174,11 +174,12 @@ def stack_scene(scene: Scene) -> SceneStacks:
     for leaf in surfaces:
         # What another leaf gives its opacity can change.
         cuts += [leaf.frozen or is_frozen(leaf.node.opacity)] * math.prod(leaf.counts)
+    known: StackedArrays = {}
     masks = stack_leaves([_plain(leaf, _mask_of(leaf.node)) for leaf in surfaces])
     return SceneStacks(
-        stack_leaves(surfaces),
-        stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity))),
-        stack_leaves([_shader_of(leaf) for leaf in surfaces]),
+        stack_leaves(surfaces, known),
+        stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity)), known),
+        stack_leaves([_shader_of(leaf) for leaf in surfaces], known),
         tuple(stack for stack in masks if stack.varying[0] is not None),
         stack_leaves(contents.volumes),
         stack_leaves(contents.lights),

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -29,12 +29,20 @@ class LeafStack(AbstractModule):
     number: Int[Array, " members"]
 
 
-def stack_leaves(leaves: Sequence[Leaf]) -> tuple[LeafStack, ...]:
+# Stacked arrays by the identities of these, which are kept so that no others have them.
+StackedArrays: TypeAlias = dict[tuple, tuple[list[Array], Array]]
+
+
+def stack_leaves(
+    leaves: Sequence[Leaf], known: StackedArrays | None = None
+) -> tuple[LeafStack, ...]:
     """Stacks leaf nodes of equal structure, in the order of each structure's first.
 
     Arrays that are not traced are stacked on the host: many of them are then one operand. What is
-    frozen takes no gradient, and is stacked with what is not.
+    frozen takes no gradient, and is stacked with what is not. Arrays that are `known` to be stacked
+    are not stacked again: a gradient would be taken apart, and added, for every array of every one.
     """
+    known = {} if known is None else known
     alike: dict[Any, list[_Member]] = {}
     stacks: dict[Any, LeafStack] = {}
     number = 0
@@ -47,7 +55,7 @@ def stack_leaves(leaves: Sequence[Leaf]) -> tuple[LeafStack, ...]:
             stacks.setdefault(member.kind, None)  # type: ignore[arg-type]
             alike.setdefault(member.kind, []).append(member)
         number += math.prod(leaf.counts)
-    return tuple(stack or _stack(alike[kind]) for kind, stack in stacks.items())
+    return tuple(stack or _stack(alike[kind], known) for kind, stack in stacks.items())
 
 
 def place_stack(stack: LeafStack) -> InstanceStack:
@@ -122,13 +130,13 @@ def _open_structure(structure: Any) -> tuple[Any, tuple[bool, ...]]:
     return jax.tree.structure(whole), tuple(opened)
 
 
-def _stack(members: list[_Member]) -> LeafStack:
+def _stack(members: list[_Member], known: StackedArrays) -> LeafStack:
     structure, _, is_array, _ = members[0].kind
     varying, shared = [], []
     for place, there in enumerate(is_array):
         column = [member.arrays[place] for member in members]
         frozen = [member.frozen[place] for member in members]
-        varying.append(_joined(column, frozen) if there else None)
+        varying.append(_joined_once(column, frozen, known) if there else None)
         shared.append(None if there else column[0])
     numbers = _known(np.asarray([member.number for member in members], np.int32))
     build = functools.partial(jax.tree.unflatten, structure)
@@ -142,6 +150,13 @@ def _known(numbers: np.ndarray) -> Array:
     """
     with jax.ensure_compile_time_eval():
         return jax.device_put(numbers)
+
+
+def _joined_once(arrays: list[Array], frozen: list[bool], known: StackedArrays) -> Array:
+    key = *map(id, arrays), *frozen
+    if key not in known:
+        known[key] = arrays, _joined(arrays, frozen)
+    return known[key][1]
 
 
 def _joined(arrays: list[Array], frozen: list[bool]) -> Array:

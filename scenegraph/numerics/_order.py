@@ -30,6 +30,7 @@ def _bits_of_place(count: int) -> int:
     return max(count - 1, 1).bit_length()
 
 
+@jax.jit
 def order_by_place(
     points: Float[Array, "points n"], used: Bool[Array, " points"]
 ) -> Int[Array, " points"]:

@@ -1,5 +1,6 @@
 """Orders of rays in which those that go together come together."""
 
+import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
@@ -29,6 +30,7 @@ def _size_of_bundles(places: Float[Array, "rays 3"]) -> Float[Array, ""]:
     return jnp.sum(jnp.max(bundles, axis=1) - jnp.min(bundles, axis=1))
 
 
+@jax.jit
 def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " rays"]:
     """Sorts shadow rays so that those that go together come together.
 

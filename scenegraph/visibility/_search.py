@@ -98,6 +98,7 @@ def candidates_of(
     return _list(stack.map(world_ball), rays, used, size)
 
 
+@functools.partial(jax.jit, static_argnames="size")
 def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> AbstractCandidates:
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
