@@ -86,14 +86,18 @@ def _in_numpy(name: str, values: list[np.ndarray], params: dict, aval: Any) -> A
         return [_REDUCTIONS[name](values[0], axis=params["axes"])]
     if name == "iota":
         return [_count_along(params["dimension"], aval.shape)]
-    if name in _SHIFTS and aval.dtype.kind == "u":
-        # Beyond a word's bits, numpy's result is any.
-        return [_SHIFTS[name](*values)] if np.all(values[1] < 8 * aval.dtype.itemsize) else None
-    if name == "integer_pow" and params["y"] == 2:
-        return [np.square(values[0])]
-    if name in _ELEMENTWISE and (aval.dtype.kind == "f" or name != "div"):
-        return [_ELEMENTWISE[name](*values)]
-    return None
+    function = _elementwise(name, values, params, aval)
+    return None if function is None else [function(*values)]
+
+
+def _elementwise(name: str, values: list[np.ndarray], params: dict, aval: Any) -> Any:
+    if name in _SHIFTS:
+        # Beyond a word's bits, what numpy returns is not said.
+        within = aval.dtype.kind == "u" and np.all(values[1] < 8 * aval.dtype.itemsize)
+        return _SHIFTS[name] if within else None
+    if name == "integer_pow":
+        return np.square if params["y"] == 2 else None
+    return None if name == "div" and aval.dtype.kind != "f" else _ELEMENTWISE.get(name)
 
 
 def _count_along(axis: int, shape: Sequence[int]) -> np.ndarray:
