@@ -126,6 +126,7 @@ def _no_results(visit: FaceVisit | FaceSum, count: int, before: PyTree) -> PyTre
     return visit.nothing(count, before)
 
 
+@partial(jax.jit, static_argnames="everything")
 def _list_clusters(
     tree: FaceTree, rays: Ray, used: Bool[Array, "bundles size"], *, everything: bool
 ) -> tuple[Beam, AbstractCandidates]:
