@@ -37,14 +37,16 @@ def options_by_length(equations: int) -> Mapping[str, Any]:
 
 def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns those options that this version's compiler knows; an unknown one ends compiling."""
-    return {name: value for name, value in options.items() if _is_known(name, value)}
+    if _are_known(*options.items()):
+        return dict(options)
+    return {name: value for name, value in options.items() if _are_known((name, value))}
 
 
 @functools.cache
-def _is_known(name: str, value: Any) -> bool:
+def _are_known(*options: tuple[str, Any]) -> bool:
     program = jax.jit(lambda: 0).lower()
     try:
-        program.compile(compiler_options={name: value})
+        program.compile(compiler_options=dict(options))
     except jax.errors.JaxRuntimeError as error:
         if "No such compile option" not in str(error):
             raise

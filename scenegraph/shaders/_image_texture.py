@@ -182,4 +182,6 @@ def prepare_textures(tree: PyTree) -> PyTree:
         ready = is_texture(node) and eqx.is_array(unfreeze(node.texels))
         return node.prepare() if ready else node
 
-    return jax.tree.map(prepared, tree, is_leaf=is_texture)
+    # Most trees have none, and are not made anew.
+    some = any(map(is_texture, jax.tree.leaves(tree, is_leaf=is_texture)))
+    return jax.tree.map(prepared, tree, is_leaf=is_texture) if some else tree
