@@ -20,7 +20,7 @@ from ._shadows import INVISIBLE, Shading
 
 # Scalars of one ray's program, without derivatives. Measured: up to here, one program for the whole
 # ray is faster than a search, its gradient too, which has about 3.5 times as many.
-_SMALL = 17_000
+_SMALL = 16_000
 # The same where a shape has many numbers: to compile the gradient of a distance on a grid over a
 # floor takes 80 s of CPU time and 1.7 GB as one program, and more than 16 GB by a search.
 _SMALL_OF_LARGE = 60_000
