@@ -22,6 +22,7 @@ from jax.extend.core.primitives import jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
+from ._on_host import computes_on_host, OnHost
 from ._turns import as_loop, Turns
 from ._work import count_equations, estimate_work
 
@@ -33,12 +34,13 @@ class Cut(NamedTuple):
     turns: int  # the most turns of a loop that is taken apart
     part: float  # the largest part of a loop that a piece of its body may be
     shared: bool  # whether only loops of independent turns are taken apart
+    many: float  # arrays from which on numpy stacks them and takes them apart
 
 
 # With smaller pieces, what is done once a piece is most of the time.
-INTO_PIECES = Cut(1000, 64, 0.75, shared=False)
-AT_SHARED_TURNS = Cut(math.inf, 4096, 1, shared=True)
-_NOWHERE = Cut(math.inf, 0, 1, shared=True)
+INTO_PIECES = Cut(1000, 64, 0.75, shared=False, many=64)
+AT_SHARED_TURNS = Cut(math.inf, 4096, 1, shared=True, many=math.inf)
+_NOWHERE = Cut(math.inf, 0, 1, shared=True, many=math.inf)
 # A turn of less equations is not worth a thread.
 _FEWEST = 500
 # A piece whose equations are computed more often than this is worth optimising: measured, of
@@ -135,7 +137,8 @@ def _divide(equations: Sequence[Any], cut: Cut) -> Iterator[list[Any]]:
     """Divides equations, in order; one that is opened, or too large for a group, is alone."""
     group, weight = [], 0
     for equation in equations:
-        own, alone = count_equations(equation), shares_turns(equation, cut)
+        own = count_equations(equation)
+        alone = shares_turns(equation, cut) or computes_on_host(equation, cut.many)
         if group and (alone or weight + own > cut.size):
             yield group
             group, weight = [], 0
@@ -171,6 +174,8 @@ def _variables(atoms: Iterable[Any]) -> dict[Any, None]:
 def _part(jaxpr: Any, group: _Group, turns: float, cut: Cut) -> "Compiled | _Inner":
     """Returns what computes a group: a program, or what is within one large equation."""
     first, *others = group.equations
+    if computes_on_host(first, cut.many):
+        return _Inner(OnHost(first), first, group)
     large = not others and (count_equations(first) > cut.size or shares_turns(first, cut))
     inner = _open(first, turns, cut) if large else None
     if inner is not None:
@@ -201,7 +206,7 @@ def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":
 class _Inner:
     """One large equation, by what is within it."""
 
-    def __init__(self, inner: _Sequence | Turns, equation: Any, group: _Group):
+    def __init__(self, inner: _Sequence | Turns | OnHost, equation: Any, group: _Group):
         self._inner, self._inputs, self._operands = inner, group.inputs, equation.invars
         self._places = [equation.outvars.index(x) for x in group.outputs]
 

@@ -26,7 +26,7 @@ X = jnp.linspace(0.1, 2.0, 12).reshape(4, 3)
 
 
 # Cuts programs of more than three equations, and all loops.
-SMALL = Cut(3, 64, 2, shared=False)
+SMALL = Cut(3, 64, 2, shared=False, many=8)
 
 
 @pytest.fixture
