@@ -8,7 +8,8 @@ import jax
 class Compiled:
     """A program of arrays of known types, which is compiled beside others.
 
-    `weight` says how long it is, and `times` how often it computes what it says.
+    `weight` says how long it is, and `times` how often it computes what it says. Programs of equal
+    keys compute the same.
     """
 
     def __init__(
@@ -19,8 +20,10 @@ class Compiled:
         weight: int = 1,
         times: float = 1.0,
         donated: int | None = None,
+        key: Any = None,
     ):
         self.weight, self.times = weight, times
+        self.key = id(self) if key is None else key
         self._function, self._like, self._donated = function, like, donated
         self._program: Any = None
 
@@ -32,6 +35,11 @@ class Compiled:
         how = {"compiler_options": dict(options), "donate_argnums": self._donated}
         self._program = pool.submit(jax.jit(self._function, **how).lower(*self._like).compile)
         # Its equations take much memory.
+        del self._function
+
+    def share(self, other: "Compiled") -> None:
+        """Takes the program of another one, which computes the same."""
+        self._program = other._program
         del self._function
 
     def __call__(self, *values: Any) -> Any:

@@ -67,9 +67,15 @@ class InPieces:
         self._sequence = _Sequence(ClosedJaxpr(jaxpr, closed.consts), 1, cut)
         pool = concurrent.futures.ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
         try:
-            # The longest begin first.
-            for program in sorted(self._sequence.programs(), key=lambda x: x.weight, reverse=True):
+            begun: dict[Any, Compiled] = {}
+            # The longest begin first; of equal ones, the one that runs most often.
+            order = lambda x: (x.weight, x.times)
+            for program in sorted(self._sequence.programs(), key=order, reverse=True):
+                if program.key in begun:
+                    program.share(begun[program.key])
+                    continue
                 program.compile(pool, of_much if program.times > _OFTEN else options)
+                begun[program.key] = program
         finally:
             pool.shutdown(wait=False)
 
@@ -184,7 +190,39 @@ def _part(jaxpr: Any, group: _Group, turns: float, cut: Cut) -> "Compiled | _Inn
     function = jaxpr_as_fun(ClosedJaxpr(jaxpr.replace(constvars=[], **parts), []))
     weight = sum(map(count_equations, group.equations))
     times = turns * sum(map(estimate_work, group.equations)) / weight
-    return Compiled(function, [like(x.aval) for x in group.inputs], weight=weight, times=times)
+    operands = [like(x.aval) for x in group.inputs]
+    return Compiled(function, operands, weight=weight, times=times, key=_key_of(group))
+
+
+def _key_of(group: _Group) -> Any:
+    """Returns what equal groups of equations share, however their variables are called.
+
+    A part of a program that is computed again, in the backward pass, has the same parameters.
+    """
+    numbers: dict[Any, int] = {}
+    kind = lambda x: (x.aval.str_short(), getattr(x.aval, "weak_type", None))
+    name = lambda x: (numbers.setdefault(x, len(numbers)), kind(x))
+    for x in group.inputs:
+        name(x)
+    value = lambda x: (repr(x.val), kind(x)) if isinstance(x, Literal) else name(x)
+    equations = tuple(
+        (x.primitive, _params_of(x), *map(value, x.invars), *map(name, x.outvars))
+        for x in group.equations
+    )
+    return equations, tuple(map(name, group.inputs)), tuple(map(name, group.outputs))
+
+
+def _params_of(equation: Any) -> tuple:
+    """Returns the parameters of an equation, those that cannot be compared by their identity."""
+    return tuple((name, _comparable(x)) for name, x in sorted(equation.params.items()))
+
+
+def _comparable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return value
 
 
 def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":

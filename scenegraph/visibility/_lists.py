@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..numerics import AbstractModule, count_bits, nth_bit_of_word, pack_bits, safe_norm
+from ..programs import say_times
 from ..transforms import Ball
 from ._bundles import Bundle, may_touch
 
@@ -91,8 +92,10 @@ def list_by(
     test: Callable, bundles: PyTree, things: Any, used: Bool[Array, " bundles"], grouping: Grouping
 ) -> CandidateLists:
     """Lists the things that pass a test with a bundle."""
-    if jax.tree.leaves(things)[0].shape[0] > _MANY:
-        return _count_along(_test_by_words(test, bundles, things, used, grouping))
+    count = jax.tree.leaves(things)[0].shape[0]
+    if count > _MANY:
+        with say_times(used.shape[0] * count):
+            return _count_along(_test_by_words(test, bundles, things, used, grouping))
     return _test_all(test, bundles, things, used)
 
 
