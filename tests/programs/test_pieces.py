@@ -85,6 +85,13 @@ def drawn(x):
     return jax.random.uniform(key, (2,)), rows
 
 
+def many_rows(x):
+    rows = [x[i % 4] * i for i in range(11)]
+    whole = jnp.stack(rows), jnp.stack(rows, axis=1)
+    parts = jnp.unstack(jnp.sin(whole[1]), axis=1)
+    return *whole, parts[10] * parts[3], parts[7].astype(jnp.int32)
+
+
 FUNCTIONS = {
     "straight": straight,
     "scanned": scanned,
@@ -99,6 +106,8 @@ FUNCTIONS = {
     "constants": lambda x: (x @ jnp.asarray(np.eye(3)) + np.arange(3.0), jnp.ones(2), x),
     "gradient": jax.grad(lambda x: blocks(nested(x))[0].sum() + scanned(x)[0].sum()),
     "of no array": lambda x: jnp.arange(3) + 1,
+    "many rows": many_rows,
+    "gradient of many rows": jax.grad(lambda x: many_rows(x)[1].sum()),
 }
 
 
@@ -241,3 +250,36 @@ def test_kinds_are_structures_types_and_what_is_no_array():
     whole = jnp.arange(3)
     for n in (2, 2.0):
         assert power(whole, whole, n).dtype == (whole**n).dtype
+
+
+def test_many_arrays_are_no_operands_of_a_program(monkeypatch):
+    seen, compile = [], Compiled.compile
+    monkeypatch.setattr(
+        Compiled, "compile", lambda self, *how: (seen.append(len(self._like)), compile(self, *how))
+    )
+
+    def twice(*rows):
+        return [2 * row for row in jnp.unstack(jnp.cos(jnp.stack(rows) + 1))][:2]
+
+    rows = [jnp.arange(3.0) + i for i in range(20)]
+    results = ProgramInPieces(twice, cut=SMALL)(*rows)
+    assert_close(jnp.stack(results), 2 * jnp.cos(jnp.stack(rows[:2]) + 1))
+    assert seen and max(seen) <= 2
+
+
+def test_arrays_taken_apart_stay_on_their_device():
+    device = jax.devices()[-1]
+    rows = [jax.device_put(jnp.arange(3.0) + i, device) for i in range(20)]
+    split = ProgramInPieces(lambda *x: jnp.unstack(jnp.stack(x)), cut=SMALL)
+    assert all(x.devices() == {device} for x in split(*rows))
+
+
+def test_equal_parts_are_compiled_once(compiled):
+    by = lambda n: jax.jit(lambda x: jnp.sin(x) * jnp.cos(x) + jnp.tanh(x) * jnp.exp(-n * x))
+    part, other, counts = by(1), by(2), []
+    for function in (part, lambda x: part(part(part(x))), lambda x: other(part(x))):
+        begun = len(compiled)
+        assert_close(ProgramInPieces(function, cut=SMALL)(X), function(X))
+        counts.append(len(compiled) - begun)
+    # Of two parts that differ by a number, some pieces are the same.
+    assert counts[0] == counts[1] < counts[2] < 2 * counts[0]
