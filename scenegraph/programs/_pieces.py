@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Literal
-from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
+from jax.extend.core.primitives import jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
@@ -97,7 +98,10 @@ class _Sequence:
 
     def __init__(self, closed: ClosedJaxpr, turns: float, cut: Cut):
         # `jnp.asarray` compiles a program for every shape.
-        jaxpr, self._consts = closed.jaxpr, jax.device_put(closed.consts)
+        jaxpr = closed.jaxpr
+        self._consts = [
+            _on_device(x, v.aval) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)
+        ]
         self._inputs, self._outputs = (*jaxpr.constvars, *jaxpr.invars), jaxpr.outvars
         groups = _groups(jaxpr, cut)
         self._parts = [_part(jaxpr, group, turns, cut) for group in groups]
@@ -122,6 +126,11 @@ def _read(x: Any, known: Mapping[Any, Any]) -> Any:
         return known[x]
     aval: Any = x.aval
     return jnp.asarray(x.val, aval.dtype)
+
+
+def _on_device(value: Any, aval: Any) -> Any:
+    known = isinstance(value, np.ndarray) and value.dtype == aval.dtype
+    return jax.device_put(value) if known else jnp.asarray(value, aval.dtype)
 
 
 def _groups(jaxpr: Any, cut: Cut) -> list[_Group]:
@@ -168,7 +177,7 @@ def shares_turns(equation: Any, cut: Cut) -> bool:
 
 
 def _inner(equation: Any) -> ClosedJaxpr:
-    inner = equation.params["call_jaxpr" if equation.primitive is custom_jvp_call_p else "jaxpr"]
+    inner = equation.params["jaxpr"]
     return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
 
 
@@ -227,7 +236,7 @@ def _comparable(value: Any) -> Any:
 
 def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":
     """Returns what computes a large equation in pieces; `None` where it stays whole."""
-    if equation.primitive in (jit_p, remat_p, custom_jvp_call_p):
+    if equation.primitive in (jit_p, remat_p):
         return _Sequence(_inner(equation), turns, cut)
     loop = as_loop(equation)
     if loop is None or not loop.rows:
