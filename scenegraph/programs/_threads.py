@@ -32,7 +32,14 @@ def share_out(turn: Callable[[T], Any], numbers: Iterable[T]) -> Iterator[Any]:
     """
     if getattr(_within, "turn", False) or count_threads() == 1:
         return map(turn, numbers)
-    return _pool().map(lambda number: jax.block_until_ready(turn(number)), numbers)
+    double = jax.config.jax_enable_x64
+
+    def take(number: T) -> Any:
+        # Every thread has a setting of its own.
+        with jax.enable_x64(double):
+            return jax.block_until_ready(turn(number))
+
+    return _pool().map(take, numbers)
 
 
 @functools.cache

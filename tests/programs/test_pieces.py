@@ -274,6 +274,22 @@ def test_arrays_taken_apart_stay_on_their_device():
     assert all(x.devices() == {device} for x in split(*rows))
 
 
+def test_turns_in_threads_know_of_double_precision():
+    """Numbers among operands, and arrays that numpy stacks, are made where a turn is taken."""
+    part = jax.jit(lambda x, y: jnp.sin(x * y) + jnp.cos(x - y) - jnp.tanh(x + y) * y)
+
+    def turn(row):
+        rows = jnp.stack([row * i for i in range(11)])
+        return part(row, 2.5) + jnp.sin(rows[3]) * jnp.cos(rows[7])
+
+    function = lambda x: jax.lax.map(turn, x)
+    with jax.enable_x64(True):
+        x = np.linspace(0.1, 2.0, 12).reshape(4, 3)
+        result = ProgramInPieces(function, cut=SMALL)(x)
+        assert result.dtype == np.float64
+        assert_close(result, jax.jit(function)(x), 1e-12)
+
+
 def test_equal_parts_are_compiled_once(compiled):
     by = lambda n: jax.jit(lambda x: jnp.sin(x) * jnp.cos(x) + jnp.tanh(x) * jnp.exp(-n * x))
     part, other, counts = by(1), by(2), []
