@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Literal
-from jax.extend.core.primitives import jit_p, remat_p
+from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
@@ -177,7 +177,7 @@ def shares_turns(equation: Any, cut: Cut) -> bool:
 
 
 def _inner(equation: Any) -> ClosedJaxpr:
-    inner = equation.params["jaxpr"]
+    inner = equation.params["call_jaxpr" if equation.primitive is custom_jvp_call_p else "jaxpr"]
     return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, [])
 
 
@@ -236,7 +236,7 @@ def _comparable(value: Any) -> Any:
 
 def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":
     """Returns what computes a large equation in pieces; `None` where it stays whole."""
-    if equation.primitive in (jit_p, remat_p):
+    if equation.primitive in (jit_p, remat_p, custom_jvp_call_p):
         return _Sequence(_inner(equation), turns, cut)
     loop = as_loop(equation)
     if loop is None or not loop.rows:
