@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ def share_out(turn: Callable[[T], Any], numbers: Iterable[T]) -> Iterator[Any]:
     """
     if getattr(_within, "turn", False) or count_threads() == 1:
         return map(turn, numbers)
-    double = jax.config.jax_enable_x64
+    double = jnp.result_type(float) == jnp.float64
 
     def take(number: T) -> Any:
         # Every thread has a setting of its own.
