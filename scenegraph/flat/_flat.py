@@ -34,7 +34,7 @@ from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
-from ._surface_instances import Occluder
+from ._surface_instances import Occluder, sort_by_place
 from ._volume_instances import (
     is_occupied,
     medium_of,
@@ -54,7 +54,8 @@ class FlatScene(AbstractModule):
     **Arguments:**
 
     - `surfaces`: stacks of `Surface`s, but for meshes.
-    - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
+    - `occluders`: the same surfaces, stacked by the structure of their shapes alone; many of a
+      stack are in an order in which neighbours are near to each other.
     - `shaders`: their shaders, stacked by structure.
     - `cuts`: booleans by the surface's number, true if its opacity takes no gradient, so that what
       it covers altogether is never seen.
@@ -244,7 +245,7 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
     return FlatScene(
         without_meshes(stacks.surfaces),
-        without_meshes(stacks.occluders),
+        tuple(map(sort_by_place, without_meshes(stacks.occluders))),
         place(stacks.shaders),
         jnp.asarray(stacks.cuts, bool),
         place(stacks.volumes),

@@ -15,7 +15,7 @@ def look_up(table: Array, places: Int[Array, "*rows"]) -> Array:
     """Returns `table[places]`."""
     small = table.shape[0] * places.size <= _MOST
     if jax.default_backend() == "cpu" or not small or not jnp.issubdtype(table.dtype, jnp.inexact):
-        return table[places]
+        return table.at[places].get(mode="promise_in_bounds", wrap_negative_indices=False)
     return look_up_by_product(table, places)
 
 

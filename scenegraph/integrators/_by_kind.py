@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
 from ..numerics import choose_block, count_before
-from ..rowwise import map_blocks, map_rows
+from ..rowwise import map_blocks, map_rows, take_rows
 
 
 # Rows of one kind that are computed at once, on a CPU and elsewhere: of fewer, less is done in vain
@@ -27,13 +27,15 @@ class _Schedule(NamedTuple):
     # Where a row is, in the flattened blocks; beyond their end for those that are not used.
     slots: Int[Array, " rows"]
 
-    def take(self, x: Array) -> Array:
+    def take(self, rows: PyTree) -> PyTree:
         """Returns the rows of blocks."""
-        return x.at[self.rows].get(mode="clip")
+        return take_rows(rows, self.rows)
 
-    def put_back(self, x: Array) -> Array:
+    def put_back(self, blocks: PyTree) -> PyTree:
         """Returns results of blocks in the order of the rows; zeros where none was used."""
-        return x.reshape(-1, *x.shape[2:]).at[self.slots].get(mode="fill", fill_value=0)
+        how = {"mode": "fill", "fill_value": 0, "wrap_negative_indices": False}
+        rows = lambda x: x.reshape(-1, *x.shape[2:]).at[self.slots].get(**how)
+        return jax.tree.map(rows, blocks)
 
 
 def map_by_kind(
@@ -59,9 +61,9 @@ def map_by_kind(
         kind, *operands = block
         return jax.lax.switch(kind, branches, stacks, *operands)
 
-    blocks = schedule.kinds, schedule.take(places[numbers]), jax.tree.map(schedule.take, rows)
+    blocks = schedule.kinds, schedule.take(places[numbers]), schedule.take(rows)
     results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
-    return jax.tree.map(schedule.put_back, results)
+    return schedule.put_back(results)
 
 
 def map_used(
@@ -75,9 +77,8 @@ def map_used(
     Rows that are not used cost nothing. The function must not close over traced arrays.
     """
     schedule = _schedule(jnp.where(used, 0, 1), 1)
-    blocks = jax.tree.map(schedule.take, rows)
-    results = map_blocks(function, shared, blocks, schedule.filled)
-    return jax.tree.map(schedule.put_back, results)
+    results = map_blocks(function, shared, schedule.take(rows), schedule.filled)
+    return schedule.put_back(results)
 
 
 def _of_one_kind(function: Callable, kind: int) -> Callable:

@@ -11,7 +11,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..numerics import choose_block, most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
-from ..rowwise import map_blocks, map_rows
+from ..rowwise import map_blocks, map_rows, take_rows
 from ..visibility import (
     BUNDLE,
     count_parts,
@@ -71,6 +71,8 @@ def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
     """Repeats the last ray until the last bundle is full, and says which rays were there before."""
     count = rays.near.shape[0]
     more = -count % BUNDLE
+    if not more:
+        return rays, jnp.ones(count, bool)
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
     return jax.tree.map(pad, rays), jnp.arange(count + more) < count
 
@@ -112,18 +114,17 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
     """Returns which layers count (`layers rays`), and how many are missed."""
-    open_before = jnp.ones(found.total.shape, bool)
-    transmits = jnp.ones_like(found.values[0])
-    numbers, needed = _number(scene, codes), []
-    for code, number, alpha in zip(found.codes, numbers, found.values, strict=True):
-        needed.append(open_before & (code >= 0))
-        # Nothing is seen behind what is opaque and stays so.
-        open_before &= ~(scene.cuts[number] & (alpha >= 1))
-        transmits *= jnp.where(code >= 0, 1 - alpha, 1)
+    there = codes.code >= 0
+    # Nothing is seen behind what is opaque and stays so.
+    closed = scene.cuts[_number(scene, codes)] & (found.values >= 1)
+    opens = [jnp.ones(found.total.shape, bool)]
+    for shut in jnp.unstack(closed)[:-1]:
+        opens.append(opens[-1] & ~shut)
+    transmits = jnp.prod(jnp.where(there, 1 - found.values, 1), axis=0)
     # Light that passes all layers and is stopped by what has no rank.
     behind = transmits * (1 - found.rest)
     missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
-    return jnp.stack(needed), missed
+    return jnp.stack(opens) & there, missed
 
 
 def _sorted_groups(
@@ -152,10 +153,10 @@ def _pad_to_multiple(order: Int[Array, " groups"], block: int) -> Int[Array, " m
 def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
     scene, bundles, layers = shared
-    take = lambda x, i: x.at[i].get(mode="clip").reshape(-1, *x.shape[2:])
     # Group layer x bundles + bundle is one layer of one bundle.
-    rays, sheets = jax.tree.map(lambda x: take(x, groups % x.shape[0]), bundles)
-    codes, needed = jax.tree.map(lambda x: take(x, groups), layers)
+    own = take_rows(bundles, groups % bundles[0].near.shape[0]), take_rows(layers, groups)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own)
+    (rays, sheets), (codes, needed) = flat
     numbers = _number(scene, codes)
     hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
     total = scene.cuts.shape[0]

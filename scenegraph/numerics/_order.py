@@ -73,20 +73,20 @@ def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, 
     for bit in reversed(range(1, bits)):
         low = jnp.uint32(2**bit - 1)
         for i in range(len(x)):
-            up = (x[i] >> bit) & 1 == 1
-            # Invert the lower bits of the first coordinate, or exchange them with the i-th's.
-            swap = jnp.where(up, 0, (x[0] ^ x[i]) & low)
-            x[0] ^= jnp.where(up, low, swap)
-            x[i] ^= swap
+            # Where the bit of the i-th coordinate is set, invert the lower bits of the first;
+            # elsewhere exchange them with the i-th's.
+            inverted = ((x[i] >> bit) & 1) * low
+            exchanged = (x[0] ^ x[i]) & (inverted ^ low) if i else jnp.uint32(0)
+            x[0] ^= inverted ^ exchanged
+            x[i] ^= exchanged
     for i in range(1, len(x)):
         # The last step: Gray encode.
         x[i] ^= x[i - 1]
-    flip = jnp.zeros_like(x[0])
-    for bit in reversed(range(1, bits)):
-        flip ^= jnp.where((x[-1] >> bit) & 1 == 1, jnp.uint32(2**bit - 1), 0)
+    bit = jnp.arange(bits, dtype=jnp.uint32)[:, None]
+    # Every bit of the last coordinate inverts all below it.
+    flips = ((x[-1] >> bit) & 1) * ((jnp.uint32(1) << bit) - 1)
+    flip = jax.lax.reduce_xor(flips, (0,))
     # The bits of all coordinates in turn, the highest first.
-    code = jnp.zeros_like(x[0])
-    for bit in reversed(range(bits)):
-        for cell in x:
-            code = (code << 1) | (((cell ^ flip) >> bit) & 1)
-    return code
+    place = len(x) * bit[..., None] + jnp.arange(len(x), dtype=jnp.uint32)[::-1, None]
+    each = ((jnp.stack(x) ^ flip) >> bit[..., None]) & 1
+    return jnp.sum(each << place, axis=(0, 1), dtype=jnp.uint32)

@@ -72,7 +72,7 @@ def _numbers(x: Array, axes: int) -> list[Array]:
     if x.size == 0 or x.ndim == axes:
         return [x]
     flat = x.reshape(*x.shape[:axes], -1)
-    return [flat[..., i] for i in range(flat.shape[-1])]
+    return list(jnp.unstack(flat, axis=-1))
 
 
 def _join(numbers: list[Array], shape: tuple[int, ...]) -> Array:

@@ -9,6 +9,7 @@ from jax.custom_batching import custom_vmap
 
 from .._typing import Array, Bool, PyTree
 from ..numerics import choose_block
+from ._places import put_rows, take_rows
 
 
 # Rows that take steps together, and the number of steps until those that are done leave. Measured:
@@ -56,13 +57,11 @@ def _in_rounds(
 
     def one_block(order: Array, i: Array, carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         chosen = jax.lax.dynamic_slice(order, (i * size,), (size,))
-        take = lambda x: x.at[chosen].get(mode="clip")
-        choose = lambda axis, x: x if axis is None else take(x)
+        choose = lambda axis, x: x if axis is None else take_rows(x, chosen)
         own = jax.tree.map(choose, axes, operands, is_leaf=lambda x: x is None)
-        state, active = jax.tree.map(take, carry)
+        state, active = take_rows(carry, chosen)
         some = _some_steps(step, own, state, active & (chosen < rows))
-        put = lambda x, y: x.at[chosen].set(y, mode="drop", unique_indices=True)
-        return jax.tree.map(put, carry, some)
+        return put_rows(carry, chosen, some)
 
     def one_round(carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         active = carry[1]

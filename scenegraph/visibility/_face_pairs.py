@@ -13,7 +13,7 @@ from .._typing import Array, Int, PyTree, UInt32
 from ..flat import FaceTree
 from ..numerics import choose_block, count_bits, nth_bit_of_word
 from ..rays import Ray
-from ..rowwise import Columns, map_rows, split_rows, store
+from ..rowwise import Columns, map_rows, split_rows, store, take_rows
 
 
 # Runs of faces whose pairs are numbered at once, and pairs that are computed at once.
@@ -71,7 +71,7 @@ def add_pairs(
     meet = lambda _, row: visit.meet(row[0].joined(), row[1])
 
     def add(rays: Array, faces: Array, there: Array, sums: PyTree) -> PyTree:
-        rows = jax.tree.map(lambda x: x[rays], own), tree.corners[faces]
+        rows = take_rows(own, rays), take_rows(tree.corners, faces)
         terms = visit.terms(map_rows(meet, None, rows), faces)
         # Beyond the last ray, nothing is added.
         place = jnp.where(there, rays, beyond)
@@ -133,7 +133,7 @@ def faces_by_ray(touched: TouchedFaces, runs: Runs, slots: int) -> FacesOfRays:
 
     def count(slot: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
         begins, length = known
-        own = words.at[runs.begins + slot].get(mode="clip")
+        own = take_rows(words, runs.begins + slot)
         own = jnp.where((runs.begins + slot < runs.ends)[:, None], own, 0)
         return begins.at[slot].set(length), length + count_bits(own)
 
@@ -171,7 +171,7 @@ def meet_pairs(
         ray = store(jnp.minimum(ray, count - 1).astype(jnp.int32))
         n_of_ray = store(n - begins[ray])
         face = store(found.nth(ray, begin + n_of_ray))
-        pieces = map_rows(one, None, (jax.tree.map(lambda x: x[ray], rays), tree.corners[face]))
+        pieces = map_rows(one, None, (take_rows(rays, ray), take_rows(tree.corners, face)))
         place = jnp.where(n < ends[-1], count * n_of_ray + ray, VISITS * count)
         put = lambda x, y: x.at[place].set(y, mode="drop", unique_indices=True)
         return jax.tree.map(put, table, (face, pieces))

@@ -14,7 +14,7 @@ from ..flat import Boxes, CLUSTER, FaceTree
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import split_rows, store
+from ..rowwise import split_rows, store, take_rows
 from ._beams import (
     Beam,
     beam_of,
@@ -102,12 +102,12 @@ def search_faces(
     order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
     numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
-    own = jax.tree.map(lambda x: x.at[numbers].get(mode="clip"), _flat(before))
+    own = take_rows(_flat(before), numbers)
     state = numbers, _no_results(visit, numbers.shape[0], own), visit.start(block * size)
 
     def one_block(i: Array, state: tuple[Array, PyTree, PyTree]) -> tuple[Array, PyTree, PyTree]:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
-        own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), (lists, beams, rays, before))
+        own = take_rows((lists, beams, rays, before), chosen)
         lengths = jnp.where(chosen < bundles, own[0].lengths, 0)
         return _search_block(tree, (lengths, *own), visit, state, i * block * size)
 
@@ -116,7 +116,7 @@ def search_faces(
         numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
     back = jnp.zeros(count, jnp.int32)
     back = back.at[numbers].set(jnp.arange(numbers.shape[0], dtype=jnp.int32), mode="drop")
-    return jax.tree.map(lambda x: x[back], results)
+    return take_rows(results, back)
 
 
 def _no_results(visit: FaceVisit | FaceSum, count: int, before: PyTree) -> PyTree:
@@ -171,7 +171,7 @@ def _search_block(
         order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.lengths)
         numbers = jax.lax.dynamic_update_slice(numbers, own[order], (at,))
         # Rays change places, so those that meet no face are given what they had before anew.
-        before = jax.tree.map(lambda x: x[order], rows[1])
+        before = take_rows(rows[1], order)
         put = lambda results: _put(results, ordered.nothing(count, before), at, 0)
         results = jax.lax.cond(begin == 0, put, lambda results: results, results)
         known = begin > 0, begin + _SLOTS < longest
@@ -197,7 +197,7 @@ def _faces_of(
         # All bundles' clusters in one list, of which a block may have those of several bundles.
         bundle, n = runs.find(i * at_once + jnp.arange(at_once, dtype=jnp.int32))
         cluster = lists.nth_of(bundle, begin + n).astype(jnp.int32)
-        own, corners = jax.tree.map(lambda x: x[bundle], beams), tree.by_cluster[cluster]
+        own, corners = take_rows(beams, bundle), tree.by_cluster[cluster]
         within = faces_within(own.planes, corners)
         if tree.one_sided is not None:
             one_sided = tree.one_sided.reshape(-1, CLUSTER)[cluster]
@@ -211,7 +211,7 @@ def _faces_of(
     found = jax.lax.fori_loop(0, -(-runs.ends[-1] // at_once), several, start)
     slot = jnp.arange(_SLOTS, dtype=jnp.int32)
     place, there = runs.begins[:, None] + slot, runs.begins[:, None] + slot < runs.ends[:, None]
-    words, clusters = (jnp.where(there, x.at[place].get(mode="clip"), 0) for x in found)
+    words, clusters = (jnp.where(there, x, 0) for x in take_rows(found, place))
     return CandidateLists(words, jnp.cumsum(count_bits(words), axis=1)), clusters
 
 
@@ -258,7 +258,7 @@ def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array]
     over_faces = jax.vmap(partial(touched_by, way=way), (None, 0, 0))
 
     def test(bundle: Int[Array, " runs"], face: Int[Array, "runs 32"]) -> Array:
-        one_sided = jax.tree.map(lambda x: x[face], tree.one_sided)
+        one_sided = take_rows(tree.one_sided, face)
         own = jax.vmap(unravel)(table[bundle])
         return jax.vmap(over_faces)(own, tree.corners[face], one_sided)
 
@@ -301,7 +301,7 @@ def _meet_all(
     def few(i: Array, state: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
         chosen, most = _part(order, i, size, 0), jnp.max(_part(lengths, i, size, 0))
         mine = found.of(chosen)
-        rays, before = jax.tree.map(lambda x: x[chosen], rows)
+        rays, before = take_rows(rows, chosen)
         memory, results = state
         recall = lambda _, own: _part(memory, i, size, -1)
         own = jax.lax.fori_loop(0, known[0].astype(jnp.int32), recall, visit.start(size))

@@ -10,6 +10,7 @@ from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
+from ..rowwise import take_rows
 from ..shapes import (
     cross_triangle,
     each_sheet,
@@ -278,12 +279,11 @@ def sum_shadows(
     order = None
     if tree.corners.shape[0] > _MANY:
         order = order_shadow_rays(rays, used)
-        rays, used = jax.tree.map(lambda x: x[order], (rays, used))
+        rays, used = take_rows((rays, used), order)
     visit = _ranked_sums(tree, count, rays.near.dtype) if count else _sums(tree, rays.near.dtype)
     found = search_faces(tree, rays, used, visit, _BUNDLE, everything=everything)
     if order is not None:
-        back = invert_order(order)
-        found = jax.tree.map(lambda x: x[back], found)
+        found = take_rows(found, invert_order(order))
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
 
 
@@ -295,7 +295,7 @@ def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
         return FaceSums(nothing, nothing, nothing)
 
     def terms(piece: tuple[Array, Array], face: Array) -> FaceSums:
-        one_sided = jax.tree.map(lambda x: x[face], tree.one_sided)
+        one_sided = take_rows(tree.one_sided, face)
         return by_side(piece[0], piece[1], tree.opacity[face], one_sided)
 
     finish = lambda sums: (jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), sums), None)

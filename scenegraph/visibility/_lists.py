@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..numerics import AbstractModule, count_bits, nth_bit_of_word, pack_bits, safe_norm
 from ..programs import say_times
+from ..rowwise import take_rows
 from ..transforms import Ball
 from ._bundles import Bundle, may_touch
 
@@ -128,7 +129,7 @@ def _test_by_words(
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         n, words = carry
         which = coarse.nth(n)
-        members = jax.tree.map(lambda x: x.at[which].get(mode="clip"), by_word)
+        members = take_rows(by_word, which)
         # Every group is tested once for a bundle, so that its word is still zero.
         bits = jax.vmap(lambda *own: _touched(test, *own))(bundles, members)[:, 0]
         bits = jnp.where(n < coarse.lengths, bits, 0)

@@ -11,10 +11,18 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import choose_block, compact, order_by_place, order_longest_first
+from ..numerics import choose_block, compact, order_longest_first
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import Columns, map_rows, split_row, split_rows, split_rows_last
+from ..rowwise import (
+    Columns,
+    map_rows,
+    put_rows,
+    split_row,
+    split_rows,
+    split_rows_last,
+    take_rows,
+)
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
@@ -26,8 +34,8 @@ from ._order import invert_order, order_shadow_rays
 SHADOW_BUNDLE = 16
 # Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
 _FEW = 4
-# With more things of a kind than this, putting them, and shadow rays, in order pays: lists get
-# shorter, and are found sooner.
+# With more things of a kind than this, putting shadow rays in order pays: lists get shorter, and
+# are found sooner.
 _MANY = 256
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
@@ -112,7 +120,7 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
     for stack in scene.occluders:
-        lengths += candidates_of(_sorted_by_place(stack), rays, used).lengths
+        lengths += candidates_of(stack, rays, used).lengths
     if scene.triangles is not None:
         balls = scene.triangles.tree.balls
         lengths += _list(balls, rays, used, BUNDLE).lengths
@@ -143,19 +151,9 @@ def search(
         memory = _search_few(bounded, rays, used, visit, rows, memory)
     for stack in stacks:
         if stack.count > _FEW:
-            ordered = _sorted_by_place(stack)
-            candidates = candidates_of(ordered, rays, used, size)
-            memory = _search_lists(ordered, candidates, visit, rows, memory)
+            candidates = candidates_of(stack, rays, used, size)
+            memory = _search_lists(stack, candidates, visit, rows, memory)
     return memory
-
-
-def _sorted_by_place(stack: InstanceStack) -> InstanceStack:
-    """Puts the members of a large stack in an order in which neighbours are near to each other."""
-    if stack.count <= _MANY:
-        return stack
-    balls = stack.map(world_ball)
-    finite = jnp.isfinite(balls.radius) & jnp.all(jnp.isfinite(balls.center), axis=1)
-    return stack.take(order_by_place(balls.center, finite))
 
 
 def _search_few(
@@ -179,12 +177,10 @@ def _search_few(
 
     def one_block(kind: Array, i: Array, memory: PyTree) -> PyTree:
         chosen = jax.lax.dynamic_slice(order, (kind, i * block), (1, block))[0]
-        take = lambda x: x.at[chosen].get(mode="clip")
-        mine = take(touched[kind]) & (chosen < count)[:, None]
-        own = jax.tree.map(lambda x: x.at[..., chosen].get(mode="clip"), memory)
-        own = jax.lax.switch(kind, branches, (mine, jax.tree.map(take, rows), own))
-        put = lambda x, y: x.at[..., chosen].set(y, mode="drop", unique_indices=True)
-        return jax.tree.map(put, memory, own)
+        mine = take_rows(touched[kind], chosen) & (chosen < count)[:, None]
+        own = take_rows(rows, chosen), take_rows(memory, chosen, -1)
+        own = jax.lax.switch(kind, branches, (mine, *own))
+        return put_rows(memory, chosen, own, -1)
 
     def one_kind(kind: Array, memory: PyTree) -> PyTree:
         return jax.lax.fori_loop(0, blocks[kind], lambda i, x: one_block(kind, i, x), memory)
@@ -237,12 +233,10 @@ def _search_lists(
 
     def one_block(i: Array, memory: PyTree) -> PyTree:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
-        take = lambda x: x.at[chosen].get(mode="clip")
-        own = jax.tree.map(lambda x: joined(x.at[..., chosen, :].get(mode="clip")), memory)
-        some, own_rows = jax.tree.map(take, candidates), jax.tree.map(lambda x: flat(take(x)), rows)
-        own = _search_block(stack, some, visit, own_rows, own)
-        put = lambda x, y: x.at[..., chosen, :].set(apart(y), mode="drop", unique_indices=True)
-        return jax.tree.map(put, memory, own)
+        some, own_rows = take_rows((candidates, rows), chosen)
+        own = jax.tree.map(joined, take_rows(memory, chosen, -2))
+        own = _search_block(stack, some, visit, jax.tree.map(flat, own_rows), own)
+        return put_rows(memory, chosen, jax.tree.map(apart, own), -2)
 
     blocks = (jnp.sum(lengths > 0) + block - 1) // block
     with say_times(bundles * size * stack.count):
@@ -366,12 +360,11 @@ def search_shadows(
     order = None
     if any(stack.count > _MANY for stack in stacks):
         order = order_shadow_rays(rays, used)
-        rays, rows, used = jax.tree.map(lambda x: x[order], (rays, rows, used))
+        rays, rows, used = take_rows((rays, rows, used), order)
     memory = search(stacks, rays, used, visit, rows, memory, SHADOW_BUNDLE)
     if order is None:
         return memory
-    back = invert_order(order)
-    return jax.tree.map(lambda x: x[..., back], memory)
+    return take_rows(memory, invert_order(order), -1)
 
 
 def count_parts(scene: FlatScene) -> int:
