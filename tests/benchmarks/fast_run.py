@@ -46,7 +46,7 @@ def main(
         parts.batches,
         optimizer=parts.optimizer,
         loss=parts.loss,
-        steps=config.steps,
+        steps=config.count_steps(seconds),
         key=parts.key,
         callbacks=[Every(1, curve)] if look_every else [],
         deadline=deadline,
