@@ -52,6 +52,12 @@ class InstanceStack(AbstractModule):
         drop = lambda x: x.reshape(x.shape[1:]) if self.count == 1 else x[0]
         return self.join(jax.tree.map(drop, self.members))
 
+    def at(self, place: Int[Array, ""]) -> Instance:
+        """Returns the instance at a place."""
+        how = {"keepdims": False, "allow_negative_indices": False}
+        one = lambda x: jax.lax.dynamic_index_in_dim(x, place, **how)
+        return self.join(jax.tree.map(one, self.members))
+
     def outline(self) -> tuple[Any, tuple]:
         """Returns the structure of one member, and its leaves, of arrays the shapes alone."""
         shape = lambda x, axes: jax.ShapeDtypeStruct(x.shape[axes:], x.dtype)

@@ -171,7 +171,7 @@ def _sum_listed(
 ) -> PyTree:
     def one(shared: tuple[InstanceStack, PyTree], place: Int[Array, ""]) -> PyTree:
         stack, block = shared
-        return query(stack.join(jax.tree.map(lambda x: x[place], stack.members)), block)
+        return query(stack.at(place), block)
 
     return sum_blocks(one, (stack, block), compact(listed, stack.count).indices, jnp.sum(listed))
 

@@ -276,8 +276,7 @@ def _search_all(
         return seen.joined_last()
 
     def one(n: Array, memory: Columns) -> Columns:
-        member = stack.join(jax.tree.map(lambda x: x[n], stack.members))
-        return map_rows(visit.show, member, (own, memory, used[:, n]))
+        return map_rows(visit.show, stack.at(n), (own, memory, used[:, n]))
 
     return jax.lax.fori_loop(0, stack.count, one, memory).joined_last()
 
