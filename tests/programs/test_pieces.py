@@ -299,3 +299,19 @@ def test_equal_parts_are_compiled_once(compiled):
         counts.append(len(compiled) - begun)
     # Of two parts that differ by a number, some pieces are the same.
     assert counts[0] == counts[1] < counts[2] < 2 * counts[0]
+
+
+def test_what_needs_no_loop_joins_what_is_before_it(compiled):
+    """Two loops, with or without an operation between them that needs neither."""
+    loop = lambda x: jax.lax.map(lambda row: jnp.sin(jnp.cos(jnp.tan(row * row))), x)
+    counts = []
+    for between in (lambda x: x, lambda x: x * 2):
+
+        def function(x, between=between):
+            first, other = loop(x + 1), between(x)
+            return first + loop(x) + other
+
+        compiled.clear()
+        assert_close(ProgramInPieces(function, cut=SMALL)(X), function(X), 1e-6)
+        counts.append(len(compiled))
+    assert counts[0] == counts[1]
