@@ -47,8 +47,9 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     block = min(choose_block(_BLOCK), how.layers * bundles)
     order, groups = _sorted_groups(scene, codes, needed)
     order = _pad_to_multiple(order, block)
-    of_rays = _in_bundles((rays, sheets))
-    shared = scene.without_media(), of_rays, _in_bundles((codes, needed), 2)
+    fragments, places = sheets
+    of_rays = _in_bundles((rays, places))
+    shared = scene.without_media(), fragments, of_rays, _in_bundles((codes, needed), 2)
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-groups // block))
     back = invert_order(order)[: how.layers * bundles]
@@ -102,14 +103,14 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
     found = find_layers(scene, rays, used, how.layers)
     if scene.triangles is None:
         codes = _Codes(found.codes, None)
-        return codes, *_needed(scene, found, codes), None
+        return codes, *_needed(scene, found, codes), (None, None)
     first = _first_sheet(scene)
     tree, whole = scene.triangles.tree, how.everything
-    found, sheets = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
-    place = jnp.maximum(found.codes - first, 0).T
-    face = jnp.maximum(jnp.take_along_axis(sheets.ids, place, axis=1), 0)
-    codes = _Codes(found.codes, tree.owner[face].T)
-    return codes, *_needed(scene, found, codes), sheets
+    found, sheets, places = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
+    leader = jnp.maximum(found.codes - first, 0)
+    face = jnp.maximum(sheets.ids[places, leader], 0)
+    codes = _Codes(found.codes, tree.owner[face])
+    return codes, *_needed(scene, found, codes), (sheets, places)
 
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
@@ -152,12 +153,13 @@ def _pad_to_multiple(order: Int[Array, " groups"], block: int) -> Int[Array, " m
 
 def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
-    scene, bundles, layers = shared
+    scene, fragments, bundles, layers = shared
     # Group layer x bundles + bundle is one layer of one bundle.
     own = take_rows(bundles, groups % bundles[0].near.shape[0]), take_rows(layers, groups)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own)
-    (rays, sheets), (codes, needed) = flat
+    (rays, places), (codes, needed) = flat
     numbers = _number(scene, codes)
+    sheets = fragments, places
     hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
     total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
@@ -170,14 +172,15 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
 def _found_hits(
     scene: FlatScene,
     rays: Ray,
-    sheets: FoundSheets | None,
+    sheets: tuple[FoundSheets | None, Int[Array, " rows"] | None],
     codes: _Codes,
     needed: Bool[Array, " rows"],
     how: Shading,
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Returns the hits on what was found, and their opacities; for rows without, a plane across."""
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
-    if sheets is None:
+    fragments, places = sheets
+    if fragments is None:
         return _where_needed(needed, _shape_hits(scene, rays, codes.code, needed), found)
     first = _first_sheet(scene)
     on_mesh, sheet = codes.code >= first, codes.code - first
@@ -187,8 +190,9 @@ def _found_hits(
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
         found = _where_needed(on_shape, (_colored(hits), alphas), found)
 
-    there, rows = needed & on_mesh, (rays, sheets, jnp.maximum(sheet, 0))
-    hits = map_used(partial(sheet_hits, count=how.layers), scene.triangles, there, rows)
+    there, rows = needed & on_mesh, (rays, places, jnp.maximum(sheet, 0))
+    shared = scene.triangles, fragments
+    hits = map_used(partial(sheet_hits, count=how.layers), shared, there, rows)
     return _where_needed(there, hits, found)
 
 

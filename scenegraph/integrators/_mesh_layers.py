@@ -30,14 +30,17 @@ Masks: TypeAlias = tuple[InstanceStack, ...]
 
 
 def sheet_hits(
-    meshes: MeshFaces, block: tuple[Ray, FoundSheets, Int[Array, " rows"]], count: int
+    shared: tuple[MeshFaces, FoundSheets],
+    block: tuple[Ray, Int[Array, " rows"], Int[Array, " rows"]],
+    count: int,
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Computes the hits on sheets, and their opacities.
 
-    A row is a ray, its fragments, and the sheet's place among them. Of every sheet, the `count`
-    fragments that cover most have derivatives.
+    A row is a ray, the place of its fragments, and the sheet's among them. Of every sheet, the
+    `count` fragments that cover most have derivatives.
     """
-    rays, rows, places = block
+    (meshes, fragments), (rays, own, places) = shared, block
+    rows = fragments.of(own)
     member = (rows.leader == places[:, None]) & (rows.ids >= 0)
     covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
     # What has no derivatives of a sheet's coverage: fragments beyond `count`, and those that the

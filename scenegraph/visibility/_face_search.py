@@ -85,8 +85,8 @@ def search_faces(
     *,
     before: PyTree = None,
     everything: bool = False,
-) -> PyTree:
-    """Shows every ray the faces that it may touch, and returns the results.
+) -> tuple[PyTree, Int[Array, " rays"]]:
+    """Shows every ray the faces that it may touch; returns the results, and their places by ray.
 
     Clusters of faces are listed by bundles of `size` rays, and faces by single rays. What rays had
     `before` has rays first.
@@ -114,9 +114,8 @@ def search_faces(
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
     with say_times(count * tree.owner.shape[0]):
         numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
-    back = jnp.zeros(count, jnp.int32)
-    back = back.at[numbers].set(jnp.arange(numbers.shape[0], dtype=jnp.int32), mode="drop")
-    return take_rows(results, back)
+    back, places = jnp.zeros(count, jnp.int32), jnp.arange(numbers.shape[0], dtype=jnp.int32)
+    return results, back.at[numbers].set(places, mode="drop")
 
 
 def _no_results(visit: FaceVisit | FaceSum, count: int, before: PyTree) -> PyTree:

@@ -45,7 +45,7 @@ def _times(least: int, factor: int, layers: int) -> int:
 
 
 class FoundSheets(NamedTuple):
-    """The nearest fragments of meshes on every ray, and the sheets that they make up."""
+    """The nearest fragments of meshes on rays, and the sheets that they make up."""
 
     ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
     coverage: Float[Array, "rays fragments"]
@@ -53,6 +53,10 @@ class FoundSheets(NamedTuple):
     # Of the sheet that a fragment belongs to:
     hidden: Float[Array, "rays fragments"]
     rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
+
+    def of(self, places: Int[Array, " some"]) -> "FoundSheets":
+        """Returns those of some rays."""
+        return take_rows(self, places)
 
 
 class FaceSums(AbstractModule):
@@ -90,10 +94,11 @@ def find_mesh_sheets(
     first_code: int,
     *,
     everything: bool,
-) -> tuple[Ranking, FoundSheets]:
+) -> tuple[Ranking, FoundSheets, Int[Array, " rays"]]:
     """Finds sheets of meshes on rays, and inserts them among the layers.
 
-    The code of a sheet is `first_code`, and its place among the fragments of its ray.
+    The code of a sheet is `first_code`, and its place among the fragments of its ray. Fragments are
+    in an order of the search; their places by ray are returned, too, so that few are moved.
     """
     layers, like = found.keys.shape[0], rays.near.dtype
     by_ray = lambda tree: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), tree)
@@ -112,8 +117,8 @@ def find_mesh_sheets(
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
     visit = FaceVisit(start, meet, partial(_add, tree), nothing, finish, 1)
     search = partial(search_faces, tree, rays, used, visit, _BUNDLE)
-    ranking, sheets = search(before=by_ray(found), everything=everything)
-    return by_rank(ranking), sheets
+    (ranking, sheets), places = search(before=by_ray(found), everything=everything)
+    return by_rank(take_rows(ranking, places)), sheets, places
 
 
 def _nothing_found(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
@@ -281,9 +286,8 @@ def sum_shadows(
         order = order_shadow_rays(rays, used)
         rays, used = take_rows((rays, used), order)
     visit = _ranked_sums(tree, count, rays.near.dtype) if count else _sums(tree, rays.near.dtype)
-    found = search_faces(tree, rays, used, visit, _BUNDLE, everything=everything)
-    if order is not None:
-        found = take_rows(found, invert_order(order))
+    found, places = search_faces(tree, rays, used, visit, _BUNDLE, everything=everything)
+    found = take_rows(found, places if order is None else places[invert_order(order)])
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree, FlatScene, Instance, intersect
 from ..rays import Hit, Ray
+from ..rowwise import take_rows
 from ..shapes import cross_line
 from ._face_search import FaceVisit, search_faces
 from ._search import count_parts, Item, no_items, rank, search, Visit
@@ -70,4 +71,5 @@ def _nearest_face(
 
     nothing, finish = lambda count, _: start(count), lambda best, _: best
     visit = FaceVisit(start, cross_line, add, nothing, finish, 1)
-    return search_faces(tree, rays, used, visit, 1)
+    results, places = search_faces(tree, rays, used, visit, 1)
+    return take_rows(results, places)
