@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..rays import Hit, Ray
-from ..rowwise import map_rows
+from ..rowwise import map_rows, take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import (
     by_side,
@@ -40,7 +40,7 @@ def sheet_hits(
     `count` fragments that cover most have derivatives.
     """
     (meshes, fragments), (rays, own, places) = shared, block
-    rows = fragments.of(own)
+    rows = take_rows(fragments, own)
     member = (rows.leader == places[:, None]) & (rows.ids >= 0)
     covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
     # What has no derivatives of a sheet's coverage: fragments beyond `count`, and those that the

@@ -54,10 +54,6 @@ class FoundSheets(NamedTuple):
     hidden: Float[Array, "rays fragments"]
     rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
 
-    def of(self, places: Int[Array, " some"]) -> "FoundSheets":
-        """Returns those of some rays."""
-        return take_rows(self, places)
-
 
 class FaceSums(AbstractModule):
     """The total coverage of faces that are turned to a ray, and of those turned away."""
