@@ -92,7 +92,7 @@ class FlatScene(AbstractModule):
         hit = spans.far > spans.near
         near = jnp.min(jnp.where(hit, spans.near, jnp.inf))
         far = jnp.max(jnp.where(hit, spans.far, -jnp.inf))
-        found = jnp.any(hit)
+        found = near < jnp.inf
         return Span(jnp.where(found, near, ray.near), jnp.where(found, far, ray.near))
 
     def prepare(self, ray: Ray) -> PyTree:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Float, Int, PyTree, RandomKey
+from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, UInt32
 from ..compositing import amounts, mixture, with_unit_normals
 from ..flat import (
     FlatScene,
@@ -25,16 +25,14 @@ from ..flat import (
     proposal_of,
     span_of,
 )
-from ..numerics import choose_block, compact
+from ..numerics import count_bits, pack_bits, sum_to_nth_bit
 from ..rays import Medium, Ray, Section, Span
 from ..rowwise import sum_blocks
+from ._sample_blocks import Block, SampleBlocks
 
 
 # Stacks of fewer volumes are queried at every sample. Measured: from here on, lists are faster.
 _FEW = 4
-# Samples in a block, and consecutive ones of one ray among them.
-_BLOCK = 1024
-_RUN = 16
 
 
 class Samples(NamedTuple):
@@ -121,8 +119,9 @@ def _map_samples(function: Callable, samples: Samples, prepared: PyTree) -> PyTr
     return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), results)
 
 
-def _query_medium(instance: Instance, samples: Samples, *, linear: bool, normal: bool) -> PyTree:
+def _query_medium(instance: Instance, *block: PyTree, linear: bool, normal: bool) -> PyTree:
     """Returns what a volume adds to the `amounts` of a block of samples."""
+    samples = Samples(*block)
 
     def at(section: Section, ready: PyTree, key: RandomKey | None) -> PyTree:
         return amounts(medium_of(instance, ready, section, linear=linear, key=key, normal=normal))
@@ -130,18 +129,19 @@ def _query_medium(instance: Instance, samples: Samples, *, linear: bool, normal:
     return _map_samples(at, samples, jax.vmap(partial(prepare_of, instance))(samples.rays))
 
 
-def _query_proposal(instance: Instance, samples: Samples) -> Float[Array, "rays samples"]:
+def _query_proposal(instance: Instance, *block: PyTree) -> Float[Array, "rays samples"]:
+    samples = Samples(*block)
     at = lambda section, ready, key: proposal_of(instance, ready, section)
     return _map_samples(at, samples, jax.vmap(partial(prepare_of, instance))(samples.rays))
 
 
-def _query_occupied(instance: Instance, rows: tuple[Ray, Span]) -> Int[Array, "rays parts"]:
+def _query_occupied(instance: Instance, rays: Ray, parts: Span) -> Int[Array, "rays parts"]:
     one = jax.vmap(partial(is_occupied, instance), (None, 0))
-    return jax.vmap(one)(*rows).astype(jnp.int32)
+    return jax.vmap(one)(rays, parts).astype(jnp.int32)
 
 
 def _sum_volumes(
-    query: Callable[[Instance, PyTree], PyTree],
+    query: Callable[..., PyTree],
     stacks: Sequence[InstanceStack],
     rows: tuple,
     parts: Span,
@@ -150,108 +150,48 @@ def _sum_volumes(
 
     `rows` are rays, and trees of what samples have; `parts` are the samples' parts of rays.
     """
-    blocks = _Blocks(*parts.near.shape)
+    blocks = SampleBlocks(*parts.near.shape)
     touched = [_touched(stack, blocks, rows[0], parts) for stack in stacks]
 
-    def one_block(row: tuple) -> PyTree:
-        block, lists = row
+    def one_block(block: Block, lists: list) -> PyTree:
         sums = [
             _sum_listed(query, stack, block, listed)
             for stack, listed in zip(stacks, lists, strict=True)
         ]
         return jax.tree.map(lambda *xs: sum(xs), *sums)
 
-    own = blocks.of_rays(rows[0]), *(blocks.of_samples(x) for x in rows[1:])
-    same = Samples(*own) if isinstance(rows, Samples) else own
-    return blocks.restore(jax.lax.map(one_block, (same, touched)))
+    return blocks.map(one_block, rows[0], rows[1:], touched)
 
 
 def _sum_listed(
-    query: Callable, stack: InstanceStack, block: PyTree, listed: Bool[Array, " members"]
+    query: Callable, stack: InstanceStack, block: Block, listed: UInt32[Array, " words"]
 ) -> PyTree:
-    def one(shared: tuple[InstanceStack, PyTree], place: Int[Array, ""]) -> PyTree:
-        stack, block = shared
-        return query(stack.at(place), block)
+    def one(shared: tuple[InstanceStack, Block, Array], rank: Int[Array, ""]) -> PyTree:
+        stack, block, listed = shared
+        rays, samples = block.unpack()
+        return query(stack.at(sum_to_nth_bit(listed, rank)), rays, *samples)
 
-    return sum_blocks(one, (stack, block), compact(listed, stack.count).indices, jnp.sum(listed))
-
-
-class _Blocks(NamedTuple):
-    """The division of `rays samples` into blocks of about `_BLOCK`."""
-
-    rays: int
-    samples: int
-
-    @property
-    def run(self) -> int:
-        """Samples of one ray in a block."""
-        return min(_RUN, self.samples)
-
-    @property
-    def bundle(self) -> int:
-        """Rays in a block."""
-        return choose_block(_BLOCK) // self.run
-
-    @property
-    def runs(self) -> int:
-        """Blocks along a ray."""
-        return -(-self.samples // self.run)
-
-    def of_rays(self, tree: PyTree) -> PyTree:
-        """Returns what rays have, by blocks: `blocks bundle`."""
-        bundles = jax.tree.map(self.bundles, tree)
-        return jax.tree.map(lambda x: jnp.repeat(x, self.runs, axis=0), bundles)
-
-    def of_samples(self, tree: PyTree) -> PyTree:
-        """Returns what samples have, by blocks: `blocks bundle run`."""
-
-        def one(x: Array) -> Array:
-            # From (bundles, bundle, runs, run) to (bundles, runs, bundle, run), blocks being last.
-            x = jnp.swapaxes(self.runs_of(x), 1, 2)
-            return x.reshape(-1, self.bundle, self.run, *x.shape[4:])
-
-        return jax.tree.map(one, tree)
-
-    def runs_of(self, x: Array) -> Array:
-        """Returns what samples have as `bundles bundle runs run`."""
-        x = self.bundles(_repeat_last(x, self.runs * self.run, axis=1))
-        return x.reshape(*x.shape[:2], self.runs, self.run, *x.shape[3:])
-
-    def restore(self, tree: PyTree) -> PyTree:
-        """Returns what blocks have of samples, by rays and samples."""
-
-        def one(x: Array) -> Array:
-            x = x.reshape(-1, self.runs, self.bundle, self.run, *x.shape[3:])
-            x = jnp.swapaxes(x, 1, 2)
-            x = x.reshape(-1, self.runs * self.run, *x.shape[4:])
-            return x[: self.rays, : self.samples]
-
-        return jax.tree.map(one, tree)
-
-    def bundles(self, x: Array) -> Array:
-        """Returns what rays have as `bundles bundle`."""
-        x = _repeat_last(x, -(-self.rays // self.bundle) * self.bundle, axis=0)
-        return x.reshape(-1, self.bundle, *x.shape[1:])
-
-
-def _repeat_last(x: Array, length: int, axis: int) -> Array:
-    """Repeats the last entry along an axis until it is long enough."""
-    if x.shape[axis] == length:
-        return x
-    return jnp.take(x, jnp.minimum(jnp.arange(length), x.shape[axis] - 1), axis=axis)
+    ranks, count = jnp.arange(stack.count), jnp.sum(count_bits(listed))
+    return sum_blocks(one, (stack, block, listed), ranks, count)
 
 
 def _touched(
-    stack: InstanceStack, blocks: _Blocks, rays: Ray, parts: Span
-) -> Bool[Array, "blocks members"]:
-    """Returns which volumes of a stack the blocks may touch."""
+    stack: InstanceStack, blocks: SampleBlocks, rays: Ray, parts: Span
+) -> UInt32[Array, "blocks words"]:
+    """Returns which volumes of a stack the blocks may touch, a bit for each."""
     stack, rays, parts = jax.lax.stop_gradient((stack, rays, parts))
     spans = jax.vmap(lambda ray: stack.map(partial(span_of, ray=ray)))(rays)
     hit = spans.far > spans.near
-    near = jnp.min(blocks.bundles(jnp.where(hit, spans.near, jnp.inf)), axis=1)
-    far = jnp.max(blocks.bundles(jnp.where(hit, spans.far, -jnp.inf)), axis=1)
-    begin = jnp.min(blocks.runs_of(parts.near), axis=(1, 3))
-    end = jnp.max(blocks.runs_of(parts.far), axis=(1, 3))
+    near, far = jnp.where(hit, spans.near, jnp.inf), jnp.where(hit, spans.far, -jnp.inf)
+    near, far = _extent(blocks.bundles(near), blocks.bundles(far), (1,))
+    begin, end = _extent(blocks.runs_of(parts.near), blocks.runs_of(parts.far), (1, 3))
     # A part that only touches the bounds has no share in them.
     touched = (near[:, None] <= end[..., None]) & (far[:, None] >= begin[..., None])
-    return touched.reshape(-1, stack.count)
+    return jax.vmap(pack_bits)(touched.reshape(-1, stack.count))
+
+
+def _extent(near: Array, far: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Returns the least near and the largest far end along axes, in one pass."""
+    wider = lambda one, other: (jnp.minimum(one[0], other[0]), jnp.maximum(one[1], other[1]))
+    nothing = jnp.asarray(jnp.inf, near.dtype), jnp.asarray(-jnp.inf, near.dtype)
+    return jax.lax.reduce((near, far), nothing, wider, axes)

@@ -42,6 +42,21 @@ def nth_bit(words: UInt32[Array, " words"], n: Int[Array, ""]) -> Int[Array, ""]
     return WORD * which + nth_bit_of_word(words[which], n - (ends - counts)[which])
 
 
+def sum_to_nth_bit(words: UInt32[Array, " words"], n: Int[Array, ""]) -> Int[Array, ""]:
+    """Returns what `nth_bit` does, by sums: for one entry that many kernels use.
+
+    XLA computes a bisection again in every kernel that needs its result, but no sum.
+    """
+    ends = jnp.cumsum(count_bits(words))
+    which = jnp.minimum(jnp.sum(ends <= n), words.shape[0] - 1)
+    word = words[which]
+    # Of the word's entries, those up to bit i number c_i; the entry's bit is the number of c_i that
+    # do not exceed those before it in the word.
+    up_to = word & (jnp.uint32(2**WORD - 1) >> jnp.arange(WORD - 1, -1, -1, dtype=jnp.uint32))
+    before = n - (ends[which] - count_bits(word))
+    return WORD * which + jnp.sum(count_bits(up_to) <= before)
+
+
 def nth_bit_of_word(word: UInt32[Array, ""], n: Int[Array, ""]) -> Int[Array, ""]:
     """Returns the position of the `n`-th true entry of one word, by bisection."""
     # Vigna 2008, "Broadword implementation of rank/select queries": count the lower half; if it

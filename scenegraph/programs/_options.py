@@ -27,7 +27,7 @@ FOR_SOME_RUNS: Mapping[str, Any] = MappingProxyType(
 # For long programs that run often. Without XLA's newer emitters, those of more equations than this
 # outside of kernels are compiled a fifth sooner, in a third of the memory, and run as fast.
 FOR_LONG_PROGRAMS: Mapping[str, Any] = MappingProxyType({"xla_cpu_use_fusion_emitters": False})
-_LONG = 5_500
+_LONG = 5_000
 
 
 def options_by_length(equations: int) -> Mapping[str, Any]:

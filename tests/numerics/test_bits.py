@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from scenegraph.numerics import count_before, count_bits, nth_bit, pack_bits, ragged_items
+from scenegraph.numerics import (
+    count_before,
+    count_bits,
+    nth_bit,
+    pack_bits,
+    ragged_items,
+    sum_to_nth_bit,
+)
 
 
 packed, items = jax.jit(pack_bits), jax.jit(ragged_items, static_argnums=1)
@@ -16,15 +23,16 @@ def mask_of(length, density, seed):
     return np.random.default_rng(seed).uniform(size=length) < density
 
 
+@pytest.mark.parametrize("find", [nth_bit, sum_to_nth_bit])
 @pytest.mark.parametrize("density", [0.02, 0.5, 1.0])
 @pytest.mark.parametrize("length", [1, 31, 32, 33, 128, 1000])
-def test_every_bit_is_found(length, density):
+def test_every_bit_is_found(length, density, find):
     mask = mask_of(length, density, length)
     (expected,) = np.nonzero(mask)
     words = packed(mask)
     assert words.dtype == jnp.uint32 and words.shape == (-(-length // 32),)
     np.testing.assert_array_equal(np.sum(jax.jit(count_bits)(words)), len(expected))
-    found = jax.jit(jax.vmap(nth_bit, (None, 0)))(words, np.arange(len(expected)))
+    found = jax.jit(jax.vmap(find, (None, 0)))(words, np.arange(len(expected)))
     np.testing.assert_array_equal(found, expected)
 
 
