@@ -10,6 +10,10 @@ from jax._src import config
 from jax._src.core import trace_state_clean
 
 
+# XLA keeps to half of the widest vectors, because early processors that have them slow down at their
+# sight. Results are the same but for rounding.
+FOR_MANY_RUNS: Mapping[str, Any] = MappingProxyType({"xla_cpu_prefer_vector_width": 512})
+
 # For programs that run once or twice: compiled several times sooner, several times slower; and for
 # those that run a hundred times: compiled in half of the time, a quarter slower. Some versions of
 # XLA know fewer: see `known_options`.
@@ -21,18 +25,24 @@ FOR_A_FEW_RUNS: Mapping[str, Any] = MappingProxyType(
     }
 )
 FOR_SOME_RUNS: Mapping[str, Any] = MappingProxyType(
-    {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+    {
+        "xla_backend_optimization_level": 1,
+        "xla_cpu_use_fusion_emitters": False,
+        **FOR_MANY_RUNS,
+    }
 )
 
 # For long programs that run often. Without XLA's newer emitters, those of more equations than this
 # outside of kernels are compiled a fifth sooner, in a third of the memory, and run as fast.
-FOR_LONG_PROGRAMS: Mapping[str, Any] = MappingProxyType({"xla_cpu_use_fusion_emitters": False})
+FOR_LONG_PROGRAMS: Mapping[str, Any] = MappingProxyType(
+    {"xla_cpu_use_fusion_emitters": False, **FOR_MANY_RUNS}
+)
 _LONG = 5_000
 
 
 def options_by_length(equations: int) -> Mapping[str, Any]:
     """Returns the options for a program of so many equations that runs often."""
-    return FOR_LONG_PROGRAMS if equations > _LONG else {}
+    return FOR_LONG_PROGRAMS if equations > _LONG else FOR_MANY_RUNS
 
 
 def known_options(options: Mapping[str, Any]) -> dict[str, Any]:
