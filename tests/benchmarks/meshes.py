@@ -66,12 +66,11 @@ def measure(count: int, with_gradient: bool) -> dict[str, float]:
     if not with_gradient:
         return figures
 
-    @eqx.filter_jit
     def slope(vertices: jax.Array) -> jax.Array:
         moved = eqx.tree_at(lambda s: s["ring.shape"].vertices, scene, vertices)
         return jnp.mean(sg.render(moved, eye).rgb ** 2)
 
-    gradient = eqx.filter_jit(jax.grad(slope))
+    gradient = sg.tiered_jit(jax.grad(slope))
     vertices = scene["ring.shape"].vertices
     return figures | _timed("gradient", lambda: gradient(vertices))
 
