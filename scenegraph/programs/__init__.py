@@ -10,7 +10,13 @@ from ._tiers import tiered_jit as tiered_jit
 
 # Internal: for other packages of the library, and for none of its users.
 from ._memory import make_room_for_programs
-from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, known_options
+from ._options import (
+    can_be_quick,
+    FOR_A_FEW_RUNS,
+    FOR_MANY_RUNS,
+    FOR_SOME_RUNS,
+    known_options,
+)
 from ._quick import ProgramInPieces, quick_jit, QuickProgram
 from ._threads import count_threads
 from ._tiers import expect_calls, TieredFunction
