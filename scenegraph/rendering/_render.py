@@ -274,7 +274,7 @@ def _render(
 _draw = TieredFunction(_render)
 # Of very many things, loops over rows are most of the time, for which XLA's newer emitters do not
 # matter: as fast, and compiled sooner.
-_draw_many = TieredFunction(_render, lambda equations: FOR_SOME_RUNS | FOR_MANY_RUNS)
+_draw_many = TieredFunction(_render, lambda equations: {**FOR_SOME_RUNS, **FOR_MANY_RUNS})
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:
