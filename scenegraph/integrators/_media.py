@@ -28,7 +28,7 @@ from ..flat import (
 from ..numerics import count_bits, pack_bits, sum_to_nth_bit
 from ..rays import Medium, Ray, Section, Span
 from ..rowwise import sum_blocks
-from ._sample_blocks import Block, SampleBlocks
+from ._sample_blocks import SampleBlocks
 
 
 # Stacks of fewer volumes are queried at every sample. Measured: from here on, lists are faster.
@@ -153,9 +153,10 @@ def _sum_volumes(
     blocks = SampleBlocks(*parts.near.shape)
     touched = [_touched(stack, blocks, rows[0], parts) for stack in stacks]
 
-    def one_block(block: Block, lists: list) -> PyTree:
+    def one_block(block: tuple, unpack: Callable[[Array], PyTree], lists: list) -> PyTree:
+        at_block = lambda instance, rays, samples: query(instance, unpack(rays), *samples)
         sums = [
-            _sum_listed(query, stack, block, listed)
+            _sum_listed(at_block, stack, block, listed)
             for stack, listed in zip(stacks, lists, strict=True)
         ]
         return jax.tree.map(lambda *xs: sum(xs), *sums)
@@ -164,12 +165,11 @@ def _sum_volumes(
 
 
 def _sum_listed(
-    query: Callable, stack: InstanceStack, block: Block, listed: UInt32[Array, " words"]
+    query: Callable, stack: InstanceStack, block: tuple, listed: UInt32[Array, " words"]
 ) -> PyTree:
-    def one(shared: tuple[InstanceStack, Block, Array], rank: Int[Array, ""]) -> PyTree:
+    def one(shared: tuple[InstanceStack, tuple, Array], rank: Int[Array, ""]) -> PyTree:
         stack, block, listed = shared
-        rays, samples = block.unpack()
-        return query(stack.at(sum_to_nth_bit(listed, rank)), rays, *samples)
+        return query(stack.at(sum_to_nth_bit(listed, rank)), *block)
 
     ranks, count = jnp.arange(stack.count), jnp.sum(count_bits(listed))
     return sum_blocks(one, (stack, block, listed), ranks, count)

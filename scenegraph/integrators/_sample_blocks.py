@@ -4,30 +4,17 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Float, PyTree
-from ..numerics import AbstractModule, choose_block
+from ..numerics import choose_block
 
 
 # Samples in a block, and consecutive ones of one ray among them.
 _BLOCK = 1024
 _RUN = 16
-
-
-class Block(AbstractModule):
-    """A block of samples; what rays have is one array, which loops carry at less cost than many."""
-
-    rays: Float[Array, "bundle _"]
-    samples: PyTree  # "bundle run"
-    unpack_rays: Callable[[Array], PyTree] = eqx.field(static=True)
-
-    def unpack(self) -> tuple[PyTree, PyTree]:
-        """Returns the block's rays, and what its samples have."""
-        return self.unpack_rays(self.rays), self.samples
 
 
 class SampleBlocks(NamedTuple):
@@ -53,18 +40,18 @@ class SampleBlocks(NamedTuple):
 
     def map(
         self,
-        function: Callable[[Block, PyTree], PyTree],
+        function: Callable[[PyTree, Callable[[Array], PyTree], PyTree], PyTree],
         rays: PyTree,
         samples: PyTree,
         lists: PyTree,
     ) -> PyTree:
-        """Maps a function of blocks, and of their lists; returns its results by sample."""
+        """Maps a function over blocks of rays and samples, and their lists; returns it by sample.
+
+        What rays have is one array for the function, and the function's second argument makes it
+        the tree that it was: loops cost by their arrays, in compiling and in running.
+        """
         packed, unpack = _pack(rays)
-
-        def one_block(block: tuple) -> PyTree:
-            rays, samples, lists = block
-            return function(Block(rays, samples, unpack), lists)
-
+        one_block = lambda block: function(block[:2], unpack, block[2])
         rows = self._of_rays(packed), jax.tree.map(self._of_samples, samples), lists
         return self._restore(jax.lax.map(one_block, rows))
 

@@ -69,12 +69,13 @@ assert _memory.keep_memory() is (sys.argv[1] == "kept")
 # 40 MB: more than glibc keeps by itself. Each thread of XLA has to ask once.
 add = lambda: (jnp.zeros(10_000_000) + 1).block_until_ready()
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(10):
-    add()
-before = faults()
-for _ in range(5):
-    add()
-print(faults() - before)
+def some():
+    before = faults()
+    for _ in range(5):
+        add()
+    return faults() - before
+# On a busy machine, a thread may ask late.
+print(min(some() for _ in range(8)))
 """
 
 
