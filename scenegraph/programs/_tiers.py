@@ -21,7 +21,7 @@ import jax
 
 from .._garbage import defer_garbage_collection
 from ._memory import make_room_for_programs
-from ._options import can_be_quick, FOR_MANY_RUNS, options_by_length
+from ._options import can_be_quick, options_by_length
 from ._pieces import AT_SHARED_TURNS, shares_turns
 from ._quick import ProgramInPieces, QuickProgram
 from ._traced import kind_of, TracedFunction
@@ -115,7 +115,7 @@ class TieredFunction:
     def __init__(
         self,
         function: Callable[..., Any],
-        options: Callable[[int], Mapping[str, Any]] = lambda equations: FOR_MANY_RUNS,
+        options: Callable[[int], Mapping[str, Any]] | None = None,
     ):
         self.fast = eqx.filter_jit(function)
         self._traced, self._options = TracedFunction(function), options
@@ -151,10 +151,11 @@ class TieredFunction:
     def _later(self, equations: Sequence[Any]) -> Callable[..., Any]:
         """Returns the second program of some equations."""
         length = sum(map(count_outside_of_kernels, equations))
-        chosen = tuple(sorted(self._options(length).items()))
+        options = {} if self._options is None else self._options(length)
+        chosen = tuple(sorted(options.items()))
         if any(shares_turns(x, AT_SHARED_TURNS) for x in equations):
             return self._shared(chosen)
-        return self._whole(chosen)
+        return self._whole(chosen) if chosen else self.fast
 
 
 def _share_turns(function: TracedFunction, options: tuple[tuple[str, Any], ...]) -> Any:

@@ -271,7 +271,7 @@ def _render(
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
 
 
-_draw = TieredFunction(_render)
+_draw = TieredFunction(_render, lambda equations: FOR_MANY_RUNS)
 # Of very many things, loops over rows are most of the time, for which XLA's newer emitters do not
 # matter: as fast, and compiled sooner.
 _draw_many = TieredFunction(_render, lambda equations: {**FOR_SOME_RUNS, **FOR_MANY_RUNS})
