@@ -10,8 +10,8 @@ from jax._src import config
 from jax._src.core import trace_state_clean
 
 
-# XLA keeps to half of the widest vectors, because early processors that have them slow down at
-# their sight. Results are the same but for rounding.
+# XLA keeps to half of the widest vectors, because the first processors that had them lower their
+# clock for them. Results are the same but for rounding.
 FOR_MANY_RUNS: Mapping[str, Any] = MappingProxyType({"xla_cpu_prefer_vector_width": 512})
 
 # For programs that run once or twice: compiled several times sooner, several times slower; and for
