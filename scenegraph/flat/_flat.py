@@ -1,9 +1,9 @@
 """The flat scene: what rays meet, in world coordinates, stacked by structure."""
 
-import dataclasses
+import itertools
 import math
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,6 @@ from ..scene import (
     Contents,
     find_contents,
     has_pattern,
-    Leaf,
     Pace,
     resolve_ties,
     Scene,
@@ -32,8 +31,9 @@ from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
+from ._leaf_tables import has_ties, LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
-from ._stacks import derive, LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
+from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
 from ._surface_instances import Occluder, sort_by_place
 from ._volume_instances import (
     is_occupied,
@@ -168,43 +168,57 @@ def stack_scene(scene: Scene) -> SceneStacks:
 
     Frozen wrappers are opened: no gradient passes them. Tied leaves get their value.
     """
-    contents = find_contents(resolve_ties(scene, scene))
-    # Pyramids of textures are built once a picture.
-    surfaces = derive(contents.surfaces, prepare_textures)
-    cuts: list[bool] = []
-    for leaf in surfaces:
-        # What another leaf gives its opacity can change.
-        cuts += [leaf.frozen or is_frozen(leaf.node.opacity)] * math.prod(leaf.counts)
+    tables = _tables(scene)
+    if any(map(has_ties, itertools.chain(*tables))):
+        tables = _tables(resolve_ties(scene, scene))
+    surfaces, volumes, lights = tables
     known: StackedArrays = {}
-    masks = stack_leaves([_plain(leaf, _mask_of(leaf.node)) for leaf in surfaces])
     return SceneStacks(
-        stack_leaves(surfaces, known),
-        stack_leaves(derive(surfaces, lambda x: Occluder(x.shape, x.opacity)), known),
-        stack_leaves([_shader_of(leaf) for leaf in surfaces], known),
-        tuple(stack for stack in masks if stack.varying[0] is not None),
-        stack_leaves(contents.volumes),
-        stack_leaves(contents.lights),
-        tuple(cuts),
+        stack_leaves(surfaces, known=known),
+        stack_leaves(surfaces, _occluder_of, known),
+        stack_leaves(surfaces, _shader_of, known),
+        stack_leaves(surfaces, _mask_of),
+        stack_leaves(volumes),
+        stack_leaves(lights),
+        _cuts(surfaces),
         prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
     )
 
 
-def _shader_of(leaf: Leaf) -> Leaf:
-    """Returns a surface's shader, with its place if that counts."""
-    shader = leaf.node.shader
-    placed = asks_for_own_view(shader)
-    return dataclasses.replace(leaf, node=shader) if placed else _plain(leaf, shader)
+def _tables(scene: Scene) -> tuple[list[LeafRows], ...]:
+    """Returns the surfaces, volumes and lights of a scene, by structure."""
+    contents = find_contents(scene)
+    return tuple(map(tabulate, (contents.surfaces, contents.volumes, contents.lights)))
 
 
-def _plain(leaf: Leaf, node: Any) -> Leaf:
-    """Returns the leaf of a part of a node that knows no place."""
-    return dataclasses.replace(leaf, node=node, transforms=())
+# Parts of surfaces, each with the transforms that count for it.
 
 
-def _mask_of(surface: Any) -> Any:
+def _occluder_of(surface: LeafRows) -> tuple:
+    node = surface.node
+    return Occluder(node.shape, node.opacity), surface.transforms
+
+
+def _shader_of(surface: LeafRows) -> tuple:
+    shader = surface.node.shader
+    return shader, surface.transforms if asks_for_own_view(shader) else ()
+
+
+def _mask_of(surface: LeafRows) -> tuple | None:
     """Returns the shader that is the opacity of a mesh; `None` for all others."""
-    is_mesh = isinstance(unfreeze(surface.shape), TriangleMesh)
-    return surface.opacity if is_mesh and has_pattern(surface.opacity) else None
+    node = surface.node
+    is_mesh = isinstance(unfreeze(node.shape), TriangleMesh)
+    return (node.opacity, ()) if is_mesh and has_pattern(node.opacity) else None
+
+
+def _cuts(surfaces: Sequence[LeafRows]) -> tuple[bool, ...]:
+    """Returns by number which surfaces have opacities that take no gradient."""
+    cuts: dict[int, bool] = {}
+    for rows in surfaces:
+        own = is_frozen(rows.node.opacity)
+        # What another leaf gives its opacity can change.
+        cuts |= {number: own or frozen for number, frozen in rows.members()}
+    return tuple(cuts[i] for i in range(len(cuts)))
 
 
 # The last scene that was stacked, by its structure and leaves, which are not kept alive by this.
@@ -219,7 +233,7 @@ def count_surfaces(contents: Contents | SceneStacks) -> int:
 
 
 def stack_scene_once(scene: Scene) -> SceneStacks:
-    """Returns the stacks of a scene without traced leaves; those of the last scene are kept."""
+    """Returns the stacks of a scene; those of the last one without traced leaves are kept."""
     leaves, structure = jax.tree.flatten(scene)
     for known, references, stacks in _last:
         same = len(references) == len(leaves) and known == structure

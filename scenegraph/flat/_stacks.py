@@ -1,9 +1,8 @@
 """Leaf nodes of one structure, stacked before they are placed in the world."""
 
-import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -14,10 +13,11 @@ from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule, Frozen, is_frozen, unfreeze
-from ..scene import is_per_copy, Leaf
+from ..scene import is_per_copy
 from ..shaders import PreparedTexture
 from ..transforms import AbstractTransform, compose, invert
 from ._instances import Instance, InstanceStack, stacked
+from ._leaf_tables import Column, LeafCopies, LeafRows, LeafTable
 
 
 class LeafStack(AbstractModule):
@@ -29,33 +29,39 @@ class LeafStack(AbstractModule):
     number: Int[Array, " members"]
 
 
-# Stacked arrays by the identities of these, which are kept so that no others have them.
-StackedArrays: TypeAlias = dict[tuple, tuple[list[Array], Array]]
+# Stacked arrays by the tables and places that they are from.
+StackedArrays: TypeAlias = dict[Any, Array]
 
 
 def stack_leaves(
-    leaves: Sequence[Leaf], known: StackedArrays | None = None
+    tables: Sequence[LeafRows],
+    part_of: Callable[[LeafRows], Any] | None = None,
+    known: StackedArrays | None = None,
 ) -> tuple[LeafStack, ...]:
     """Stacks leaf nodes of equal structure, in the order of each structure's first.
 
     Arrays that are not traced are stacked on the host: many of them are then one operand. What is
     frozen takes no gradient, and is stacked with what is not. Arrays that are `known` to be stacked
     are not stacked again: a gradient would be taken apart, and added, for every array of every one.
+
+    `part_of` returns what of a table's node is stacked, and the transforms above it; `None` where
+    there is none.
     """
     known = {} if known is None else known
-    alike: dict[Any, list[_Member]] = {}
-    stacks: dict[Any, LeafStack] = {}
-    number = 0
-    for leaf in leaves:
-        if leaf.counts:
+    alike: dict[Any, list[_Part]] = {}
+    stacks: list[tuple[int, LeafStack]] = []
+    for table in tables:
+        tree = (table.node, table.transforms) if part_of is None else part_of(table)
+        if tree is None:
+            continue
+        if isinstance(table, LeafCopies):
             # The copies of an `Instances` have a stack of their own.
-            stacks[number] = _of_copies(leaf, number)
+            stacks.append((table.first, _of_copies(table, tree)))
         else:
-            member = _member(leaf, number)
-            stacks.setdefault(member.kind, None)  # type: ignore[arg-type]
-            alike.setdefault(member.kind, []).append(member)
-        number += math.prod(leaf.counts)
-    return tuple(stack or _stack(alike[kind], known) for kind, stack in stacks.items())
+            for part in _parts(table, tree):
+                alike.setdefault(part.kind, []).append(part)
+    stacks += [_stack(parts, known) for parts in alike.values()]
+    return tuple(stack for _, stack in sorted(stacks, key=lambda x: x[0]))
 
 
 def place_stack(stack: LeafStack) -> InstanceStack:
@@ -83,32 +89,34 @@ def map_stack(function: Any, stack: LeafStack, parts: tuple[PyTree, PyTree]) -> 
 _GATHERED = 2**10
 
 
-class _Member(NamedTuple):
-    """One leaf node, as its arrays and the rest."""
+class _Part(NamedTuple):
+    """Those rows and columns of a table that a stack holds."""
 
-    kind: Any  # equal for nodes that can be stacked
-    arrays: list[Array]
-    frozen: tuple[bool, ...]  # for every array, whether it takes no gradient
-    number: int
+    kind: Any  # equal for parts that can be stacked
+    leaves: list[Any]  # columns, and what is no array
+    frozen: tuple[bool, ...]  # for every leaf, whether it takes no gradient
+    table: LeafTable
+    rows: range
 
 
-def _member(leaf: Leaf, number: int) -> _Member:
-    leaves, structure = jax.tree.flatten((leaf.node, leaf.transforms))
+def _parts(table: LeafTable, tree: Any) -> list[_Part]:
+    """Returns what of a table is stacked, in one part if its rows can be in one stack."""
+    leaves, structure = jax.tree.flatten(tree)
     opened, frozen = _open_structure(structure)
-    is_array = [eqx.is_array(x) for x in leaves]
-    # Arrays are stacked if shape and dtype are equal; all else has to be equal itself.
-    look = [(x.shape, x.dtype) if there else x for x, there in zip(leaves, is_array, strict=True)]
-    marks = tuple(leaf.frozen or mark for mark in frozen)
-    own = number if _has_large_texture(leaf.node, leaves) else None
-    return _Member((opened, tuple(look), tuple(is_array), own), leaves, marks, number)
+    look = [(x.shape, x.dtype) if isinstance(x, Column) else (x,) for x in leaves]
+    rows = range(len(table.rows))
+    if not _has_large_texture(tree, leaves):
+        return [_Part((opened, *look), leaves, frozen, table, rows)]
+    number = table.numbers
+    return [_Part((opened, *look, number[i]), leaves, frozen, table, rows[i : i + 1]) for i in rows]
 
 
-def _has_large_texture(node: Any, leaves: list[Any]) -> bool:
-    """Returns true if a node has a texture that must not be gathered for every row of a stack."""
-    if all(x.size <= _GATHERED for x in leaves if eqx.is_array(x)):
+def _has_large_texture(tree: Any, leaves: list[Any]) -> bool:
+    """Returns true if there is a texture that must not be gathered for every row of a stack."""
+    if all(math.prod(x.shape) <= _GATHERED for x in leaves if isinstance(x, Column)):
         return False
     is_texture = lambda x: isinstance(x, PreparedTexture)
-    return any(map(is_texture, jax.tree.leaves(node, is_leaf=is_texture)))
+    return any(map(is_texture, jax.tree.leaves(tree, is_leaf=is_texture)))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -130,17 +138,27 @@ def _open_structure(structure: Any) -> tuple[Any, tuple[bool, ...]]:
     return jax.tree.structure(whole), tuple(opened)
 
 
-def _stack(members: list[_Member], known: StackedArrays) -> LeafStack:
-    structure, _, is_array, _ = members[0].kind
-    varying, shared = [], []
-    for place, there in enumerate(is_array):
-        column = [member.arrays[place] for member in members]
-        frozen = [member.frozen[place] for member in members]
-        varying.append(_joined_once(column, frozen, known) if there else None)
-        shared.append(None if there else column[0])
-    numbers = _known(np.asarray([member.number for member in members], np.int32))
-    build = functools.partial(jax.tree.unflatten, structure)
-    return LeafStack(build(varying), build(shared), numbers)
+def _stack(parts: list[_Part], known: StackedArrays) -> tuple[int, LeafStack]:
+    """Stacks parts of equal kind in the order of their numbers, of which it returns the first."""
+    members = [(part.table.numbers[i], i, part) for part in parts for i in part.rows]
+    members.sort(key=lambda member: member[0])
+    columns = [[part.leaves[i] for part in parts] for i in range(len(parts[0].leaves))]
+    varying: list[Any] = []
+    for place, leaves in enumerate(columns):
+        key = tuple((part.table, part.rows, x) for part, x in zip(parts, leaves, strict=True))
+        if isinstance(leaves[0], Column) and key not in known:
+            known[key] = _joined(*_column(members, place))
+        varying.append(known[key] if isinstance(leaves[0], Column) else None)
+    shared = [None if isinstance(x, Column) else x for x in parts[0].leaves]
+    numbers = _known(np.asarray([number for number, *_ in members], np.int32))
+    build = functools.partial(jax.tree.unflatten, parts[0].kind[0])
+    return members[0][0], LeafStack(build(varying), build(shared), numbers)
+
+
+def _column(members: list[tuple[int, int, _Part]], place: int) -> tuple[list[Array], list[bool]]:
+    """Returns the arrays at a place of some members, and which of them take no gradient."""
+    arrays = [part.table.rows[i][part.leaves[place].place] for _, i, part in members]
+    return arrays, [part.table.frozen[i] or part.frozen[place] for _, i, part in members]
 
 
 def _known(numbers: np.ndarray) -> Array:
@@ -152,30 +170,35 @@ def _known(numbers: np.ndarray) -> Array:
         return jax.device_put(numbers)
 
 
-def _joined_once(arrays: list[Array], frozen: list[bool], known: StackedArrays) -> Array:
-    key = *map(id, arrays), *frozen
-    if key not in known:
-        known[key] = arrays, _joined(arrays, frozen)
-    return known[key][1]
-
-
 def _joined(arrays: list[Array], frozen: list[bool]) -> Array:
     """Stacks arrays: on the host if all are there."""
     if any(isinstance(x, Tracer) for x in arrays):
         stop = lambda x, mark: jax.lax.stop_gradient(x) if mark else x
         if any(frozen) and not all(frozen):
             arrays = [stop(x, mark) for x, mark in zip(arrays, frozen, strict=True)]
-        joined = arrays[0][None] if len(arrays) == 1 else jnp.stack(arrays)
-        return stop(joined, all(frozen))
+        return stop(_joined_in_turn(arrays), all(frozen))
     return arrays[0][None] if len(arrays) == 1 else jnp.asarray(np.stack(arrays))
 
 
-def _of_copies(leaf: Leaf, begin: int) -> LeafStack:
-    """Stacks the copies of one leaf node, the innermost `Instances` running fastest."""
+# Differentiating one stack takes JAX time by the square of its operands.
+_STACKED = 128
+
+
+def _joined_in_turn(arrays: list[Array]) -> Array:
+    """Stacks traced arrays, some at a time."""
+    if len(arrays) == 1:
+        return arrays[0][None]
+    some = [arrays[i : i + _STACKED] for i in range(0, len(arrays), _STACKED)]
+    stacked = [jax.lax.stack(rows) for rows in some]
+    return stacked[0] if len(some) == 1 else jnp.concatenate(stacked)
+
+
+def _of_copies(copies: LeafCopies, tree: Any) -> LeafStack:
+    """Stacks the copies of a part of one leaf node, the innermost `Instances` running fastest."""
+    leaf = copies.leaf
     total = math.prod(leaf.counts)
     # Copy n of nested `Instances` is the copy unravel(n)_l of level l.
     place = np.unravel_index(np.arange(total), leaf.counts)
-    tree = (leaf.node, leaf.transforms)
     tree = unfreeze(Frozen(tree) if leaf.frozen else tree)
 
     def own(x: Any) -> Any:
@@ -185,9 +208,4 @@ def _of_copies(leaf: Leaf, begin: int) -> LeafStack:
 
     varying = jax.tree.map(own, tree, is_leaf=is_per_copy)
     shared = jax.tree.map(lambda x: None if is_per_copy(x) else x, tree, is_leaf=is_per_copy)
-    return LeafStack(varying, shared, begin + jnp.arange(total, dtype=jnp.int32))
-
-
-def derive(leaves: Sequence[Leaf], node: Any) -> list[Leaf]:
-    """Returns leaves with another node each: `node` is a function of the present one."""
-    return [dataclasses.replace(leaf, node=node(leaf.node)) for leaf in leaves]
+    return LeafStack(varying, shared, copies.first + jnp.arange(total, dtype=jnp.int32))

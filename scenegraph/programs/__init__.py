@@ -1,7 +1,7 @@
 """Compiled programs: soon at first, in pieces, and well once it pays; and room for all of them.
 
 Read `_tiers` (the choice), `_quick` (functions compiled soon) with `_traced`, `_options` (what XLA
-is asked for), `_pieces` and `_turns` (long programs, cut), `_on_host` (what numpy computes),
+is asked for), `_pieces` and `_turns` (long programs, cut), `_many_arrays` (some at a time),
 `_threads` (which share out turns), `_work` (which pieces run long), and `_memory` (when programs
 are forgotten).
 """

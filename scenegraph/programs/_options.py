@@ -27,6 +27,10 @@ FOR_A_FEW_RUNS: Mapping[str, Any] = MappingProxyType(
 FOR_SOME_RUNS: Mapping[str, Any] = MappingProxyType(
     {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 )
+# For pieces that compute much: cut apart as they are, XLA need not cut them for its own threads.
+FOR_MUCH_IN_PIECES: Mapping[str, Any] = MappingProxyType(
+    {**FOR_SOME_RUNS, "xla_cpu_parallel_codegen_split_count": 1}
+)
 
 # For long programs that run often. Without XLA's newer emitters, those of more equations than this
 # outside of kernels are compiled a fifth sooner, in a third of the memory, and run as fast.

@@ -24,7 +24,7 @@ from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
-from ._on_host import computes_on_host, OnHost
+from ._many_arrays import has_many_arrays, ManyArrays
 from ._turns import as_loop, Turns
 from ._work import count_equations, estimate_work
 
@@ -36,12 +36,12 @@ class Cut(NamedTuple):
     turns: int  # the most turns of a loop that is taken apart
     part: float  # the largest part of a loop that a piece of its body may be
     shared: bool  # whether only loops of independent turns are taken apart
-    many: float  # arrays from which on numpy stacks them and takes them apart
+    many: float  # the most arrays that one program stacks, or takes apart
 
 
 # With smaller pieces, what is done once a piece is most of the time.
 INTO_PIECES = Cut(1000, 64, 0.75, shared=False, many=64)
-AT_SHARED_TURNS = Cut(math.inf, 4096, 1, shared=True, many=math.inf)
+AT_SHARED_TURNS = Cut(math.inf, 4096, 1, shared=True, many=64)
 _NOWHERE = Cut(math.inf, 0, 1, shared=True, many=math.inf)
 # A turn of less equations is not worth a thread.
 _FEWEST = 500
@@ -159,7 +159,7 @@ def _divide(equations: Sequence[Any], cut: Cut) -> list[list[Any]]:
     made: dict[Any, int] = {}  # the group of a variable
     for equation in equations:
         own = count_equations(equation)
-        alone = shares_turns(equation, cut) or computes_on_host(equation, cut.many)
+        alone = shares_turns(equation, cut) or has_many_arrays(equation, cut.many)
         # Programs that run often are cut as little as can be, and in order.
         least = len(groups) - 1 if cut.shared else 0
         needed = (made[x] for x in equation.invars if not isinstance(x, Literal) and x in made)
@@ -211,8 +211,8 @@ def _variables(atoms: Iterable[Any]) -> dict[Any, None]:
 def _part(jaxpr: Any, group: _Group, turns: float, cut: Cut) -> "Compiled | _Inner":
     """Returns what computes a group: a program, or what is within one large equation."""
     first, *others = group.equations
-    if computes_on_host(first, cut.many):
-        return _Inner(OnHost(first), first, group)
+    if has_many_arrays(first, cut.many):
+        return _Inner(ManyArrays(first), first, group)
     large = not others and (count_equations(first) > cut.size or shares_turns(first, cut))
     inner = _open(first, turns, cut) if large else None
     if inner is not None:
@@ -275,9 +275,10 @@ def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":
 class _Inner:
     """One large equation, by what is within it."""
 
-    def __init__(self, inner: _Sequence | Turns | OnHost, equation: Any, group: _Group):
+    def __init__(self, inner: _Sequence | Turns | ManyArrays, equation: Any, group: _Group):
         self._inner, self._inputs, self._operands = inner, group.inputs, equation.invars
-        self._places = [equation.outvars.index(x) for x in group.outputs]
+        places = {x: i for i, x in enumerate(equation.outvars)}
+        self._places = [places[x] for x in group.outputs]
 
     def programs(self) -> list[Compiled]:
         return self._inner.programs()

@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_SOME_RUNS, known_options
+from ._options import can_be_quick, FOR_A_FEW_RUNS, FOR_MUCH_IN_PIECES, known_options
 from ._pieces import Cut, InPieces, INTO_PIECES
-from ._traced import kind_of, known_of, Traced, TracedFunction
+from ._traced import Call, known_of, take_apart, Traced, TracedFunction
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,7 +61,7 @@ class ProgramInPieces:
         self,
         function: Callable[..., Any] | TracedFunction,
         options: Mapping[str, Any] = FOR_A_FEW_RUNS,
-        of_much: Mapping[str, Any] = FOR_SOME_RUNS,
+        of_much: Mapping[str, Any] = FOR_MUCH_IN_PIECES,
         cut: Cut = INTO_PIECES,
     ):
         self.traced = function if isinstance(function, TracedFunction) else TracedFunction(function)
@@ -70,24 +70,28 @@ class ProgramInPieces:
         self._how = options, of_much, cut
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        arrays = [jnp.asarray(x) for x in jax.tree.leaves((args, kwargs)) if eqx.is_array(x)]
+        return self.run(take_apart(args, kwargs))
+
+    def run(self, call: Call) -> Any:
+        """Computes a call."""
+        arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in call.arrays]
         devices = {device for x in arrays if x.committed for device in x.devices()}
         if len(devices) > 1:
-            return self._whole(*args, **kwargs)
+            return self._whole(*call.args, **call.kwargs)
         device = devices.pop() if devices else None
-        made = known_of(self, kind_of((args, kwargs)))
+        made = known_of(self, call.kind)
         with self._lock, jax.default_device(device):
             if device not in made:
-                made[device] = self._compile(self.traced(*args, **kwargs))
-            pieces, structure, static = made[device]
-        return eqx.combine(jax.tree.unflatten(structure, pieces(*arrays)), static)
+                traced = self.traced(call)
+                # Without the equations, which take much memory.
+                made[device] = self._compile(traced), traced._replace(jaxpr=None)
+            pieces, traced = made[device]
+        return traced.put_together(pieces(*arrays))
 
-    def forget(self, *args: Any, **kwargs: Any) -> None:
+    def forget(self, call: Call) -> None:
         """Forgets the program for arguments of a kind."""
-        known_of(self, kind_of((args, kwargs))).clear()
+        known_of(self, call.kind).clear()
 
-    def _compile(self, traced: Traced) -> tuple[InPieces, Any, Any]:
-        """Returns the program, the structure of its results, and those that are no arrays."""
+    def _compile(self, traced: Traced) -> InPieces:
         options, of_much, cut = self._how
-        pieces = InPieces(traced.jaxpr, known_options(options), known_options(of_much), cut)
-        return pieces, traced.structure, traced.static
+        return InPieces(traced.jaxpr, known_options(options), known_options(of_much), cut)

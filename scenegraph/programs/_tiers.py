@@ -24,7 +24,7 @@ from ._memory import make_room_for_programs
 from ._options import can_be_quick, options_by_length
 from ._pieces import AT_SHARED_TURNS, shares_turns
 from ._quick import ProgramInPieces, QuickProgram
-from ._traced import kind_of, TracedFunction
+from ._traced import Call, take_apart, TracedFunction
 from ._work import count_outside_of_kernels
 
 
@@ -86,7 +86,7 @@ class _Calls:
 
     def __init__(self) -> None:
         self.first, self.others, self.count = 0.0, 0.0, 0
-        self.later: Callable[..., Any] | None = None
+        self.later: Callable[[Call], Any] | None = None
 
     def add(self, seconds: float) -> None:
         """Adds a call, that took so long."""
@@ -134,28 +134,30 @@ class TieredFunction:
         many = not _few_expected.get()
         if not can_be_quick():
             return self.fast(*args, **kwargs)
-        calls = self._calls.setdefault(kind_of((args, kwargs)), _Calls())
+        call = take_apart(args, kwargs)
+        calls = self._calls.setdefault(call.kind, _Calls())
         if calls.later is None and (calls.suffice or many):
-            calls.later = self._later(self._traced(*args, **kwargs).jaxpr.eqns)
-            self._quick.forget(*args, **kwargs)
-            results = calls.later(*args, **kwargs)
-            self._traced.forget(*args, **kwargs)
+            calls.later = self._later(self._traced(call).jaxpr.eqns)
+            self._quick.forget(call)
+            results = calls.later(call)
+            self._traced.forget(call)
             return results
         if calls.later is not None:
-            return calls.later(*args, **kwargs)
+            return calls.later(call)
         begin = time.perf_counter()
-        results = jax.block_until_ready(self._quick(*args, **kwargs))
+        results = jax.block_until_ready(self._quick.run(call))
         calls.add(time.perf_counter() - begin)
         return results
 
-    def _later(self, equations: Sequence[Any]) -> Callable[..., Any]:
+    def _later(self, equations: Sequence[Any]) -> Callable[[Call], Any]:
         """Returns the second program of some equations."""
         length = sum(map(count_outside_of_kernels, equations))
         options = {} if self._options is None else self._options(length)
         chosen = tuple(sorted(options.items()))
         if any(shares_turns(x, AT_SHARED_TURNS) for x in equations):
-            return self._shared(chosen)
-        return self._whole(chosen) if chosen else self.fast
+            return self._shared(chosen).run
+        whole = self._whole(chosen) if chosen else self.fast
+        return lambda call: whole(*call.args, **call.kwargs)
 
 
 def _share_turns(function: TracedFunction, options: tuple[tuple[str, Any], ...]) -> Any:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
+from .._garbage import without_collections
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
@@ -55,6 +56,8 @@ _ALWAYS = ("rgb", "alpha", "depth")
 _OUTPUTS = (*_ALWAYS, "normal", "median_depth", "candidates")
 
 
+# Stacking many nodes, and tracing, are quicker without collections.
+@without_collections
 def render(
     scene: Scene,
     camera: AbstractCamera | str,
@@ -110,7 +113,7 @@ def render(
     extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
     leaves = jax.tree.leaves((scene, camera))
     placed, camera, mesh = _placed(scene, camera, leaves, devices)
-    if mesh is None and len(leaves) > _MANY_LEAVES and not is_traced(leaves):
+    if mesh is None and len(leaves) > _MANY_LEAVES:
         placed = stack_scene_once(placed)
     contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
     integrator = choose_integrator(scene, integrator, contents)

@@ -30,6 +30,6 @@ from ._view_dependent import ViewDependent as ViewDependent
 # Internal: for other packages of the library, and for none of its users.
 from ._base import asks_for_light_behind, asks_for_own_view
 from ._constant import as_shader
-from ._image_texture import pair_of, prepare_textures, PreparedTexture
+from ._image_texture import has_texture, pair_of, prepare_textures, PreparedTexture
 from ._inputs import read_input, require_fraction_inputs
 from ._lambert import cosines, incident

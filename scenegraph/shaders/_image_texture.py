@@ -175,13 +175,18 @@ def prepare_textures(tree: PyTree) -> PyTree:
     Those whose texels differ between copies of one node stay as they are.
     """
 
-    def is_texture(node: Any) -> bool:
-        return isinstance(node, ImageTexture)
-
     def prepared(node: Any) -> Any:
-        ready = is_texture(node) and eqx.is_array(unfreeze(node.texels))
+        ready = _is_texture(node) and eqx.is_array(unfreeze(node.texels))
         return node.prepare() if ready else node
 
     # Most trees have none, and are not made anew.
-    some = any(map(is_texture, jax.tree.leaves(tree, is_leaf=is_texture)))
-    return jax.tree.map(prepared, tree, is_leaf=is_texture) if some else tree
+    return jax.tree.map(prepared, tree, is_leaf=_is_texture) if has_texture(tree) else tree
+
+
+def has_texture(tree: PyTree) -> bool:
+    """Returns true if there is a texture in a tree."""
+    return any(map(_is_texture, jax.tree.leaves(tree, is_leaf=_is_texture)))
+
+
+def _is_texture(node: Any) -> bool:
+    return isinstance(node, ImageTexture)

@@ -55,44 +55,39 @@ def bound_rays(rays: Ray, used: Bool[Array, " rays"]) -> Bundle:
     over_used = _Statistics(used)
     begin, way, widths = _from_tight_end(rays, over_used)
     distance = _length(way)
-    unit = _scaled(way, _inverse(distance))
+    unit = way * _inverse(distance)
     apex, axis = over_used.mean(begin), over_used.mean(unit)
-    axis = _scaled(axis, _inverse(_length(axis)))
+    axis = axis * _inverse(_length(axis))
     # The angle between unit vectors u and v is 2 asin(|u - v| / 2), which is exact for small ones.
-    chord = jnp.sqrt(over_used.most(_square(_difference(unit, axis))))
+    chord = jnp.sqrt(over_used.most(_square(unit - axis[:, None])))
     off = 2 * jnp.arcsin(jnp.minimum(chord / 2, 1))
     # The footprint grows from w_0 to w_1 along the ray: its balls fit a cone with that sine. Those
     # of points near the horizon are wider than they are far away, and are all around.
-    speed = _length(_components(rays.direction))
+    speed = _length(rays.direction.T)
     stretch = _stretch(rays, speed)
     growth = jnp.maximum(widths[1] - widths[0], 0) * stretch
     near, far = _bounds(rays)
     slope = over_used.most(jnp.where(growth > 0, growth / ((far - near) * speed), 0))
     wider = jnp.where(slope < 1, jnp.arcsin(jnp.minimum(slope, 1)), jnp.pi)
-    slack = over_used.most(_length(_difference(begin, apex)) + widths[0])
+    slack = over_used.most(_length(begin - apex[:, None]) + widths[0])
     angle = jnp.where(jnp.any(used), jnp.minimum(off + wider, jnp.pi), 0)
     reach = over_used.most(distance + jnp.maximum(widths[0], widths[1]) * stretch) + slack
     reach = jnp.where(jnp.any(used), reach, -jnp.inf)
     stretch = jnp.maximum(over_used.most(stretch), 1)
-    return Bundle(jnp.stack(apex), jnp.stack(axis), angle, slack, reach, stretch)
+    return Bundle(apex, axis, angle, slack, reach, stretch)
 
 
-# The numbers of vectors, an array each: XLA computes these several times as fast as short vectors.
-_Components = list[Array]
+# Rays lie along the last axis: XLA computes these several times as fast as rows of short vectors.
+_Vectors = Float[Array, "n *rays"]
 
 
-def _components(vectors: Float[Array, "rays n"]) -> _Components:
-    return [vectors[:, i] for i in range(vectors.shape[1])]
-
-
-def _length(vectors: _Components) -> Float[Array, "*rays"]:
+def _length(vectors: _Vectors) -> Float[Array, "*rays"]:
     # NaN stays NaN, of which `may_touch` says that it touches: no `safe_sqrt`.
     return jnp.sqrt(_square(vectors))
 
 
-def _square(vectors: _Components) -> Float[Array, "*rays"]:
-    first, *others = (x * x for x in vectors)
-    return sum(others, start=first)
+def _square(vectors: _Vectors) -> Float[Array, "*rays"]:
+    return jnp.sum(vectors * vectors, axis=0)
 
 
 def _inverse(length: Float[Array, "*rays"]) -> Float[Array, "*rays"]:
@@ -100,22 +95,14 @@ def _inverse(length: Float[Array, "*rays"]) -> Float[Array, "*rays"]:
     return safe_divide(jnp.ones_like(length), length)
 
 
-def _scaled(vectors: _Components, factor: Array) -> _Components:
-    return [x * factor for x in vectors]
-
-
-def _difference(vectors: _Components, other: _Components) -> _Components:
-    return [x - y for x, y in zip(vectors, other, strict=True)]
-
-
 class _Statistics(NamedTuple):
     """Means and maxima over the rays that count."""
 
     used: Bool[Array, " rays"]
 
-    def mean(self, vectors: _Components) -> _Components:
+    def mean(self, vectors: Float[Array, "n rays"]) -> Float[Array, " n"]:
         count = jnp.maximum(jnp.sum(self.used), 1)
-        return [jnp.sum(jnp.where(self.used, x, 0)) / count for x in vectors]
+        return jnp.sum(jnp.where(self.used, vectors, 0), axis=1) / count
 
     def most(self, values: Float[Array, " rays"]) -> Scalar:
         return jnp.max(jnp.where(self.used, values, 0))
@@ -127,11 +114,11 @@ def _stretch(rays: Ray, speed: Float[Array, " rays"]) -> Float[Array, " rays"]:
     return 1 / jnp.maximum(1 - slope**2 / 4, 1e-6)
 
 
-def _sides(footprints: Float[Array, "rays 2 3"]) -> _Components:
-    return _components(footprints.reshape(-1, 6))
+def _sides(footprints: Float[Array, "rays 2 3"]) -> Float[Array, "6 rays"]:
+    return footprints.reshape(-1, 6).T
 
 
-def _width(sides: _Components) -> Float[Array, " rays"]:
+def _width(sides: Float[Array, "6 rays"]) -> Float[Array, " rays"]:
     """Returns the widths of footprints, as `cone_touches` takes them."""
     # |a| + |b| <= sqrt(2) sqrt(|a|^2 + |b|^2)
     return math.sqrt(2) * _length(sides)
@@ -147,26 +134,25 @@ def _bounds(rays: Ray) -> tuple[Float[Array, " rays"], Float[Array, " rays"]]:
 
 def _from_tight_end(
     rays: Ray, over_used: _Statistics
-) -> tuple[_Components, _Components, tuple[Array, Array]]:
+) -> tuple[Float[Array, "3 rays"], Float[Array, "3 rays"], tuple[Array, Array]]:
     """Returns where rays begin, their ways to the other end, and the widths of both.
 
     Shadow rays meet at their lamp, so they are taken from there: from the end that spreads less.
     """
-    origin, direction = _components(rays.origin), _components(rays.direction)
+    origin, direction = rays.origin.T, rays.direction.T
     first, growth = _sides(rays.d_origin), _sides(rays.d_direction)
     inverse, ends, widths = _inverse(_length(direction)), [], []
     for t, sign in zip(_bounds(rays), (-1, 1), strict=True):
-        width = _width([x + t * y for x, y in zip(first, growth, strict=True)])
+        width = _width(first + t * growth)
         # Other rays of the footprint begin earlier, and end later.
-        far = t + sign * width * inverse
-        ends.append([x + far * y for x, y in zip(origin, direction, strict=True)])
+        ends.append(origin + (t + sign * width * inverse) * direction)
         widths.append(width)
-    extents = [over_used.most(_square(_difference(end, over_used.mean(end)))) for end in ends]
+    spread = lambda end: over_used.most(_square(end - over_used.mean(end)[:, None]))
     # The apex is where rays are closer together.
-    turn = extents[1] < extents[0]
+    turn = spread(ends[1]) < spread(ends[0])
     pick = lambda x, y: jnp.where(turn, x, y)
-    begin, other = (list(map(pick, *pair)) for pair in (ends[::-1], ends))
-    return begin, _difference(other, begin), (pick(*widths[::-1]), pick(*widths))
+    begin, other = pick(*ends[::-1]), pick(*ends)
+    return begin, other - begin, (pick(*widths[::-1]), pick(*widths))
 
 
 # Relative to distances: the rounding of the test itself.

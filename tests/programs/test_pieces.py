@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from scenegraph.programs import (
+    _many_arrays,
     _quick,
     FOR_A_FEW_RUNS,
     kind_of,
@@ -252,19 +253,25 @@ def test_kinds_are_structures_types_and_what_is_no_array():
         assert power(whole, whole, n).dtype == (whole**n).dtype
 
 
-def test_many_arrays_are_no_operands_of_a_program(monkeypatch):
+@pytest.mark.parametrize("count", [9, 20, 21])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_many_arrays_are_stacked_and_taken_apart_some_at_a_time(monkeypatch, count, axis):
     seen, compile = [], Compiled.compile
-    monkeypatch.setattr(
-        Compiled, "compile", lambda self, *how: (seen.append(len(self._like)), compile(self, *how))
-    )
+    note = lambda self, *how: (seen.append(self._like), compile(self, *how))
+    monkeypatch.setattr(Compiled, "compile", note)
+    monkeypatch.setattr(_many_arrays, "_AT_ONCE", 7)
 
     def twice(*rows):
-        return [2 * row for row in jnp.unstack(jnp.cos(jnp.stack(rows) + 1))][:2]
+        whole = jnp.cos(jnp.stack(rows, axis) + 1)
+        return [2 * row for row in jnp.unstack(whole, axis=axis)][-2:]
 
-    rows = [jnp.arange(3.0) + i for i in range(20)]
+    rows = [jnp.arange(3.0) + i for i in range(count)]
     results = ProgramInPieces(twice, cut=SMALL)(*rows)
-    assert_close(jnp.stack(results), 2 * jnp.cos(jnp.stack(rows[:2]) + 1))
-    assert seen and max(seen) <= 2
+    assert_close(jnp.stack(results), 2 * jnp.cos(jnp.stack(rows[-2:]) + 1))
+    assert max(map(len, seen)) == 7
+    # Some are stacked by one program, all of them joined by another.
+    assert sum(len(like) == 7 for like in seen) == 1
+    assert sum(like[0].shape in ((7, 3), (3, 7)) for like in seen) == 1
 
 
 def test_arrays_taken_apart_stay_on_their_device():
@@ -275,7 +282,7 @@ def test_arrays_taken_apart_stay_on_their_device():
 
 
 def test_turns_in_threads_know_of_double_precision():
-    """Numbers among operands, and arrays that numpy stacks, are made where a turn is taken."""
+    """Numbers among operands, and places of arrays, are made where a turn is taken."""
     part = jax.jit(lambda x, y: jnp.sin(x * y) + jnp.cos(x - y) - jnp.tanh(x + y) * y)
 
     def turn(row):

@@ -25,7 +25,7 @@ class Clock:
         class Quick:
             forget = staticmethod(lambda *arguments: None)
 
-            def __call__(quick, *arguments):
+            def run(quick, call):
                 self.now += first if "quick" not in called else again
                 called.append("quick")
 
