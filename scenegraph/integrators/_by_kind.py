@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
 from ..numerics import choose_block, count_before
-from ..rowwise import map_blocks, map_rows, take_rows
+from ..rowwise import exchange_rows, map_blocks, map_rows
 
 
 # Rows of one kind that are computed at once, on a CPU and elsewhere: of fewer, less is done in vain
@@ -28,14 +28,16 @@ class _Schedule(NamedTuple):
     slots: Int[Array, " rows"]
 
     def take(self, rows: PyTree) -> PyTree:
-        """Returns the rows of blocks."""
-        return take_rows(rows, self.rows)
+        """Returns the rows of blocks; what is computed of unused places must not count."""
+        return exchange_rows(rows, self.rows, self.slots)
 
     def put_back(self, blocks: PyTree) -> PyTree:
         """Returns results of blocks in the order of the rows; zeros where none was used."""
-        how = {"mode": "fill", "fill_value": 0, "wrap_negative_indices": False}
-        rows = lambda x: x.reshape(-1, *x.shape[2:]).at[self.slots].get(**how)
-        return jax.tree.map(rows, blocks)
+        rows = self.rows.ravel()
+        is_own = self.slots[rows] == jnp.arange(rows.shape[0], dtype=rows.dtype)
+        back = jnp.where(is_own, rows, self.slots.shape[0])
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), blocks)
+        return exchange_rows(flat, self.slots, back)
 
 
 def map_by_kind(

@@ -56,13 +56,15 @@ and the others close ranks.
 Read `_map_rows` (tracing, the primitive, derivatives), then `_lower` (blocks, the list of passes),
 `_graph`, `_simplify` and `_constants` (nodes, sharing, simplification, folding), `_scalarise` with
 its tables `_rules` and `_movement`, `_emit_loops` with `_row_loop`, and `_emit_kernels` (code
-generation); then `_map_blocks`, `_loop_rows`, `_columns`, `_places` and `_store`.
+generation); then `_map_blocks`, `_loop_rows`, `_columns`, `_places`, `_exchange`
+and `_store`.
 """
 
 from ._map_rows import map_rows as map_rows
 
 # Internal: for other packages of the library, and for none of its users.
 from ._columns import Columns, split_row, split_rows, split_rows_last
+from ._exchange import exchange_rows
 from ._loop_rows import loop_rows
 from ._lower import count_scalars, lower_by_vmap
 from ._map_blocks import map_blocks, sum_blocks
