@@ -1,14 +1,20 @@
+import dataclasses
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..cameras import NDCCamera
 from ..fitting import AbstractCallback
 from ..meshing import check_export, export_scene, mesh_volumes, MeshOptions
+from ..pixels import Views
 from ..rendering import Track
 from ..scene import load, Scene
+from ..settings import DataSettings
 from ._paths import path_context
-from ._refine_meshes import refine_meshes
+from ._refine_meshes import RAYS, refine_meshes
 from ._run import Run, silent
 
 
@@ -41,7 +47,7 @@ def export_run(
     scene = load(run.folder) if scene is None else scene
     viewpoints = known.poses()[:, :3, 3]
     if refine:
-        views = config.data.load(run.data_folder(), "train")
+        views = _pictures(config.data, run.data_folder(), refine, say)
         options = check_export(scene, out, options, points)
         scene = mesh_volumes(scene, options, viewpoints=viewpoints, track=track, say=say)
         scene = refine_meshes(scene, views, refine, callbacks=callbacks)
@@ -55,3 +61,27 @@ def export_run(
         track=track,
         say=say,
     )
+
+
+# So often, about, refining sees every pixel: of those that are seen less, colours follow the noise.
+_LOOKS = 2
+# Pictures are not made smaller than so many pixels along a side.
+_LEAST_SIDE = 64
+
+
+def _pictures(data: DataSettings, folder: os.PathLike, steps: int, say: Callable) -> Views:
+    """Loads pictures, so small that each of their pixels is in several of the steps' batches."""
+    views = data.load(folder, "train")
+    smaller = shrink_factor(np.asarray(views.widths), np.asarray(views.heights), steps)
+    if smaller == 1:
+        return views
+    say(f"refined by pictures {smaller} times smaller, each pixel of which {steps:,} steps see")
+    return dataclasses.replace(data, downscale=smaller * data.downscale).load(folder, "train")
+
+
+def shrink_factor(widths: np.ndarray, heights: np.ndarray, steps: int) -> int:
+    """Returns how many times smaller pictures have to be for so many steps of refining."""
+    # steps rays = looks pixels / factor^2
+    pixels = float(np.sum(widths.astype(float) * heights))
+    factor = math.ceil(math.sqrt(_LOOKS * pixels / (steps * RAYS)))
+    return max(1, min(factor, int(min(widths.min(), heights.min())) // _LEAST_SIDE))

@@ -18,7 +18,7 @@ from ..scene import named_leaves, Scene
 
 # The first steps of texels, and of vertices as a part of their bounds' longest side; both fall to a
 # twentieth. Rays in a batch.
-_TEXEL_STEP, _VERTEX_STEP, _LAST, _RAYS = 5e-3, 1.5e-4, 0.05, 4096
+_TEXEL_STEP, _VERTEX_STEP, _LAST, RAYS = 5e-3, 1.5e-4, 0.05, 4096
 # The weight of the Laplacian in the steps of vertices: details move by themselves.
 _SMOOTHNESS = 1.0
 _VERTICES = ".shape.vertices"
@@ -72,7 +72,7 @@ def refine_meshes(
     rules |= dict.fromkeys(colors, optax.adam(_falling(_TEXEL_STEP, steps)))
     result = fit(
         scene,
-        RayBatches(views, size=_RAYS, choice=Patches()),
+        RayBatches(views, size=RAYS, choice=Patches()),
         trainable=list(rules),
         optimizer=by_path(rules),
         integrator=integrator,
