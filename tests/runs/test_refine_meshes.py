@@ -6,6 +6,9 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.runs import refine_meshes
+from scenegraph.runs._export_run import _pictures, shrink_factor
+from scenegraph.settings import DataSettings
+from support.blender_folder import write_ball
 
 
 def scene(tilt: float, texels) -> sg.Scene:
@@ -43,3 +46,23 @@ def test_a_scene_without_meshes_is_refused():
     ball = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(), [0.5] * 3)))
     with pytest.raises(ValueError, match="no meshes"):
         refine_meshes(ball, sg.views(camera, np.zeros((8, 8, 3), np.float32)), 1)
+
+
+@pytest.mark.parametrize(("steps", "factor"), [(2000, 4), (8000, 2), (31_250, 1), (50, 12)])
+def test_pictures_are_so_small_that_each_pixel_is_seen(steps, factor):
+    sides = np.full(100, 800)
+    assert shrink_factor(sides, sides, steps) == factor
+    looks = steps * 4096 / (100 * (800 / factor) ** 2)
+    # Once or twice, unless pictures would be smaller than 64 pixels.
+    assert looks >= 2 or factor == 12
+    assert factor == 1 or steps * 4096 / (100 * (800 / (factor - 1)) ** 2) < 2
+
+
+def test_pictures_of_a_run_are_loaded_smaller(tmp_path):
+    write_ball(tmp_path, {"train": 3}, size=130)
+    said = []
+    views = _pictures(DataSettings(), tmp_path, 1, said.append)
+    assert views.widths.tolist() == [65, 65, 65]
+    assert "2 times smaller" in said[0]
+    assert _pictures(DataSettings(), tmp_path, 10**4, said.append).widths.tolist() == [130] * 3
+    assert len(said) == 1
