@@ -1,6 +1,5 @@
 """The flat scene: what rays meet, in world coordinates, stacked by structure."""
 
-import itertools
 import math
 import weakref
 from collections.abc import Iterable, Sequence
@@ -31,7 +30,7 @@ from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
-from ._leaf_tables import has_ties, LeafRows, tabulate
+from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
 from ._surface_instances import Occluder, sort_by_place
@@ -168,27 +167,20 @@ def stack_scene(scene: Scene) -> SceneStacks:
 
     Frozen wrappers are opened: no gradient passes them. Tied leaves get their value.
     """
-    tables = _tables(scene)
-    if any(map(has_ties, itertools.chain(*tables))):
-        tables = _tables(resolve_ties(scene, scene))
-    surfaces, volumes, lights = tables
+    contents = find_contents(resolve_ties(scene, scene))
+    # Pyramids of textures are built once a picture.
+    surfaces = tabulate(contents.surfaces, prepare=prepare_textures)
     known: StackedArrays = {}
     return SceneStacks(
         stack_leaves(surfaces, known=known),
         stack_leaves(surfaces, _occluder_of, known),
         stack_leaves(surfaces, _shader_of, known),
         stack_leaves(surfaces, _mask_of),
-        stack_leaves(volumes),
-        stack_leaves(lights),
+        stack_leaves(tabulate(contents.volumes)),
+        stack_leaves(tabulate(contents.lights)),
         _cuts(surfaces),
         prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
     )
-
-
-def _tables(scene: Scene) -> tuple[list[LeafRows], ...]:
-    """Returns the surfaces, volumes and lights of a scene, by structure."""
-    contents = find_contents(scene)
-    return tuple(map(tabulate, (contents.surfaces, contents.volumes, contents.lights)))
 
 
 # Parts of surfaces, each with the transforms that count for it.

@@ -3,15 +3,14 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 
-from ..numerics import is_tied
 from ..scene import Leaf
-from ..shaders import has_texture, prepare_textures
+from ..shaders import has_texture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,31 +66,30 @@ class LeafCopies:
 LeafRows: TypeAlias = LeafTable | LeafCopies
 
 
-def tabulate(leaves: Sequence[Leaf]) -> list[LeafRows]:
-    """Takes leaf nodes apart, and gathers those of one structure; textures get their pyramids."""
+def tabulate(leaves: Sequence[Leaf], prepare: Callable[[Any], Any] | None = None) -> list[LeafRows]:
+    """Takes leaf nodes apart, and gathers those of one structure.
+
+    `prepare` is applied to those that have textures.
+    """
     tables: dict[Any, LeafTable] = {}
     copies: list[LeafCopies] = []
     number = 0
     for leaf in leaves:
         if leaf.counts:
-            ready = dataclasses.replace(leaf, node=prepare_textures(leaf.node))
+            ready = leaf if prepare is None else dataclasses.replace(leaf, node=prepare(leaf.node))
             copies.append(LeafCopies(ready, number))
         else:
-            _add(tables, leaf, number)
+            _add(tables, leaf, number, prepare)
         number += math.prod(leaf.counts)
     return [*tables.values(), *copies]
 
 
-def has_ties(rows: LeafRows) -> bool:
-    """Returns true if a leaf of some nodes is tied, so that its value is elsewhere in the scene."""
-    tree = rows.node, rows.transforms
-    return any(map(is_tied, jax.tree.leaves(tree, is_leaf=is_tied)))
-
-
-def _add(tables: dict[Any, LeafTable], leaf: Leaf, number: int) -> None:
+def _add(
+    tables: dict[Any, LeafTable], leaf: Leaf, number: int, prepare: Callable[[Any], Any] | None
+) -> None:
     row, structure = jax.tree.flatten((leaf.node, leaf.transforms))
-    if _has_texture(structure):
-        row, structure = jax.tree.flatten((prepare_textures(leaf.node), leaf.transforms))
+    if prepare is not None and _has_texture(structure):
+        row, structure = jax.tree.flatten((prepare(leaf.node), leaf.transforms))
     # Arrays may differ if shape and dtype are equal; all else has to be equal itself.
     kind = structure, tuple([(x.shape, x.dtype) if eqx.is_array(x) else (x,) for x in row])
     table = tables.get(kind)

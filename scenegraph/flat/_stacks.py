@@ -44,8 +44,8 @@ def stack_leaves(
     frozen takes no gradient, and is stacked with what is not. Arrays that are `known` to be stacked
     are not stacked again: a gradient would be taken apart, and added, for every array of every one.
 
-    `part_of` returns what of a table's node is stacked, and the transforms above it; `None` where
-    there is none.
+    `part_of` returns what of a table's node is stacked, and the transforms above it, or `None` to
+    leave the table out.
     """
     known = {} if known is None else known
     alike: dict[Any, list[_Part]] = {}
@@ -182,6 +182,8 @@ def _joined(arrays: list[Array], frozen: list[bool]) -> Array:
 
 # Differentiating one stack takes JAX time by the square of its operands.
 _STACKED = 128
+# Of arrays of one shape and type; versions before 0.10.1 may only have what allows for others.
+_stack_alike = getattr(jax.lax, "stack", jnp.stack)
 
 
 def _joined_in_turn(arrays: list[Array]) -> Array:
@@ -189,7 +191,7 @@ def _joined_in_turn(arrays: list[Array]) -> Array:
     if len(arrays) == 1:
         return arrays[0][None]
     some = [arrays[i : i + _STACKED] for i in range(0, len(arrays), _STACKED)]
-    stacked = [jax.lax.stack(rows) for rows in some]
+    stacked = list(map(_stack_alike, some))
     return stacked[0] if len(some) == 1 else jnp.concatenate(stacked)
 
 

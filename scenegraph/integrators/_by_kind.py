@@ -34,6 +34,7 @@ class _Schedule(NamedTuple):
     def put_back(self, blocks: PyTree) -> PyTree:
         """Returns results of blocks in the order of the rows; zeros where none was used."""
         rows = self.rows.ravel()
+        # rows[slots[i]] = i: of the slots with a row, its own alone gets its cotangent.
         is_own = self.slots[rows] == jnp.arange(rows.shape[0], dtype=rows.dtype)
         back = jnp.where(is_own, rows, self.slots.shape[0])
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), blocks)
@@ -125,8 +126,8 @@ def _spread(
 ) -> Int[Array, " slots"]:
     """Returns the slots whose rows unused slots repeat: all rows of a kind, one after the other.
 
-    Of large blocks many slots are unused. On a GPU, the cotangents of thousands that repeat one row
-    would wait for each other.
+    Of large blocks many slots are unused. On a GPU, the cotangents of thousands that repeat one
+    row's instance would wait for each other.
     """
     slot = jnp.arange(begin.shape[0] * size, dtype=jnp.int32)
     begin, members = jnp.repeat(begin, size), jnp.repeat(jnp.maximum(members, 1), size)

@@ -11,7 +11,7 @@ from ._compiled import Compiled, like
 
 
 _NAMES = "stack", "unstack"
-# By one program, which takes a twentieth of a second to compile.
+# Arrays that one program handles; it compiles in a twentieth of a second.
 _AT_ONCE = 128
 
 
@@ -22,7 +22,7 @@ def has_many_arrays(equation: Any, fewest: float) -> bool:
 
 
 class ManyArrays:
-    """A `stack` or an `unstack`, by programs of some arrays."""
+    """A `stack` or an `unstack`, computed by programs that each handle some of the arrays."""
 
     def __init__(self, equation: Any):
         axis, few = equation.params["axis"], max(equation.invars, equation.outvars, key=len)

@@ -27,7 +27,7 @@ FOR_A_FEW_RUNS: Mapping[str, Any] = MappingProxyType(
 FOR_SOME_RUNS: Mapping[str, Any] = MappingProxyType(
     {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 )
-# For pieces that compute much: cut apart as they are, XLA need not cut them for its own threads.
+# For pieces that compute much: they are small, so that XLA need not split them for its threads.
 FOR_MUCH_IN_PIECES: Mapping[str, Any] = MappingProxyType(
     {**FOR_SOME_RUNS, "xla_cpu_parallel_codegen_split_count": 1}
 )

@@ -14,7 +14,7 @@ from .._typing import PyTree
 
 
 class Call(NamedTuple):
-    """The arguments of a call, taken apart once: trees of many nodes take their time."""
+    """The arguments of a call, taken apart once: flattening many nodes is slow."""
 
     args: Sequence[Any]
     kwargs: Mapping[str, Any]

@@ -56,7 +56,7 @@ _ALWAYS = ("rgb", "alpha", "depth")
 _OUTPUTS = (*_ALWAYS, "normal", "median_depth", "candidates")
 
 
-# Stacking many nodes, and tracing, are quicker without collections.
+# Stacking many nodes, and tracing, which are most of a first call, are quicker without collections.
 @without_collections
 def render(
     scene: Scene,
@@ -117,7 +117,8 @@ def render(
         placed = stack_scene_once(placed)
     contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
     integrator = choose_integrator(scene, integrator, contents)
-    check_scene(scene, placed, contents)
+    # Stacks that were made in a traced function are traced, even of numbers that are known.
+    check_scene(scene, None if is_traced(leaves) else placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     # Networks are most of the time of their pictures, and little of their programs.
     count = count_surfaces(contents)

@@ -56,8 +56,7 @@ and the others close ranks.
 Read `_map_rows` (tracing, the primitive, derivatives), then `_lower` (blocks, the list of passes),
 `_graph`, `_simplify` and `_constants` (nodes, sharing, simplification, folding), `_scalarise` with
 its tables `_rules` and `_movement`, `_emit_loops` with `_row_loop`, and `_emit_kernels` (code
-generation); then `_map_blocks`, `_loop_rows`, `_columns`, `_places`, `_exchange`
-and `_store`.
+generation); then `_map_blocks`, `_loop_rows`, `_columns`, `_places`, `_exchange` and `_store`.
 """
 
 from ._map_rows import map_rows as map_rows

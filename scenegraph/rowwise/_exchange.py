@@ -1,8 +1,8 @@
 """Rows that change places, and their cotangents, which change them back.
 
-The derivative of a look-up adds what arrives for every row, one after the other, because many may
-have looked up the same. Where it is known who did, cotangents are looked up, too, several times as
-fast.
+The derivative of a look-up adds what arrives for every row, one after the other, because several
+may have looked up one row. Where it is known which did, cotangents are looked up, too, several
+times as fast.
 """
 
 from typing import Any
@@ -19,8 +19,9 @@ from .._typing import Array, Int, PyTree
 def exchange_rows(tree: PyTree, places: Int[Array, "*new"], back: Int[Array, " old"]) -> PyTree:
     """Returns the rows of arrays at places, and zeros for places beyond the last.
 
-    `back` is where each old row has its cotangent: the number of one new row, or one beyond the
-    last. Cotangents of other new rows do not arrive, so they have to be zero, or of no use.
+    `back[i]` is the one new row whose cotangent old row `i` receives, or a number beyond the last
+    for none. Cotangents of all other new rows are dropped: the caller must not need them, nor what
+    such rows hold in second derivatives.
     """
     return jax.tree.map(lambda x: _exchange_p.bind(x, places, back), tree)
 
@@ -38,7 +39,7 @@ mlir.register_lowering(_exchange_p, mlir.lower_fun(_gather, multiple_results=Fal
 @_exchange_p.def_abstract_eval
 def _shape(x: ShapedArray, places: ShapedArray, back: ShapedArray) -> ShapedArray:
     del back
-    return ShapedArray((*places.shape, *x.shape[1:]), x.dtype)
+    return x.update(shape=(*places.shape, *x.shape[1:]))
 
 
 def _jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..cameras import NDCCamera
 from ..fitting import AbstractCallback
+from ..io import FileError
 from ..meshing import check_export, export_scene, mesh_volumes, MeshOptions
 from ..pixels import Views
 from ..rendering import Track
@@ -33,7 +34,8 @@ def export_run(
 ) -> None:
     """Writes the surface of a run's scene as a file of meshes, after `refine` steps of refining it.
 
-    Colours are means over the places of the cameras of the run's pictures.
+    Colours are means over the places of the cameras of the run's pictures. These are made smaller
+    for refining, if the steps would see less than each of their pixels twice.
     """
     config, _ = run.load_config()  # A folder that is no run is refused first.
     if refine and points:
@@ -70,13 +72,20 @@ _LEAST_SIDE = 64
 
 
 def _pictures(data: DataSettings, folder: os.PathLike, steps: int, say: Callable) -> Views:
-    """Loads pictures, so small that each of their pixels is in several of the steps' batches."""
-    views = data.load(folder, "train")
-    smaller = shrink_factor(np.asarray(views.widths), np.asarray(views.heights), steps)
+    """Loads pictures, so small that the steps see each pixel about twice, if their sides allow."""
+    whole = data.load(folder, "train")
+    smaller = shrink_factor(np.asarray(whole.widths), np.asarray(whole.heights), steps)
     if smaller == 1:
-        return views
-    say(f"refined by pictures {smaller} times smaller, each pixel of which {steps:,} steps see")
-    return dataclasses.replace(data, downscale=smaller * data.downscale).load(folder, "train")
+        return whole
+    try:
+        views = dataclasses.replace(data, downscale=smaller * data.downscale).load(folder, "train")
+    except FileError:  # Some formats need a folder of pictures of that size.
+        return whole
+    # Some shrink the pictures of another folder, which may be small already.
+    if np.any(np.abs(np.asarray(views.widths) - np.asarray(whole.widths) / smaller) > 1):
+        return whole
+    say(f"refining by pictures {smaller} times smaller: of larger ones {steps:,} steps see little")
+    return views
 
 
 def shrink_factor(widths: np.ndarray, heights: np.ndarray, steps: int) -> int:

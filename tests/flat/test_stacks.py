@@ -97,6 +97,22 @@ def test_gradients_reach_every_leaf_that_is_not_frozen():
     np.testing.assert_allclose(root["a"].shape.radius, 4 * own["a"].shape.radius)
 
 
+def test_transforms_of_copies_can_be_tied():
+    places = [sg.Similarity([x, 0.0, 0.0]) for x in (0.0, 1.0, 2.0)]
+    scene = sg.Scene(sg.Group(a=sg.Instances(ball(1), places), b=sg.Instances(ball(2), places)))
+    expected = stack_scene_once(scene)
+    for name in ("translation", "rotation", "scale"):
+        scene = sg.tie(scene, [f"a.transforms.{name}", f"b.transforms.{name}"])
+    assert eqx.tree_equal(stack_scene_once(scene), expected)
+
+
+def test_a_scene_seen_by_a_traced_camera_is_checked():
+    scene = sg.Scene(sg.Group(**{f"ball{i}": ball(i / 9) for i in range(90)}))
+    bad = eqx.tree_at(lambda s: s.root.children["ball7"].shape.radius, scene, jnp.array(jnp.nan))
+    with pytest.raises(ValueError, match="ball7.shape.radius' is not finite"):
+        eqx.filter_eval_shape(lambda camera: sg.render(bad, camera).rgb, CAMERA)
+
+
 def operands_of(jaxpr):
     """Yields the name, and the number of operands and results, of all equations."""
     for equation in jaxpr.eqns:
