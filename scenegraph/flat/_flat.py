@@ -167,19 +167,20 @@ def stack_scene(scene: Scene) -> SceneStacks:
 
     Frozen wrappers are opened: no gradient passes them. Tied leaves get their value.
     """
-    contents = find_contents(resolve_ties(scene, scene))
+    contents = find_contents(scene)
+    untie = partial(resolve_ties, scene=scene, known={})
     # Pyramids of textures are built once a picture.
-    surfaces = tabulate(contents.surfaces, prepare=prepare_textures)
+    surfaces = tabulate(contents.surfaces, untie, prepare_textures)
     known: StackedArrays = {}
     return SceneStacks(
         stack_leaves(surfaces, known=known),
         stack_leaves(surfaces, _occluder_of, known),
         stack_leaves(surfaces, _shader_of, known),
         stack_leaves(surfaces, _mask_of),
-        stack_leaves(tabulate(contents.volumes)),
-        stack_leaves(tabulate(contents.lights)),
+        stack_leaves(tabulate(contents.volumes, untie)),
+        stack_leaves(tabulate(contents.lights, untie)),
         _cuts(surfaces),
-        prepare_textures(unfreeze(resolve_ties(scene.background, scene))),
+        prepare_textures(unfreeze(untie(scene.background))),
     )
 
 
@@ -224,12 +225,16 @@ def count_surfaces(contents: Contents | SceneStacks) -> int:
     return sum(math.prod(leaf.counts) for leaf in contents.surfaces)
 
 
-def stack_scene_once(scene: Scene) -> SceneStacks:
-    """Returns the stacks of a scene; those of the last one without traced leaves are kept."""
-    leaves, structure = jax.tree.flatten(scene)
+def stack_scene_once(scene: Scene, flattened: tuple[list, Any] | None = None) -> SceneStacks:
+    """Returns the stacks of a scene; those of the last one without traced leaves are kept.
+
+    `flattened` are its leaves and structure, where they are known.
+    """
+    leaves, structure = flattened or jax.tree.flatten(scene)
     for known, references, stacks in _last:
-        same = len(references) == len(leaves) and known == structure
-        if same and all(ref() is leaf for ref, leaf in zip(references, leaves, strict=True)):
+        pairs = zip(references, leaves, strict=False)
+        same = len(references) == len(leaves) and all(ref() is leaf for ref, leaf in pairs)
+        if same and known == structure:
             return stacks
     stacks = stack_scene(scene)
     # Made in a traced function, the stacks of constants are traced, and must not leave it.

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import equinox as eqx
 import jax
 
+from ..numerics import is_tied
 from ..scene import Leaf
 from ..shaders import has_texture
 
@@ -66,30 +67,44 @@ class LeafCopies:
 LeafRows: TypeAlias = LeafTable | LeafCopies
 
 
-def tabulate(leaves: Sequence[Leaf], prepare: Callable[[Any], Any] | None = None) -> list[LeafRows]:
+def tabulate(
+    leaves: Sequence[Leaf],
+    untie: Callable[[Any], Any],
+    prepare: Callable[[Any], Any] | None = None,
+) -> list[LeafRows]:
     """Takes leaf nodes apart, and gathers those of one structure.
 
-    `prepare` is applied to those that have textures.
+    `untie` is applied to those that have tied leaves, and `prepare` to those that have textures.
     """
     tables: dict[Any, LeafTable] = {}
     copies: list[LeafCopies] = []
     number = 0
     for leaf in leaves:
         if leaf.counts:
-            ready = leaf if prepare is None else dataclasses.replace(leaf, node=prepare(leaf.node))
-            copies.append(LeafCopies(ready, number))
+            ready, transforms = untie((leaf.node, leaf.transforms))
+            ready = ready if prepare is None else prepare(ready)
+            copies.append(LeafCopies(leaf._replace(node=ready, transforms=transforms), number))
         else:
-            _add(tables, leaf, number, prepare)
+            _add(tables, leaf, number, untie, prepare)
         number += math.prod(leaf.counts)
     return [*tables.values(), *copies]
 
 
 def _add(
-    tables: dict[Any, LeafTable], leaf: Leaf, number: int, prepare: Callable[[Any], Any] | None
+    tables: dict[Any, LeafTable],
+    leaf: Leaf,
+    number: int,
+    untie: Callable[[Any], Any],
+    prepare: Callable[[Any], Any] | None,
 ) -> None:
-    row, structure = jax.tree.flatten((leaf.node, leaf.transforms))
+    tree = leaf.node, leaf.transforms
+    row, structure = jax.tree.flatten(tree)
+    if _has_ties(structure):
+        tree = untie(tree)
+        row, structure = jax.tree.flatten(tree)
     if prepare is not None and _has_texture(structure):
-        row, structure = jax.tree.flatten((prepare(leaf.node), leaf.transforms))
+        node, transforms = tree
+        row, structure = jax.tree.flatten((prepare(node), transforms))
     # Arrays may differ if shape and dtype are equal; all else has to be equal itself.
     kind = structure, tuple([(x.shape, x.dtype) if eqx.is_array(x) else (x,) for x in row])
     table = tables.get(kind)
@@ -97,6 +112,12 @@ def _add(
         columns = [Column(i, x.shape, x.dtype) if eqx.is_array(x) else x for i, x in enumerate(row)]
         table = tables[kind] = LeafTable(*jax.tree.unflatten(structure, columns))
     table.add(number, row, leaf.frozen)
+
+
+@functools.lru_cache(maxsize=4096)
+def _has_ties(structure: Any) -> bool:
+    tree = jax.tree.unflatten(structure, range(structure.num_leaves))
+    return any(map(is_tied, jax.tree.leaves(tree, is_leaf=is_tied)))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,11 +1,13 @@
 """Many arrays, stacked and taken apart some at a time: XLA compiles a millisecond for each."""
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal
 
 from ._compiled import Compiled, like
 
@@ -58,6 +60,39 @@ class ManyArrays:
         for i in self._starts:
             parts[i : i + self._size] = self._some(values[0], np.int32(i))
         return parts
+
+
+class ManyNumbers:
+    """Numbers that are known, as arrays: the zeros of a gradient, of which there may be many."""
+
+    def __init__(self, literals: Sequence[Literal]):
+        values: list[Any] = [np.asarray(x.val, like(x.aval).dtype) for x in literals]
+        # By their bytes: NaN is not equal to itself.
+        self._numbers = [((x.tobytes(), x.dtype), x) for x in values]
+        counts = collections.Counter(kind for kind, _ in self._numbers)
+        # The arrays of a program are made twenty times as fast, each in its own memory.
+        self._some = {
+            kind: Compiled(_repeat(x), (), key=("repeat", kind))
+            for kind, x in dict(self._numbers).items()
+            if counts[kind] > _AT_ONCE
+        }
+
+    def programs(self) -> list[Compiled]:
+        return list(self._some.values())
+
+    def __call__(self) -> Iterator[Any]:
+        ready: dict[Any, list[Any]] = {kind: [] for kind in self._some}
+        for kind, value in self._numbers:
+            if kind not in ready:
+                yield jnp.asarray(value)
+                continue
+            ready[kind] = ready[kind] or list(self._some[kind]())
+            yield ready[kind].pop()
+
+
+def _repeat(value: np.ndarray) -> Any:
+    """Returns a function that returns arrays of one number."""
+    return lambda: [jnp.asarray(value) for _ in range(_AT_ONCE)]
 
 
 def _join(axis: int, rest: int) -> Any:

@@ -24,7 +24,7 @@ from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
-from ._many_arrays import has_many_arrays, ManyArrays
+from ._many_arrays import has_many_arrays, ManyArrays, ManyNumbers
 from ._turns import as_loop, Turns
 from ._work import count_equations, estimate_work
 
@@ -106,11 +106,13 @@ class _Sequence:
         self._inputs, self._outputs = (*jaxpr.constvars, *jaxpr.invars), jaxpr.outvars
         groups = _groups(jaxpr, cut)
         self._parts = [_part(jaxpr, group, turns, cut) for group in groups]
+        self._numbers = ManyNumbers([x for x in self._outputs if isinstance(x, Literal)])
         # Without the equations, which take much memory.
         self._groups = [group._replace(equations=[]) for group in groups]
 
     def programs(self) -> list[Compiled]:
-        return [program for part in self._parts for program in part.programs()]
+        parts = *self._parts, self._numbers
+        return [program for part in parts for program in part.programs()]
 
     def __call__(self, *values: Any) -> list[Any]:
         known = dict(zip(self._inputs, (*self._consts, *values), strict=True))
@@ -119,7 +121,8 @@ class _Sequence:
             known |= zip(group.outputs, results, strict=True)
             for x in group.done:
                 del known[x]
-        return [_read(x, known) for x in self._outputs]
+        numbers = self._numbers()
+        return [next(numbers) if isinstance(x, Literal) else known[x] for x in self._outputs]
 
 
 def _read(x: Any, known: Mapping[Any, Any]) -> Any:

@@ -10,6 +10,7 @@ from jax._src import config
 from jax._src.util import weakref_lru_cache
 from jax.extend.core import ClosedJaxpr
 
+from .._garbage import keep_new_objects
 from .._typing import PyTree
 
 
@@ -73,7 +74,10 @@ def _trace(function: Callable[..., Any], call: Call) -> Traced:
         results["static"] = _without_arrays(every)
         return [x for x in every if eqx.is_array(x)]
 
-    return Traced(jax.make_jaxpr(of_arrays)(*call.arrays), **results)
+    traced = Traced(jax.make_jaxpr(of_arrays)(*call.arrays), **results)
+    # Equations are kept as long as their program.
+    keep_new_objects()
+    return traced
 
 
 class _Array:

@@ -111,24 +111,26 @@ def render(
     make_room_for_programs()
     camera = find_camera(scene, camera)
     extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
-    leaves = jax.tree.leaves((scene, camera))
-    placed, camera, mesh = _placed(scene, camera, leaves, devices)
+    flattened = jax.tree.flatten(scene)
+    leaves = [*flattened[0], *jax.tree.leaves(camera)]
+    traced = is_traced(leaves)
+    placed, camera, mesh = _placed(scene, camera, None if traced else leaves, devices)
     if mesh is None and len(leaves) > _MANY_LEAVES:
-        placed = stack_scene_once(placed)
+        placed = stack_scene_once(placed, flattened)
     contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
     integrator = choose_integrator(scene, integrator, contents)
     # Stacks that were made in a traced function are traced, even of numbers that are known.
-    check_scene(scene, None if is_traced(leaves) else placed, contents)
+    check_scene(scene, None if traced else placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     # Networks are most of the time of their pictures, and little of their programs.
     count = count_surfaces(contents)
     program, threads = _draw.fast, 1
-    if mesh is None and count > 0 and not is_traced(leaves):
+    if mesh is None and count > 0 and not traced:
         program = _draw if count <= _MANY_SURFACES else _draw_many
         threads = count_threads() if can_be_quick() else 1
     more = key, filters, chunk, mesh, extras, side, threads
     draw = lambda integrator: program(placed, camera, integrator, *more)
-    if is_traced(leaves):
+    if traced:
         return draw(integrator.with_budget(math.inf))[0]
     integrator = with_all_occluders(integrator)
     integrator = with_more_surfaces(integrator) if count > _MANY_SURFACES else integrator
@@ -191,10 +193,13 @@ def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _placed(
-    scene: Scene, camera: AbstractCamera, leaves: list, devices: Sequence[Device] | None
+    scene: Scene, camera: AbstractCamera, leaves: list | None, devices: Sequence[Device] | None
 ) -> tuple[Scene, AbstractCamera, Mesh | None]:
-    """Returns scene and camera on the devices that render them, and the mesh of these."""
-    if is_traced(leaves):
+    """Returns scene and camera on the devices that render them, and the mesh of these.
+
+    There are no leaves if some are traced.
+    """
+    if leaves is None:
         return scene, camera, None if devices is None else device_mesh(devices)
     if devices is None:
         return scene, camera, mesh_of(leaves)

@@ -1,8 +1,8 @@
 """The walk over the tree: its leaf nodes with the transforms above them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..cameras import AbstractCamera, MovedCamera
 from ..filters import AbstractFilter
@@ -19,8 +19,7 @@ from ._transformed import Transformed
 from ._volume import Volume
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A node that holds no further nodes, in its own frame, and the transforms above it."""
 
     path: str
@@ -43,29 +42,38 @@ class Contents:
 def find_contents(scene: Scene) -> Contents:
     """Walks the tree once. Frozen wrappers about nodes are opened, nothing is computed.
 
-    The places of tied leaves stay as they are; see `open_scene`.
+    The places of tied leaves stay as they are but in `Instances`; see `open_scene`.
     """
-    leaves = list(_walk(scene.root, Leaf("", None, (), False)))
+    leaves = list(_leaves(scene))
     kinds = Surface, Volume, AbstractLight, AbstractCamera
     return Contents(*(tuple(x for x in leaves if isinstance(x.node, kind)) for kind in kinds))
 
 
-def _walk(node: Any, at: Leaf) -> Iterator[Leaf]:
-    """Yields the leaf nodes below a node; `at` says where it is."""
-    if is_frozen(node):
-        yield from _walk(node.value, replace(at, frozen=True))
-    elif isinstance(node, Transformed):
-        yield from _walk(node.child, replace(at, transforms=(*at.transforms, node.transform)))
-    elif isinstance(node, Instances):
-        child, transform = unfold(node, len(at.counts))
-        transforms, counts = (*at.transforms, transform), (*at.counts, node.count)
-        yield from _walk(child, replace(at, transforms=transforms, counts=counts))
-    elif isinstance(node, Group):
+def _leaves(scene: Scene) -> Iterator[Leaf]:
+    """Yields the leaf nodes of a scene."""
+    return _walk(Leaf("", scene.root, (), False), scene)
+
+
+def _walk(at: Leaf, scene: Scene) -> Iterator[Leaf]:
+    """Yields the leaf nodes at or below a node."""
+    node = at.node
+    if isinstance(node, Group):
         for name, child in sorted(node.children.items()):
             path = f"{at.path}.{name}" if at.path else name
-            yield from _walk(child, replace(at, path=path))
+            yield from _walk(Leaf(path, child, *at[2:]), scene)
+    elif is_frozen(node):
+        yield from _walk(at._replace(node=node.value, frozen=True), scene)
+    elif isinstance(node, Transformed):
+        transforms = *at.transforms, node.transform
+        yield from _walk(at._replace(node=node.child, transforms=transforms), scene)
+    elif isinstance(node, Instances):
+        # A copy may have its own value where the child's leaf is tied.
+        node = resolve_ties(node, scene)
+        child, transform = unfold(node, len(at.counts))
+        transforms, counts = (*at.transforms, transform), (*at.counts, node.count)
+        yield from _walk(at._replace(node=child, transforms=transforms, counts=counts), scene)
     else:
-        yield replace(at, node=node)
+        yield at
 
 
 def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:
@@ -86,7 +94,7 @@ def find_camera(scene: Scene, camera: AbstractCamera | str) -> AbstractCamera:
 
 def find_capture(scene: Scene, path: str) -> Capture | None:
     """Returns the `Capture` at a path, if there is one; its cameras are in the world."""
-    found = {leaf.path: leaf for leaf in _walk(scene.root, Leaf("", None, (), False))}
+    found = {leaf.path: leaf for leaf in _leaves(scene)}
     leaf = found.get(path)
     if leaf is None or not isinstance(leaf.node, Capture):
         return None
@@ -102,8 +110,8 @@ def camera_paths(scene: Scene) -> list[str]:
 
 def find_filter(scene: Scene, path: str) -> AbstractFilter:
     """Returns the filter at a path; refuses one at which there is none."""
-    leaves = _walk(scene.root, Leaf("", None, (), False))
-    found = {leaf.path: leaf for leaf in leaves if isinstance(leaf.node, AbstractFilter)}
+    is_filter = lambda leaf: isinstance(leaf.node, AbstractFilter)
+    found = {leaf.path: leaf for leaf in _leaves(scene) if is_filter(leaf)}
     if path not in found:
         known = ", ".join(sorted(found)) or "none"
         raise ValueError(f"there is no filter at {path!r}; filters in the scene: {known}.")

@@ -115,12 +115,17 @@ def open_scene(scene: PyTree) -> PyTree:
     return unfreeze(resolve_ties(scene, scene))
 
 
-def resolve_ties(part: PyTree, scene: PyTree) -> PyTree:
-    """Puts the values of tied leaves in their places, in a part of a scene or in all of it."""
+def resolve_ties(part: PyTree, scene: PyTree, known: dict[str, Any] | None = None) -> PyTree:
+    """Puts the values of tied leaves in their places, in a part of a scene or in all of it.
+
+    Finding a value takes time; those that are `known`, by path, are not searched for again.
+    """
     leaves, structure = jax.tree.flatten(part, is_leaf=is_tied)
-    values = {path: _value(scene, path) for path in {x.path for x in leaves if is_tied(x)}}
-    if not values:
+    paths = {x.path for x in leaves if is_tied(x)}
+    if not paths:
         return part
+    values = {} if known is None else known
+    values |= {path: _value(scene, path) for path in paths - set(values)}
     return jax.tree.unflatten(structure, [values[x.path] if is_tied(x) else x for x in leaves])
 
 

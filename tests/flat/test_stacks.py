@@ -106,6 +106,29 @@ def test_transforms_of_copies_can_be_tied():
     assert eqx.tree_equal(stack_scene_once(scene), expected)
 
 
+def test_copies_whose_transforms_are_all_tied_are_drawn():
+    places = [sg.Similarity([x, 0.0, 0.0]) for x in (0.0, 1.0, 2.0)]
+    copies = lambda own: sg.Instances(ball(1), places, {"shape.radius": jnp.asarray(own)})
+    # Copies have their own values where the child's leaf is tied to another.
+    nodes = {"a": copies([0.2, 0.3, 0.4]), "b": moved(copies([0.5, 0.3, 0.1]))}
+    scene = sg.Scene(sg.Group(**nodes, lamp=sg.PointLight([0.0, -4.0, 4.0], [30.0] * 3)))
+    tied = sg.tie(scene, ["a.shape.radius", "b.shape.radius"])
+    for name in ("translation", "rotation", "scale"):
+        tied = sg.tie(tied, [f"a.transforms.{name}", f"b.transforms.{name}"])
+    pictures = [sg.render(x, CAMERA).rgb for x in (scene, tied)]
+    np.testing.assert_array_equal(*pictures)
+    assert jnp.max(pictures[0]) > 0.1
+
+
+def test_leaves_of_many_nodes_can_be_tied():
+    balls = {f"ball{i:03}": ball(i / 300, opacity=0.5) for i in range(300)}
+    scene = sg.tie(sg.Scene(sg.Group(**balls, a=moved(ball(9)))), "ball*.shape.radius")
+    # The first gives its value to all others, of which there is no leaf.
+    stacks = stack_scene_once(scene)
+    radii = [m[0].shape.radius for n, m in sorted(members_of(stacks.occluders).items())]
+    np.testing.assert_allclose(radii, [1.0] + [0.1] * 300, rtol=1e-6)
+
+
 def test_a_scene_seen_by_a_traced_camera_is_checked():
     scene = sg.Scene(sg.Group(**{f"ball{i}": ball(i / 9) for i in range(90)}))
     bad = eqx.tree_at(lambda s: s.root.children["ball7"].shape.radius, scene, jnp.array(jnp.nan))

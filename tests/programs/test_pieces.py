@@ -274,6 +274,21 @@ def test_many_arrays_are_stacked_and_taken_apart_some_at_a_time(monkeypatch, cou
     assert sum(like[0].shape in ((7, 3), (3, 7)) for like in seen) == 1
 
 
+def test_many_numbers_are_made_some_at_a_time_each_in_its_own_memory(monkeypatch):
+    made, repeat = [], _many_arrays._repeat
+    monkeypatch.setattr(_many_arrays, "_repeat", lambda x: (made.append(x.item()), repeat(x))[1])
+    monkeypatch.setattr(_many_arrays, "_AT_ONCE", 7)
+    values = [0.0, jnp.nan, 1.0, jnp.nan] * 10 + [2.5]
+    device = jax.devices()[-1]
+    numbers = lambda x: [x, *(jnp.asarray(y, x.dtype) for y in values)]
+    results = ProgramInPieces(numbers)(jax.device_put(X, device))
+    np.testing.assert_array_equal(results[1:], values)
+    np.testing.assert_array_equal(made, [0.0, np.nan, 1.0])
+    # An update that writes to its arguments must not be given one array twice.
+    assert len({x.unsafe_buffer_pointer() for x in results}) == len(results)
+    assert {x.dtype for x in results} == {X.dtype}
+
+
 def test_arrays_taken_apart_stay_on_their_device():
     device = jax.devices()[-1]
     rows = [jax.device_put(jnp.arange(3.0) + i, device) for i in range(20)]
