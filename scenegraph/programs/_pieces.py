@@ -24,6 +24,7 @@ from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from ._compiled import Compiled, like
+from ._keys import key_of
 from ._many_arrays import has_many_arrays, ManyArrays, ManyNumbers
 from ._turns import as_loop, Turns
 from ._work import count_equations, estimate_work
@@ -48,6 +49,9 @@ _FEWEST = 500
 # A piece whose equations are computed more often than this is worth optimising: measured, of
 # searches. Of loops of an unknown number of turns, a part of the largest number is expected.
 _OFTEN, _EXPECTED = 2e7, 0.25
+# Functions of more equations are compiled by themselves, once for all that are equal: as searches,
+# which the backward pass makes again.
+_OF_ITS_OWN = 300
 # Programs that are compiled at the same time; each takes memory.
 _AT_ONCE = 8
 
@@ -104,7 +108,7 @@ class _Sequence:
             _on_device(x, v.aval) for v, x in zip(jaxpr.constvars, closed.consts, strict=True)
         ]
         self._inputs, self._outputs = (*jaxpr.constvars, *jaxpr.invars), jaxpr.outvars
-        groups = _groups(jaxpr, cut)
+        groups = _groups(jaxpr, turns, cut)
         self._parts = [_part(jaxpr, group, turns, cut) for group in groups]
         self._numbers = ManyNumbers([x for x in self._outputs if isinstance(x, Literal)])
         # Without the equations, which take much memory.
@@ -137,12 +141,12 @@ def _on_device(value: Any, aval: Any) -> Any:
     return jax.device_put(value) if known else jnp.asarray(value, aval.dtype)
 
 
-def _groups(jaxpr: Any, cut: Cut) -> list[_Group]:
+def _groups(jaxpr: Any, turns: float, cut: Cut) -> list[_Group]:
     """Divides the equations of a jaxpr into groups that are computed in order."""
     groups = []
     # From the last to the first: what is needed after each.
     after = _variables(jaxpr.outvars)
-    for equations in reversed(_divide(jaxpr.eqns, cut)):
+    for equations in reversed(_divide(jaxpr.eqns, turns, cut)):
         made = _variables(x for equation in equations for x in equation.outvars)
         used = _variables(x for equation in equations for x in equation.invars)
         inputs, outputs = [x for x in used if x not in made], [x for x in made if x in after]
@@ -152,7 +156,7 @@ def _groups(jaxpr: Any, cut: Cut) -> list[_Group]:
     return groups[::-1]
 
 
-def _divide(equations: Sequence[Any], cut: Cut) -> list[list[Any]]:
+def _divide(equations: Sequence[Any], turns: float, cut: Cut) -> list[list[Any]]:
     """Divides equations; one that is opened, or too large for a group, is alone.
 
     Each of the others joins the last group that has room and comes after what it needs: a program
@@ -162,7 +166,7 @@ def _divide(equations: Sequence[Any], cut: Cut) -> list[list[Any]]:
     made: dict[Any, int] = {}  # the group of a variable
     for equation in equations:
         own = count_equations(equation)
-        alone = shares_turns(equation, cut) or has_many_arrays(equation, cut.many)
+        alone = _is_alone(equation, own, turns, cut)
         # Programs that run often are cut as little as can be, and in order.
         least = len(groups) - 1 if cut.shared else 0
         needed = (made[x] for x in equation.invars if not isinstance(x, Literal) and x in made)
@@ -189,6 +193,16 @@ class _Growing:
         self.equations.append(equation)
         self.weight += weight
         self.full = full
+
+
+def _is_alone(equation: Any, size: int, turns: float, cut: Cut) -> bool:
+    """Returns true if no other equation is computed together with one of so many within."""
+    if shares_turns(equation, cut) or has_many_arrays(equation, cut.many):
+        return True
+    if cut.shared or size <= _OF_ITS_OWN:
+        return False
+    # What is around a search is not worth optimising.
+    return equation.primitive is jit_p or turns * estimate_work(equation) > _OFTEN * size
 
 
 def shares_turns(equation: Any, cut: Cut) -> bool:
@@ -225,38 +239,7 @@ def _part(jaxpr: Any, group: _Group, turns: float, cut: Cut) -> "Compiled | _Inn
     weight = sum(map(count_equations, group.equations))
     times = turns * sum(map(estimate_work, group.equations)) / weight
     operands = [like(x.aval) for x in group.inputs]
-    return Compiled(function, operands, weight=weight, times=times, key=_key_of(group))
-
-
-def _key_of(group: _Group) -> Any:
-    """Returns what equal groups of equations share, however their variables are called.
-
-    A part of a program that is computed again, in the backward pass, has the same parameters.
-    """
-    numbers: dict[Any, int] = {}
-    kind = lambda x: (x.aval.str_short(), getattr(x.aval, "weak_type", None))
-    name = lambda x: (numbers.setdefault(x, len(numbers)), kind(x))
-    for x in group.inputs:
-        name(x)
-    value = lambda x: (repr(x.val), kind(x)) if isinstance(x, Literal) else name(x)
-    equations = tuple(
-        (x.primitive, _params_of(x), *map(value, x.invars), *map(name, x.outvars))
-        for x in group.equations
-    )
-    return equations, tuple(map(name, group.inputs)), tuple(map(name, group.outputs))
-
-
-def _params_of(equation: Any) -> tuple:
-    """Returns the parameters of an equation, those that cannot be compared by their identity."""
-    return tuple((name, _comparable(x)) for name, x in sorted(equation.params.items()))
-
-
-def _comparable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return value
+    return Compiled(function, operands, weight=weight, times=times, key=key_of(*group[:3]))
 
 
 def _open(equation: Any, turns: float, cut: Cut) -> "_Sequence | Turns | None":

@@ -9,6 +9,7 @@ import pytest
 
 from scenegraph.programs import (
     _many_arrays,
+    _pieces,
     _quick,
     FOR_A_FEW_RUNS,
     kind_of,
@@ -321,6 +322,49 @@ def test_equal_parts_are_compiled_once(compiled):
         counts.append(len(compiled) - begun)
     # Of two parts that differ by a number, some pieces are the same.
     assert counts[0] == counts[1] < counts[2] < 2 * counts[0]
+
+
+@jax.custom_jvp
+def halved(x):
+    return jnp.sin(x) / 2
+
+
+halved.defjvp(lambda x, t: (halved(*x), jnp.cos(x[0]) * t[0] / 2))
+
+
+def test_large_functions_that_are_copies_are_compiled_once(compiled, monkeypatch):
+    monkeypatch.setattr(_pieces, "_OF_ITS_OWN", 10)
+
+    def inner(x, last=halved):
+        for _ in range(5):
+            x = last(jnp.cos(halved(x)) + x)
+        return x
+
+    # Functions of their own, of equal equations, but for their derivatives; and one that differs.
+    copies = [jax.jit(lambda x: inner(x)) for _ in range(3)]
+    other = jax.jit(lambda x: inner(x, jnp.tanh))
+
+    def program(x):
+        x = copies[0](x) * 2
+        return other(copies[1](x) - 1) + copies[2](x)
+
+    assert_close(ProgramInPieces(program)(X), program(X))
+    large = [weight for weight, _ in compiled if weight > 10]
+    assert len(large) == 2
+
+
+def test_only_what_is_computed_often_is_optimised(compiled, monkeypatch):
+    monkeypatch.setattr(_pieces, "_OF_ITS_OWN", 3)
+
+    def search(x):
+        with say_times(10**8):
+            step = lambda carry: (carry[0] + 1, jnp.sin(carry[1]) * 0.9)
+            return jax.lax.while_loop(lambda carry: carry[0] < 3, step, (0, x))[1]
+
+    around = lambda x: jnp.exp(search(jnp.cos(x) + 1)) - x
+    assert_close(ProgramInPieces(around)(X), around(X))
+    # The longest alone.
+    assert [level for _, level in sorted(compiled)] == [0, 0, 1]
 
 
 def test_what_needs_no_loop_joins_what_is_before_it(compiled):
