@@ -11,7 +11,7 @@ from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..numerics import choose_block, most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
-from ..rowwise import map_blocks, map_rows, take_rows
+from ..rowwise import map_blocks, map_rows, store, take_rows
 from ..visibility import (
     BUNDLE,
     count_parts,
@@ -117,7 +117,7 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
     """Returns which layers count (`layers rays`), and how many are missed."""
     there = codes.code >= 0
     # Nothing is seen behind what is opaque and stays so.
-    closed = scene.cuts[_number(scene, codes)] & (found.values >= 1)
+    closed = store(scene.cuts[_number(scene, codes)] & (found.values >= 1))
     opens = [jnp.ones(found.total.shape, bool)]
     for shut in jnp.unstack(closed)[:-1]:
         opens.append(opens[-1] & ~shut)
@@ -125,7 +125,7 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
     # Light that passes all layers and is stopped by what has no rank.
     behind = transmits * (1 - found.rest)
     missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
-    return jnp.stack(opens) & there, missed
+    return store(jnp.stack(opens) & there), missed
 
 
 def _sorted_groups(

@@ -82,11 +82,27 @@ def _hilbert(cells: list[UInt32[Array, " points"]], bits: int) -> UInt32[Array, 
     for i in range(1, len(x)):
         # The last step: Gray encode.
         x[i] ^= x[i - 1]
-    bit = jnp.arange(bits, dtype=jnp.uint32)[:, None]
     # Every bit of the last coordinate inverts all below it.
-    flips = ((x[-1] >> bit) & 1) * ((jnp.uint32(1) << bit) - 1)
-    flip = jax.lax.reduce_xor(flips, (0,))
-    # The bits of all coordinates in turn, the highest first.
-    place = len(x) * bit[..., None] + jnp.arange(len(x), dtype=jnp.uint32)[::-1, None]
-    each = ((jnp.stack(x) ^ flip) >> bit[..., None]) & 1
-    return jnp.sum(each << place, axis=(0, 1), dtype=jnp.uint32)
+    flip = x[-1] >> 1
+    for step in _steps(bits):
+        flip ^= flip >> step
+    # The bits of all coordinates in turn, the highest first. No sums over bits: XLA would compute
+    # all of the above again for each of them.
+    code = jnp.zeros_like(flip)
+    for i, own in enumerate(reversed(x)):
+        code |= _spread(own ^ flip, bits, len(x)) << i
+    return code
+
+
+def _steps(bits: int) -> list[int]:
+    """Returns the powers of two below a number of bits."""
+    return [2**i for i in range((bits - 1).bit_length())]
+
+
+def _spread(number: UInt32[Array, " n"], bits: int, apart: int) -> UInt32[Array, " n"]:
+    """Puts the bits of numbers so many places apart."""
+    for step in reversed(_steps(bits)):
+        # Runs of `2 step` bits become runs of `step` bits, each at `apart` times its place.
+        mask = sum(1 << (i + (apart - 1) * step * (i // step)) for i in range(bits))
+        number = (number | number << ((apart - 1) * step)) & jnp.uint32(mask & (2**32 - 1))
+    return number

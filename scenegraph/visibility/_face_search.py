@@ -132,7 +132,8 @@ def _list_clusters(
     """Returns beams about the rays of bundles, and the clusters of faces that these may touch."""
     any_used, beams = jnp.any(used, axis=1), jax.vmap(beam_of)(rays, used)
     if not everything:
-        return beams, list_by(may_meet, beams.planes, tree.clusters, any_used, _GROUPING)
+        planes = jax.tree.map(store, beams.planes)
+        return beams, list_by(may_meet, planes, tree.clusters, any_used, _GROUPING)
     beams = beams._replace(narrow=jnp.zeros_like(any_used), planes=beyond_all(beams.planes))
     return beams, Everything(any_used, tree.by_cluster.shape[0])
 

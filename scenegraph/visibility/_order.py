@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
-from ..numerics import matmul, order_by_place, safe_norm, safe_normalise, tangents
+from ..numerics import order_by_place, safe_norm, safe_normalise, tangents
 from ..rays import Ray
 from ._bundles import BUNDLE
 
@@ -39,8 +39,9 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " ray
     ends = rays.origin + jnp.minimum(rays.far, 1e6)[:, None] * rays.direction
     spread = lambda x: jnp.max(jnp.where(used[:, None], jnp.abs(x - _mean(x, used)), 0))
     units = safe_normalise(rays.direction)
-    across = jnp.stack(tangents(safe_normalise(_mean(units, used))), axis=1)
-    away = matmul(rays.origin - _mean(rays.origin, used), across)
+    start = rays.origin - _mean(rays.origin, used)
+    across = tangents(safe_normalise(_mean(units, used)))
+    away = jnp.stack([jnp.sum(start * axis, axis=1) for axis in across], axis=1)
     distance = safe_norm(away)[:, None]
     # Points as far as the horizon must not squeeze all others into one cell.
     squeezed = away / (distance + _mean(distance, used))
