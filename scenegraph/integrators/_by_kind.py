@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
 from ..numerics import choose_block, count_before
-from ..rowwise import exchange_rows, map_blocks, map_rows
+from ..rowwise import exchange_rows, map_blocks, map_rows, store
 
 
 # Rows of one kind that are computed at once, on a CPU and elsewhere: of fewer, less is done in vain
@@ -114,7 +114,7 @@ def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:
     # The n-th row of its kind is the n-th place from the kind's first block on.
     slots = jnp.sum(jnp.where(is_of, size * first[:, None] + before, 0), axis=0)
     some = jnp.min(jnp.where(is_of, place, total - 1), axis=1)[kind]
-    slots = jnp.where(kinds < count, slots, size * kind.shape[0])
+    slots = store(jnp.where(kinds < count, slots, size * kind.shape[0]))
     rows = jnp.repeat(some, size).at[slots].set(place, mode="drop", unique_indices=True)
     if size > _BLOCK:
         rows = rows[_spread(size * first[kind], members[kind], size)]
