@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 
-from .._garbage import defer_garbage_collection
+from .._garbage import defer_garbage_collection, keep_new_objects
 from ._memory import make_room_for_programs
 from ._options import can_be_quick, options_by_length
 from ._pieces import AT_SHARED_TURNS, shares_turns
@@ -146,6 +146,9 @@ class TieredFunction:
             return calls.later(call)
         begin = time.perf_counter()
         results = jax.block_until_ready(self._quick.run(call))
+        if calls.count == 0:
+            # What compiling made stays, too.
+            keep_new_objects()
         calls.add(time.perf_counter() - begin)
         return results
 
