@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FlatScene, InstanceStack, MeshFace, MeshFaces
+from ..numerics import safe_divide
 from ..rays import Hit, Ray
 from ..rowwise import map_rows, take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
@@ -19,6 +20,8 @@ from ..visibility import (
     FaceSums,
     FoundSheets,
     Ranking,
+    ShadowFaces,
+    sum_moving_shadows,
     sum_shadows,
 )
 from ._by_kind import map_used
@@ -89,8 +92,8 @@ def mesh_transmission(
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
     """Returns the fraction of shadow rays that passes meshes; none is left out.
 
-    All faces count; derivatives are those of the `occluders` faces that cover most. Where opacities
-    are shaders, they are computed for these, and further ones have their mean.
+    Where opacities are shaders, they are computed for the `occluders` faces that cover most, and
+    further ones have their mean.
     """
     some = occluders if scene.masks else 0
     sums, found = _search(scene, rays, used, some, everything)
@@ -105,14 +108,39 @@ def _mesh_transmission_jvp(
     primals: tuple, tangents: tuple, *, occluders: int, everything: bool
 ) -> tuple:
     scene, rays, used = primals
-    sums, found = _search(scene, rays, used, occluders, everything)
-    assert found is not None
+    found = _search(scene, rays, used, occluders, everything)[1] if scene.masks else None
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        return face_transmission(_with_masks(scene, rays, sums, found))
+        assert scene.triangles is not None
+        tree = jax.lax.stop_gradient(scene.triangles.tree)
+        faces = _moving_faces(scene.triangles)
+        sums = sum_moving_shadows(tree, faces, rays, used, everything=everything)
+        if found is not None:
+            sums = _with_masks(scene, rays, sums, found)
+        visible = face_transmission(sums)
+        partly = (visible > _ROUNDING) & (visible < 1 - _ROUNDING)
+        return jnp.where(partly, visible, jax.lax.stop_gradient(visible))
 
     visible, change = eqx.filter_jvp(passes, primals[:2], tangents[:2])
-    return (visible, _missed(visible, found, occluders)), (change, None)
+    missed = jnp.zeros(used.shape, jnp.int32)
+    if found is not None:
+        missed = _missed(visible, found, occluders)
+    return (visible, missed), (change, None)
+
+
+# Light that passes to within this, all of it or none, has no derivatives: they are those of the
+# coverage of many faces, which add up to nothing but rounding.
+_ROUNDING = 1e-5
+
+
+def _moving_faces(meshes: MeshFaces) -> ShadowFaces:
+    """Returns the faces with their derivatives, and those that only fill the last cluster."""
+    tree, count = jax.lax.stop_gradient(meshes.tree), meshes.owner.shape[0]
+    fill = lambda own, all_of_them: jnp.concatenate([own, all_of_them[count:]])
+    corners = fill(meshes.vertices.point[meshes.corners], tree.corners)
+    # Opacities that are shaders, on average.
+    share = safe_divide(meshes.mean_opacity, jax.lax.stop_gradient(meshes.opacity))
+    return ShadowFaces(corners, fill(meshes.opacity * share, tree.opacity), tree.one_sided)
 
 
 def _search(
@@ -133,16 +161,14 @@ def _missed(visible: Float[Array, " rows"], found: Ranking, occluders: int) -> I
 
 
 def _with_masks(scene: FlatScene, rays: Ray, sums: FaceSums, found: Ranking) -> FaceSums:
-    """Returns sums with the opacities, and the derivatives, of the faces that were found."""
+    """Returns sums with the opacities of the faces that were found."""
     some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
     rows = rays, ids, some
     sums_of = partial(_sums_of, total=scene.cuts.shape[0])
     meshes = scene.triangles, scene.masks
-    # Of all sums, only the terms of these faces move.
-    moving, known = map_used(sums_of, meshes, jnp.any(some, axis=1), rows)
-    # What the search knew of these faces gives way to what they are.
-    total = lambda every, part, known: every + part.T - jax.lax.stop_gradient(known.T)
-    return jax.tree.map(total, sums, moving, known)
+    own, mean = map_used(sums_of, meshes, jnp.any(some, axis=1), rows)
+    # What these faces stop on average gives way to what they do stop.
+    return jax.tree.map(lambda every, own, mean: every + own.T - mean.T, sums, own, mean)
 
 
 def _sums_of(
@@ -158,10 +184,9 @@ def _sums_of(
         sides = by_side(covered, fragments.facing, opacity, faces.one_sided)
         return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
 
-    opacity = faces.opacity
-    if masks:
-        opacity *= _masks_of(masks, rays, faces, some, total)
-    return added(opacity), added(faces.mean_opacity)
+    share = safe_divide(faces.mean_opacity, jax.lax.stop_gradient(faces.opacity))
+    opacity = faces.opacity * _masks_of(masks, rays, faces, some, total)
+    return added(opacity), added(faces.opacity * share)
 
 
 def _masks_of(

@@ -22,4 +22,4 @@ from ._threads import count_threads
 from ._tiers import expect_calls, TieredFunction
 from ._traced import kind_of
 from ._turns import Loop, take_turns_outside
-from ._work import are_kernels, say_times
+from ._work import are_kernels, find_within, say_times

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -20,9 +21,24 @@ def say_times(count: int) -> contextlib.AbstractContextManager[Any]:
     return jax.named_scope(f"times_{count}")
 
 
+# Of primitives that have more within than their parameters hold: what is within an equation.
+_within: dict[Primitive, Callable[[Any], Any]] = {}
+
+
+def find_within(primitive: Primitive, find: Callable[[Any], Any]) -> None:
+    """Says how to find the jaxpr of what equations of a primitive do."""
+    _within[primitive] = find
+
+
+def _jaxprs_within(equation: Any) -> Iterable[Any]:
+    if equation.primitive in _within:
+        return [_within[equation.primitive](equation)]
+    return jaxprs_in_params(equation.params)
+
+
 def count_equations(equation: Any) -> int:
     """Counts an equation, and all within."""
-    return 1 + sum(map(_count_all, jaxprs_in_params(equation.params)))
+    return 1 + sum(map(_count_all, _jaxprs_within(equation)))
 
 
 @weakref_lru_cache
@@ -43,7 +59,7 @@ def count_outside_of_kernels(equation: Any) -> int:
     """Counts an equation, and all within that is not part of a kernel."""
     if equation.primitive in _kernels:
         return 1
-    return 1 + sum(map(_count_outside, jaxprs_in_params(equation.params)))
+    return 1 + sum(map(_count_outside, _jaxprs_within(equation)))
 
 
 @weakref_lru_cache
@@ -55,7 +71,7 @@ def estimate_work(equation: Any) -> int:
     """Returns the number of equations times how often each is said to be computed."""
     turns = equation.params["length"] if equation.primitive is scan_p else 1
     times = math.prod(map(int, _SCOPE.findall(str(equation.source_info.name_stack))))
-    return times * (1 + turns * sum(map(_estimate_all, jaxprs_in_params(equation.params))))
+    return times * (1 + turns * sum(map(_estimate_all, _jaxprs_within(equation))))
 
 
 @weakref_lru_cache

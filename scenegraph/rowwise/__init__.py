@@ -68,4 +68,5 @@ from ._loop_rows import loop_rows
 from ._lower import count_scalars, lower_by_vmap
 from ._map_blocks import map_blocks, sum_blocks
 from ._places import put_rows, take_rows
+from ._primitive import push_map, row_avals, transpose_map
 from ._store import store

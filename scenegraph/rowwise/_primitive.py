@@ -1,5 +1,6 @@
 """Maps over rows as primitives: tracing, and derivatives that are maps again."""
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -37,8 +38,8 @@ def define_map(
     primitive.multiple_results = True
     primitive.def_impl(lowering)
     primitive.def_abstract_eval(_abstract)
-    ad.primitive_jvps[primitive] = partial(_jvp, primitive)
-    ad.primitive_transposes[primitive] = partial(_transpose, primitive, at_once)
+    ad.primitive_jvps[primitive] = partial(push_map, primitive)
+    ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
@@ -71,7 +72,7 @@ def trace_row(
     return whole, out, captured
 
 
-def row_avals(values: Sequence[Any], varying: Sequence[bool]) -> list[jax.ShapeDtypeStruct]:
+def row_avals(values: Sequence[Any], varying: Sequence[bool | int]) -> list[jax.ShapeDtypeStruct]:
     return [
         jax.ShapeDtypeStruct(value.shape[1:] if varies else value.shape, value.dtype)
         for value, varies in zip(values, varying, strict=True)
@@ -93,7 +94,7 @@ def _abstract(*avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> li
     ]
 
 
-def _jvp(
+def push_map(
     primitive: Primitive,
     primals: Any,
     tangents: Any,
@@ -101,10 +102,12 @@ def _jvp(
     jaxpr: ClosedJaxpr,
     varying: Any,
     reduced: Any,
+    **others: Any,
 ) -> Any:
     """Maps the jvp of the row function: a second map, which recomputes what it needs."""
     # y_r = f(s, x_r), and so dy_r = f_s(s, x_r) ds + f_x(s, x_r) dx_r for every row r.
-    results = primitive.bind(*primals, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, **others}
+    results = primitive.bind(*primals, **how)
     moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
     smooth = [
         i for i, aval in enumerate(jaxpr.out_avals) if jnp.issubdtype(aval.dtype, jnp.inexact)
@@ -128,7 +131,8 @@ def _jvp(
     varying = (*varying, *(varying[i] for i in moving))
     pushed = jax.make_jaxpr(push)(*row_avals(inputs, varying))
     reduced = tuple(reduced[i] for i in smooth)
-    pushed_forward = primitive.bind(*inputs, jaxpr=pushed, varying=varying, reduced=reduced)
+    how |= {"jaxpr": pushed, "varying": varying, "reduced": reduced}
+    pushed_forward = primitive.bind(*inputs, **how)
     zeros = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
     return results, _replaced(zeros, smooth, pushed_forward)
 
@@ -139,16 +143,22 @@ def _is_straight(jaxpr: Any) -> bool:
     return all(name in _CALLS and all(map(_is_straight, x)) for name, x in inner if x)
 
 
-def _transpose(
+def transpose_map(
     primitive: Primitive,
+    flip: Callable[[Any], Any],
     at_once: Callable | None,
     cotangents: Any,
     *values: Any,
     jaxpr: ClosedJaxpr,
     varying: Any,
     reduced: Any,
+    **others: Any,
 ) -> list[Any]:
-    """Maps the transpose of the row function; cotangents of uniform operands are summed."""
+    """Maps the transpose of the row function; cotangents of uniform operands are summed.
+
+    What `reduced` says of a result, `varying` says of its cotangent once it is flipped, and the
+    other way round.
+    """
     # For y_r = A_r s + B_r x_r, the cotangents are those of rows, B_r' y_r, and sum_r A_r' y_r.
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
@@ -167,10 +177,11 @@ def _transpose(
         return jax.linear_transpose(forward, *unknown)(list(known[len(fixed) :]))
 
     inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
-    all_varying = (*(varying[i] for i in fixed), *(not reduced[i] for i in given))
+    all_varying = (*(varying[i] for i in fixed), *(flip(reduced[i]) for i in given))
     program = jax.make_jaxpr(vjp)(*row_avals(inputs, all_varying))
-    summed = tuple(not varying[i] for i in linear)
-    results = primitive.bind(*inputs, jaxpr=program, varying=all_varying, reduced=summed)
+    summed = tuple(flip(varying[i]) for i in linear)
+    how = {"jaxpr": program, "varying": all_varying, "reduced": summed, **others}
+    results = primitive.bind(*inputs, **how)
     return _replaced([None] * len(values), linear, results)
 
 

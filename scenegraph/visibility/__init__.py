@@ -2,22 +2,24 @@
 
 Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
 belong together, then `_search`, which integrators use. Of meshes: `_beams` for triangles that
-single rays may touch, `_face_search` for the search over faces, `_face_pairs` for sums over them,
-and `_fragments` for what integrators call; `_nearest` for rays that do not go together.
+single rays may touch, `_face_search` for the search over faces, `_face_pairs` for sums over them
+and `_sum_faces` for sums with derivatives; then `_fragments` and `_face_shadows`, which integrators
+call, and `_nearest` for rays that do not go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bundles import BUNDLE
-from ._fragments import (
+from ._face_shadows import (
     by_side,
     face_transmission,
     FaceSums,
-    find_mesh_sheets,
-    FoundSheets,
+    ShadowFaces,
+    sum_moving_shadows,
     sum_shadows,
 )
+from ._fragments import find_mesh_sheets, FoundSheets
 from ._lists import AbstractCandidates, CandidateLists, Everything, list_candidates
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays

@@ -4,7 +4,7 @@ Of some rays thousands of faces count and of most none: taken ray by ray, most w
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +22,25 @@ _RUNS, _PAIRS = 64, 1024
 VISITS = 32
 
 
+# The sums of rays, and totals.
+Sums: TypeAlias = tuple[PyTree, PyTree]
+
+
 class FaceSum(NamedTuple):
-    """Contributions of faces to rays, added in any order; sums have rays last."""
+    """Contributions of pairs to rays and totals, added in any order; sums have rays last."""
 
     start: Callable[[int], PyTree]  # the sums of so many rays over no faces
-    meet: Callable[[Ray, Array], PyTree]  # of one ray and the corners of one face
-    terms: Callable[[PyTree, Array], PyTree]  # of intersections and numbers of faces
+    # Of all rays and what they had before, pairs of them and faces, and which pairs there are.
+    add: Callable[[Columns, Array, Array, Array, Sums], Sums]
     finish: Callable[[PyTree], PyTree]  # the results, with rays first, of sums
     way: int  # see `FaceVisit`
+    totals: PyTree = None  # what totals begin with
+
+
+def add_terms(sums: PyTree, terms: PyTree, places: Array, axis: int) -> PyTree:
+    """Adds terms to the sums at places along the first axis or the last; beyond it, none is."""
+    along = lambda x: x.at[places] if axis == 0 else x.at[..., places]
+    return jax.tree.map(lambda x, y: along(x).add(y, mode="drop"), sums, terms)
 
 
 class TouchedFaces(NamedTuple):
@@ -62,28 +73,18 @@ def runs_at_once() -> int:
     return choose_block(_RUNS)
 
 
-def add_pairs(
-    tree: FaceTree, touched: TouchedFaces, rays: Ray, visit: FaceSum, sums: PyTree
-) -> PyTree:
-    """Adds what faces add to the rays that may touch them, those of one bundle after the other."""
-    size, own, beyond = touched.words.shape[1], split_rows(rays), rays.near.shape[0]
+def add_pairs(touched: TouchedFaces, rows: PyTree, visit: FaceSum, sums: Sums) -> Sums:
+    """Adds what pairs of rays and faces that these may touch add, bundle after bundle."""
+    size, own = touched.words.shape[1], split_rows(rows)
     runs, pairs = runs_at_once(), choose_block(_PAIRS)
-    meet = lambda _, row: visit.meet(row[0].joined(), row[1])
 
-    def add(rays: Array, faces: Array, there: Array, sums: PyTree) -> PyTree:
-        rows = take_rows(own, rays), take_rows(tree.corners, faces)
-        terms = visit.terms(map_rows(meet, None, rows), faces)
-        # Beyond the last ray, nothing is added.
-        place = jnp.where(there, rays, beyond)
-        return jax.tree.map(lambda x, y: x.at[..., place].add(y, mode="drop"), sums, terms)
-
-    def several(i: Array, sums: PyTree) -> PyTree:
+    def several(i: Array, sums: Sums) -> Sums:
         part = lambda x: jax.lax.dynamic_slice_in_dim(x, i * runs, runs)
         words, faces, bundles = (part(x) for x in touched[:3])
         words = jnp.where((i * runs + jnp.arange(runs) < touched.total)[:, None], words, 0).ravel()
         ends = jnp.cumsum(count_bits(words))
 
-        def some(j: Array, sums: PyTree) -> PyTree:
+        def some(j: Array, sums: Sums) -> Sums:
             n = j * pairs + jnp.arange(pairs, dtype=jnp.int32)
             word = jnp.searchsorted(ends, n, side="right", method="scan_unrolled")
             word = store(jnp.minimum(word, words.shape[0] - 1).astype(jnp.int32))
@@ -91,7 +92,8 @@ def add_pairs(
             bit = jax.vmap(nth_bit_of_word)(bits, n - ends[word] + count_bits(bits))
             run, column = word // size, word % size
             face = store(faces[run, jnp.minimum(bit, 31)])
-            return add(store(size * bundles[run] + column), face, n < ends[-1], sums)
+            ray = store(size * bundles[run] + column)
+            return visit.add(own, ray, face, n < ends[-1], sums)
 
         return jax.lax.fori_loop(0, -(-ends[-1] // pairs), some, sums)
 

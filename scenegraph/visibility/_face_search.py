@@ -76,26 +76,46 @@ def _box_around(boxes: Boxes) -> Boxes:
 _GROUPING = Grouping(_box_around, -2 * NOWHERE)
 
 
+class ListedFaces(NamedTuple):
+    """Beams about bundles of rays, and the clusters of faces that these may touch."""
+
+    beams: Beam
+    lists: AbstractCandidates
+
+    def of(self, rays: Bool[Array, " rays"]) -> "ListedFaces":
+        """Returns what is listed of some of the rays."""
+        near, lists = self.beams.lines.near, self.lists
+        some = rays.reshape(near.shape)
+        lines = self.beams.lines._replace(near=jnp.where(some, near, jnp.inf))
+        # A list is as good as none where all its numbers are zero.
+        empty = ~jnp.any(some, axis=1)
+        none = lambda x: jnp.where(empty.reshape(-1, *(1,) * (x.ndim - 1)), jnp.zeros_like(x), x)
+        return ListedFaces(self.beams._replace(lines=lines), jax.tree.map(none, lists))
+
+
+def list_faces(
+    tree: FaceTree, rays: Ray, used: Bool[Array, " rays"], size: int, *, everything: bool = False
+) -> ListedFaces:
+    """Lists clusters of faces by bundles of `size` rays."""
+    bundles = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (rays, used))
+    return ListedFaces(*_list_clusters(tree, *bundles, everything=everything))
+
+
 def search_faces(
     tree: FaceTree,
+    listed: ListedFaces,
     rays: Ray,
-    used: Bool[Array, " rays"],
     visit: FaceVisit | FaceSum,
-    size: int,
-    *,
     before: PyTree = None,
-    everything: bool = False,
 ) -> tuple[PyTree, Int[Array, " rays"]]:
     """Shows every ray the faces that it may touch; returns the results, and their places by ray.
 
-    Clusters of faces are listed by bundles of `size` rays, and faces by single rays. What rays had
-    `before` has rays first.
+    What rays had `before` has rays first. Sums come with the totals.
     """
-    apart = lambda x: x.reshape(-1, size, *x.shape[1:])
-    count = rays.near.shape[0]
-    rays, used, before = jax.tree.map(apart, (rays, used, before))
-    beams, lists = _list_clusters(tree, rays, used, everything=everything)
-    bundles, few = count // size, min(choose_block(_FEW_ROWS) // size, count // size)
+    beams, lists = listed
+    (bundles, size), count = beams.lines.near.shape, rays.near.shape[0]
+    rays, before = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), (rays, before))
+    few = min(choose_block(_FEW_ROWS) // size, bundles)
     block = min(choose_block(_ROWS) // size, few * -(-bundles // few))
     # Longest lists first: a block takes as many turns as its longest.
     order = order_longest_first(lists.lengths)
@@ -103,7 +123,7 @@ def search_faces(
     # Rays and results are sorted; the rays of bundles that are there twice are beyond the last.
     numbers = _flat(size * order[:, None] + jnp.arange(size, dtype=jnp.int32))
     own = take_rows(_flat(before), numbers)
-    state = numbers, _no_results(visit, numbers.shape[0], own), visit.start(block * size)
+    state = numbers, _no_results(visit, numbers.shape[0], own), _memory(visit, block * size)
 
     def one_block(i: Array, state: tuple[Array, PyTree, PyTree]) -> tuple[Array, PyTree, PyTree]:
         chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
@@ -113,9 +133,16 @@ def search_faces(
 
     blocks = -(-jnp.sum(lists.lengths > 0) // block)
     with say_times(count * tree.owner.shape[0]):
-        numbers, results, _ = jax.lax.fori_loop(0, blocks, one_block, state)
+        numbers, results, memory = jax.lax.fori_loop(0, blocks, one_block, state)
     back, places = jnp.zeros(count, jnp.int32), jnp.arange(numbers.shape[0], dtype=jnp.int32)
+    results = (results, memory[1]) if isinstance(visit, FaceSum) else results
     return results, back.at[numbers].set(places, mode="drop")
+
+
+def _memory(visit: FaceVisit | FaceSum, rays: int) -> PyTree:
+    """Returns what a search keeps in mind of so many rays; totals are of all."""
+    start = visit.start(rays)
+    return (start, visit.totals) if isinstance(visit, FaceSum) else start
 
 
 def _no_results(visit: FaceVisit | FaceSum, count: int, before: PyTree) -> PyTree:
@@ -161,11 +188,10 @@ def _search_block(
         known = _faces_of(tree, lists, beams, runs, begin, visit.way)
         touched, runs = _test_rays(tree, *known, beams, visit.way)
         if isinstance(visit, FaceSum):
-            memory = jax.tree.map(
-                lambda x, y: jnp.where(begin == 0, x, y), visit.start(count), memory
-            )
-            memory = add_pairs(tree, touched, rows[0], visit, memory)
-            results = _put(results, visit.finish(memory), at, 0)
+            start = lambda x, y: jnp.where(begin == 0, x, y)
+            sums = jax.tree.map(start, visit.start(count), memory[0])
+            memory = add_pairs(touched, rows, visit, (sums, memory[1]))
+            results = _put(results, visit.finish(memory[0]), at, 0)
             return begin + _SLOTS, order, numbers, memory, results
         found, ordered = faces_by_ray(touched, runs, _SLOTS), visit
         order = jax.lax.cond(begin == 0, order_longest_first, lambda _: order, found.lengths)

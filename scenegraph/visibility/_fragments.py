@@ -1,4 +1,4 @@
-"""Searches over the faces of meshes: sheets that a pixel sees, and faces that stop shadow rays."""
+"""The search over the faces of meshes for sheets that a pixel sees."""
 
 from functools import partial
 from typing import NamedTuple
@@ -8,11 +8,10 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree
-from ..numerics import AbstractModule
+from ..numerics import repeat_steps
 from ..rays import Ray
 from ..rowwise import take_rows
 from ..shapes import (
-    cross_triangle,
     each_sheet,
     find_sheets,
     NOISE,
@@ -22,10 +21,9 @@ from ..shapes import (
     unhidden,
     values_at,
 )
-from ._face_pairs import FaceSum, VISITS
-from ._face_search import FaceVisit, search_faces
-from ._order import invert_order, order_shadow_rays
-from ._search import FAINT, insert, no_items, Ranking
+from ._face_pairs import VISITS
+from ._face_search import FaceVisit, list_faces, search_faces
+from ._search import insert, Ranking
 
 
 # How many fragments of a ray are kept apart, and how many are returned: at least so many, and so
@@ -36,8 +34,6 @@ _USUAL = 8, 16
 # Rays in a bundle: of fewer, fewer faces are tested in vain, but more bundles are listed. Pictures
 # of a million faces take a sixth longer with 64, and a seventh with 16.
 _BUNDLE = 32
-# With more faces than this, putting shadow rays in order pays.
-_MANY = 256
 
 
 def _times(least: int, factor: int, layers: int) -> int:
@@ -53,14 +49,6 @@ class FoundSheets(NamedTuple):
     # Of the sheet that a fragment belongs to:
     hidden: Float[Array, "rays fragments"]
     rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
-
-
-class FaceSums(AbstractModule):
-    """The total coverage of faces that are turned to a ray, and of those turned away."""
-
-    coverage: Float[Array, "2 *rays"]
-    opaque: Float[Array, "2 *rays"]  # coverage times opacity
-    square: Float[Array, "2 *rays"]  # coverage times opacity squared
 
 
 class _Fragments(NamedTuple):
@@ -112,8 +100,8 @@ def find_mesh_sheets(
     # The search knows faces alone; whose they are is looked up when they are grouped.
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
     visit = FaceVisit(start, meet, partial(_add, tree), nothing, finish, 1)
-    search = partial(search_faces, tree, rays, used, visit, _BUNDLE)
-    (ranking, sheets), places = search(before=by_ray(found), everything=everything)
+    listed = list_faces(tree, rays, used, _BUNDLE, everything=everything)
+    (ranking, sheets), places = search_faces(tree, listed, rays, visit, by_ray(found))
     return by_rank(take_rows(ranking, places)), sheets, places
 
 
@@ -182,7 +170,7 @@ def _sort(
         return moved.at[new].set(jnp.sum(~after, axis=0, dtype=jnp.int32) - 1)
 
     end = jnp.minimum(known + some, len(begin))
-    rank = jax.lax.fori_loop(known, end, place, jnp.broadcast_to(rows, begin.shape))
+    rank = repeat_steps(known, end, place, jnp.broadcast_to(rows, begin.shape))
     lost = hit & (rank >= ranks)
     columns = jnp.arange(begin.shape[1], dtype=jnp.int32)
     places = jnp.zeros((ranks, begin.shape[1]), jnp.int32)
@@ -263,103 +251,3 @@ def _rest_of(found: _Fragments, sheets: Sheets, returned: int) -> Float[Array, "
     rest, columns = jnp.zeros_like(found.coverage), jnp.arange(found.coverage.shape[1])
     leader, coverage = sheets.leader[returned:], found.coverage[returned:]
     return rest.at[jnp.maximum(leader, 0), columns].add(jnp.where(leader < 0, 0, coverage))
-
-
-def sum_shadows(
-    tree: FaceTree,
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    count: int,
-    *,
-    everything: bool,
-) -> tuple[FaceSums, Ranking | None]:
-    """Sums what faces cover of shadow rays, and finds the `count` faces that cover most, if any.
-
-    Sums have rays last, and rankings first.
-    """
-    order = None
-    if tree.corners.shape[0] > _MANY:
-        order = order_shadow_rays(rays, used)
-        rays, used = take_rows((rays, used), order)
-    visit = _ranked_sums(tree, count, rays.near.dtype) if count else _sums(tree, rays.near.dtype)
-    found, places = search_faces(tree, rays, used, visit, _BUNDLE, everything=everything)
-    found = take_rows(found, places if order is None else places[invert_order(order)])
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), found[0]), found[1]
-
-
-def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
-    """Returns the search for sums alone."""
-
-    def start(rays: int) -> FaceSums:
-        nothing = jnp.zeros((2, rays), dtype)
-        return FaceSums(nothing, nothing, nothing)
-
-    def terms(piece: tuple[Array, Array], face: Array) -> FaceSums:
-        one_sided = take_rows(tree.one_sided, face)
-        return by_side(piece[0], piece[1], tree.opacity[face], one_sided)
-
-    finish = lambda sums: (jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), sums), None)
-    return FaceSum(start, _cover, terms, finish, -1)
-
-
-def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
-    """Returns the search for sums, and for the faces that cover most."""
-    alone = _sums(tree, dtype)
-
-    def start(rays: int) -> tuple[FaceSums, Ranking]:
-        return alone.start(rays), no_items(count, jnp.zeros(rays, dtype))
-
-    def add(memory: tuple, piece: tuple, face: Array, there: Array, n: Array) -> tuple:
-        coverage, facing = jnp.where(there, piece[0], 0), piece[1]
-        seen = there & (coverage > FAINT)
-        if tree.one_sided is not None:
-            seen &= ~(tree.one_sided[face] & (facing < 0))
-        terms = alone.terms((coverage, facing), face)
-        sums = jax.tree.map(lambda x, y: x + jnp.sum(y, axis=1), memory[0], terms)
-        # Keys ascend: those that cover most are the first.
-        one = lambda i, ranking: insert(ranking, -coverage[i], face[i], coverage[i], seen[i])
-        return sums, jax.lax.fori_loop(0, n, one, memory[1])
-
-    finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
-    nothing = lambda count, _: finish(start(count), None)
-    return FaceVisit(start, _cover, add, nothing, finish, -1)
-
-
-def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Array, Array]:
-    """Returns what a face covers of a ray, and its side."""
-    fragment = cross_triangle(ray, corners)
-    return fragment.coverage, fragment.facing
-
-
-def by_side(
-    coverage: Array, facing: Array, opacity: Array, one_sided: Array | None = None
-) -> FaceSums:
-    """Splits coverage into that of faces turned to a ray, and turned away.
-
-    Those of one side count for both if they are turned to where the ray leads, and for none else.
-    """
-    near, far = (jnp.where(side, coverage, 0) for side in (facing < 0, facing > 0))
-    if one_sided is not None:
-        near = jnp.where(one_sided, far, near)
-    sides = jnp.stack([near, far])
-    return FaceSums(sides, sides * opacity, sides * opacity**2)
-
-
-def face_transmission(sums: FaceSums) -> Float[Array, "*rays"]:
-    """Returns what passes the faces of meshes.
-
-    Of the two sides, which cover one another in a closed mesh, the one that stops more counts.
-    Faces do not overlap within a sheet, so coverage beyond one is that of a further sheet:
-    `(1 - o)^n (1 - o f)` for a coverage of `n + f`, with the mean opacity `o` of what stops light:
-    faces that let all of it pass are as good as not there.
-    """
-    pick = lambda x: jnp.where(sums.opaque[1] > sums.opaque[0], x[1], x[0])
-    opaque, square = pick(sums.opaque), pick(sums.square)
-    # o = sum(c o^2) / sum(c o), and n + f = sum(c o) / o
-    some = square > 0
-    opacity = jnp.where(some, square / jnp.where(some, opaque, 1), 0)
-    coverage = jnp.where(some, opaque / jnp.where(some, opacity, 1), 0)
-    whole = jax.lax.stop_gradient(jnp.floor(coverage))
-    some = whole > 0
-    before = jnp.where(some, (1 - opacity) ** jnp.where(some, whole, 1), 1)
-    return before * (1 - opacity * (coverage - whole))

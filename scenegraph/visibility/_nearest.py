@@ -10,7 +10,7 @@ from ..flat import FaceTree, FlatScene, Instance, intersect
 from ..rays import Hit, Ray
 from ..rowwise import take_rows
 from ..shapes import cross_line
-from ._face_search import FaceVisit, search_faces
+from ._face_search import FaceVisit, list_faces, search_faces
 from ._search import count_parts, Item, no_items, rank, search, Visit
 
 
@@ -71,5 +71,5 @@ def _nearest_face(
 
     nothing, finish = lambda count, _: start(count), lambda best, _: best
     visit = FaceVisit(start, cross_line, add, nothing, finish, 1)
-    results, places = search_faces(tree, rays, used, visit, 1)
+    results, places = search_faces(tree, list_faces(tree, rays, used, 1), rays, visit)
     return take_rows(results, places)

@@ -11,9 +11,14 @@ from scenegraph.numerics import _blocks
 from support.helpers import assert_close
 
 
-EYE = sg.PerspectiveCamera.look_at([0, -8, 5], [0, 0, 0.5], [0, 0, 1], 0.8, 64, 48)
-FLOOR = sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(1.0, [0.8] * 3, [0.2] * 3)))
-LAMP = sg.PointLight([2.0, -2.0, 6.0], [60.0] * 3)
+def eye():
+    return sg.PerspectiveCamera.look_at([0, -8, 5], [0, 0, 0.5], [0, 0, 1], 0.8, 64, 48)
+
+
+def room():
+    checker = sg.Checker(1.0, [0.8] * 3, [0.2] * 3)
+    floor = sg.Surface(sg.Plane(), sg.Lambert(checker))
+    return {"floor": floor, "lamp": sg.PointLight([2.0, -2.0, 6.0], [60.0] * 3)}
 
 
 def balls():
@@ -23,7 +28,17 @@ def balls():
         f"thing{i}": sg.Surface(shapes[i % 2](draw.uniform([-3, -3, 0.3], [3, 3, 1.5])), [0.5] * 3)
         for i in range(24)
     }
-    return sg.Scene(sg.Group(floor=FLOOR, lamp=LAMP, **things))
+    return sg.Scene(sg.Group(**room(), **things))
+
+
+def crowd():
+    """So many balls that lists are long."""
+    draw = np.random.default_rng(0)
+    centers = draw.uniform([-3, -3, 0.3], [3, 3, 1.5], (300, 3))
+    things = {
+        f"ball{i}": sg.Surface(sg.Sphere(at, 0.15), [0.5] * 3) for i, at in enumerate(centers)
+    }
+    return sg.Scene(sg.Group(**room(), **things))
 
 
 def blobs():
@@ -48,7 +63,7 @@ def ring():
     corners = (at(0, 0), at(1, 0), at(1, 1)), (at(0, 0), at(1, 1), at(0, 1))
     faces = np.concatenate([np.stack(x, axis=-1).reshape(-1, 3) for x in corners])
     mesh = sg.TriangleMesh(places.reshape(-1, 3), faces)
-    return sg.Scene(sg.Group(floor=FLOOR, lamp=LAMP, ring=sg.Surface(mesh, sg.Lambert([0.5] * 3))))
+    return sg.Scene(sg.Group(**room(), ring=sg.Surface(mesh, sg.Lambert([0.5] * 3))))
 
 
 def of_picture(scene):
@@ -56,8 +71,8 @@ def of_picture(scene):
 
     @jax.jit
     def both(arrays):
-        loss = lambda x: jnp.mean(sg.render(eqx.combine(x, rest), EYE).rgb ** 2)
-        picture = sg.render(eqx.combine(arrays, rest), EYE)
+        loss = lambda x: jnp.mean(sg.render(eqx.combine(x, rest), eye()).rgb ** 2)
+        picture = sg.render(eqx.combine(arrays, rest), eye())
         return picture.rgb, picture.overflow, jax.grad(loss)(arrays)
 
     jax.clear_caches()
@@ -68,12 +83,13 @@ slow = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "scene", [blobs, pytest.param(balls, marks=slow), pytest.param(ring, marks=slow)]
+    "scene", [blobs, *(pytest.param(scene, marks=slow) for scene in (balls, crowd, ring))]
 )
-def test_pictures_and_gradients(scene, monkeypatch):
+def test_pictures_and_gradients(scene, x64, monkeypatch):
     rgb, overflow, gradient = of_picture(scene())
     monkeypatch.setitem(_blocks._TIMES, "cpu", 64)
     others = of_picture(scene())
+    assert rgb.dtype == jnp.float64
     assert_close(others[0], rgb, absolute=1e-5)
     np.testing.assert_array_equal(others[1], overflow)
     for own, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(others[2]), strict=True):

@@ -8,7 +8,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.shapes import cross_triangle
-from scenegraph.visibility import _face_search, _fragments
+from scenegraph.visibility import _face_search, _face_shadows
 
 
 def soup(count: int) -> sg.Scene:
@@ -36,7 +36,7 @@ def test_rays_of_later_blocks_and_clusters_meet_their_own_faces_alone(rows, monk
     def both(rays):
         tree = sg.flat.flatten(soup(8000)).triangles.tree
         used = jnp.ones(rays.near.shape, bool)
-        sums, _ = _fragments.sum_shadows(tree, rays, used, 0, everything=False)
+        sums, _ = _face_shadows.sum_shadows(tree, rays, used, 0, everything=False)
         one = lambda ray: jax.vmap(lambda face: cross_triangle(ray, face).coverage)(tree.corners)
         return jnp.sum(sums.coverage, axis=0), jax.lax.map(lambda ray: jnp.sum(one(ray)), rays)
 
