@@ -76,7 +76,7 @@ class MeshFaces(NamedTuple):
     smooth: Bool[Array, " faces"]
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
-    mean_opacity: Float[Array, " faces"]  # without derivatives
+    mean_opacity: Float[Array, " faces"]
     one_sided: Bool[Array, " faces"] | None  # `None` if no face is
     tree: FaceTree
 
@@ -147,10 +147,9 @@ def _part_of(instance: Instance) -> _Part:
     number, opacity = spread(instance.number), instance.node.opacity
     if not has_pattern(opacity):
         same = spread(opacity)
-        known = jax.lax.stop_gradient(same)
-        return _Part(vertices, corners, smooth, same, number, known, one_sided)
-    own, pattern = jax.lax.stop_gradient((vertices, opacity))
-    means = jax.vmap(partial(_mean_opacity, pattern))(jax.tree.map(lambda x: x[corners], own))
+        return _Part(vertices, corners, smooth, same, number, same, one_sided)
+    own = jax.tree.map(lambda x: x[corners], vertices)
+    means = jax.vmap(partial(_mean_opacity, opacity))(own)
     return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means, one_sided)
 
 

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FlatScene, InstanceStack, MeshFace, MeshFaces
-from ..numerics import safe_divide
 from ..rays import Hit, Ray
 from ..rowwise import map_rows, take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
@@ -138,9 +137,7 @@ def _moving_faces(meshes: MeshFaces) -> ShadowFaces:
     tree, count = jax.lax.stop_gradient(meshes.tree), meshes.owner.shape[0]
     fill = lambda own, all_of_them: jnp.concatenate([own, all_of_them[count:]])
     corners = fill(meshes.vertices.point[meshes.corners], tree.corners)
-    # Opacities that are shaders, on average.
-    share = safe_divide(meshes.mean_opacity, jax.lax.stop_gradient(meshes.opacity))
-    return ShadowFaces(corners, fill(meshes.opacity * share, tree.opacity), tree.one_sided)
+    return ShadowFaces(corners, fill(meshes.mean_opacity, tree.opacity), tree.one_sided)
 
 
 def _search(
@@ -184,9 +181,8 @@ def _sums_of(
         sides = by_side(covered, fragments.facing, opacity, faces.one_sided)
         return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
 
-    share = safe_divide(faces.mean_opacity, jax.lax.stop_gradient(faces.opacity))
     opacity = faces.opacity * _masks_of(masks, rays, faces, some, total)
-    return added(opacity), added(faces.opacity * share)
+    return added(opacity), added(faces.mean_opacity)
 
 
 def _masks_of(

@@ -1,4 +1,4 @@
-"""Shadows of meshes: what all faces stop of rays, and the faces that cover most."""
+"""Shadows of meshes: sums over what all faces stop of rays, and the faces that cover most."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class FaceSums(AbstractModule):
 
 
 class ShadowFaces(NamedTuple):
-    """What shadows need of the faces of a tree."""
+    """The faces of a tree as shadows need them."""
 
     corners: Float[Array, "faces 3 3"]
     opacity: Float[Array, " faces"]
@@ -178,6 +178,8 @@ def face_transmission(sums: FaceSums) -> Float[Array, "*rays"]:
     opacity = jnp.where(some, square / jnp.where(some, opaque, 1), 0)
     coverage = jnp.where(some, opaque / jnp.where(some, opacity, 1), 0)
     whole = jax.lax.stop_gradient(jnp.floor(coverage))
-    some = whole > 0
-    before = jnp.where(some, (1 - opacity) ** jnp.where(some, whole, 1), 1)
+    # By cases, because JAX has no second derivative of 0^n for n = 0 and 1.
+    passed = 1 - opacity
+    several = passed ** jnp.maximum(whole, 2)
+    before = jnp.where(whole > 1, several, jnp.where(whole > 0, passed, 1))
     return before * (1 - opacity * (coverage - whole))
