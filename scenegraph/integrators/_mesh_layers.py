@@ -19,7 +19,6 @@ from ..visibility import (
     FaceSums,
     FoundSheets,
     Ranking,
-    ShadowFaces,
     sum_moving_shadows,
     sum_shadows,
 )
@@ -110,10 +109,11 @@ def _mesh_transmission_jvp(
     found = _search(scene, rays, used, occluders, everything)[1] if scene.masks else None
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        assert scene.triangles is not None
-        tree = jax.lax.stop_gradient(scene.triangles.tree)
-        faces = _moving_faces(scene.triangles)
-        sums = sum_moving_shadows(tree, faces, rays, used, everything=everything)
+        meshes = scene.triangles
+        assert meshes is not None
+        tree, corners = jax.lax.stop_gradient(meshes.tree), meshes.vertices.point[meshes.corners]
+        search = partial(sum_moving_shadows, tree, corners, meshes.mean_opacity)
+        sums = search(rays, used, everything=everything)
         if found is not None:
             sums = _with_masks(scene, rays, sums, found)
         visible = face_transmission(sums)
@@ -130,14 +130,6 @@ def _mesh_transmission_jvp(
 # Light that passes to within this, all of it or none, has no derivatives: they are those of the
 # coverage of many faces, which add up to nothing but rounding.
 _ROUNDING = 1e-5
-
-
-def _moving_faces(meshes: MeshFaces) -> ShadowFaces:
-    """Returns the faces with their derivatives, and those that only fill the last cluster."""
-    tree, count = jax.lax.stop_gradient(meshes.tree), meshes.owner.shape[0]
-    fill = lambda own, all_of_them: jnp.concatenate([own, all_of_them[count:]])
-    corners = fill(meshes.vertices.point[meshes.corners], tree.corners)
-    return ShadowFaces(corners, fill(meshes.mean_opacity, tree.opacity), tree.one_sided)
 
 
 def _search(

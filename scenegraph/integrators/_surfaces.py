@@ -39,7 +39,8 @@ class Surfaces(AbstractIntegrator):
       `Radiance.overflow`.
     - `shadows`: if true, surfaces cast shadows; static.
     - `occluders`: the largest number of surfaces that shade a point from one light, if lists are
-      used; the strongest ones count, and points with more are counted; static.
+      used; the strongest ones have derivatives, with all faces of meshes, and points with
+      more are counted; static.
     - `lists`: if true, rays are tested against those surfaces only that their bundle may
       touch; if false, against all; `None` for what is faster; static.
     """

@@ -15,7 +15,6 @@ from ._face_shadows import (
     by_side,
     face_transmission,
     FaceSums,
-    ShadowFaces,
     sum_moving_shadows,
     sum_shadows,
 )

@@ -1,7 +1,5 @@
 """Shadows of meshes: sums over what all faces stop of rays, and the faces that cover most."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 
@@ -32,18 +30,6 @@ class FaceSums(AbstractModule):
     square: Float[Array, "2 *rays"]  # coverage times opacity squared
 
 
-class ShadowFaces(NamedTuple):
-    """The faces of a tree as shadows need them."""
-
-    corners: Float[Array, "faces 3 3"]
-    opacity: Float[Array, " faces"]
-    one_sided: Bool[Array, " faces"] | None
-
-    def stop(self, piece: tuple[Array, Array]) -> FaceSums:
-        """Returns what faces stop of rays, of the coverage and the side of each."""
-        return by_side(*piece, self.opacity, self.one_sided)
-
-
 def sum_shadows(
     tree: FaceTree,
     rays: Ray,
@@ -65,17 +51,20 @@ def sum_shadows(
 
 def sum_moving_shadows(
     tree: FaceTree,
-    faces: ShadowFaces,
+    corners: Float[Array, "faces 3 3"],
+    opacity: Float[Array, " faces"],
     rays: Ray,
     used: Bool[Array, " rays"],
     *,
     everything: bool,
 ) -> FaceSums:
-    """Sums what all faces stop of rays, with derivatives."""
+    """Sums what all faces stop of rays, with derivatives; sums have rays last."""
     rays, listed, order = _listed_in_order(tree, rays, used, everything=everything)
-    stop = lambda ray, face: face.stop(_cover(ray, face.corners))
-    still = jax.lax.stop_gradient(rays)
-    sums = sum_over_faces(stop, tree, listed, still, rays, faces)
+    # The last cluster is filled with faces that have no derivatives.
+    fill = lambda own, known: jnp.concatenate([own, known[own.shape[0] :]])
+    faces = fill(corners, tree.corners), fill(opacity, tree.opacity), tree.one_sided
+    stop = lambda ray, face: by_side(*_cover(ray, face[0]), *face[1:])
+    sums = sum_over_faces(stop, tree, listed, jax.lax.stop_gradient(rays), rays, faces)
     return _with_rays_last(sums if order is None else take_rows(sums, invert_order(order)))
 
 
@@ -115,9 +104,7 @@ def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
 
 def _stopped(tree: FaceTree, piece: tuple[Array, Array], face: Array) -> FaceSums:
     """Returns what some faces stop of rays."""
-    return ShadowFaces(tree.corners, tree.opacity[face], take_rows(tree.one_sided, face)).stop(
-        piece
-    )
+    return by_side(*piece, tree.opacity[face], take_rows(tree.one_sided, face))
 
 
 def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
