@@ -21,7 +21,7 @@ from ._safe import (
 
 # Internal: for other packages of the library, and for none of its users.
 from ._bits import count_before, count_bits, nth_bit, nth_bit_of_word, pack_bits, sum_to_nth_bit
-from ._blocks import choose_block, map_used_blocks, repeat_steps
+from ._blocks import choose_block, map_used_blocks
 from ._compact import ragged_items, RaggedItems
 from ._coverage import slab_coverage
 from ._filtered import filtered_sqrt

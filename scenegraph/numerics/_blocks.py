@@ -5,43 +5,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Int, PyTree, Scalar
+from .._typing import Array, Bool, PyTree, Scalar
 
 
 # How many times larger blocks are than on a CPU. Measured on a GPU: a turn of a loop takes as long
 # as many blocks of a CPU, because kernels start one by one, and no small cache has to hold a block.
 _TIMES = {"cpu": 1}
 _TIMES_ELSEWHERE = 64
-# How many steps of a loop are one turn of it elsewhere: a turn waits for the device to say whether
-# there is another.
-_STEPS_ELSEWHERE = 8
 
 
 def choose_block(on_cpu: int, elsewhere: int | None = None) -> int:
     """Returns the number of rows to compute at once: so many on a CPU, far more elsewhere."""
     times = _TIMES.get(jax.default_backend(), _TIMES_ELSEWHERE)
     return on_cpu if times == 1 else elsewhere or times * on_cpu
-
-
-def repeat_steps(
-    begin: Int[Array, ""] | int,
-    end: Int[Array, ""],
-    step: Callable[[Int[Array, ""], PyTree], PyTree],
-    state: PyTree,
-) -> PyTree:
-    """Loops over short steps like `fori_loop`; elsewhere than on a CPU, several are one turn."""
-    at_once = choose_block(1, _STEPS_ELSEWHERE)
-    if at_once == 1:
-        return jax.lax.fori_loop(begin, end, step, state)
-
-    def several(i: Array, state: PyTree) -> PyTree:
-        for j in range(at_once):
-            n = begin + at_once * i + j
-            keep = lambda new, old, n=n: jnp.where(n < end, new, old)
-            state = jax.tree.map(keep, step(n, state), state)
-        return state
-
-    return jax.lax.fori_loop(0, -(-(end - begin) // at_once), several, state)
 
 
 def sum_over_blocks(

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
-from ..numerics import dot, matmul, repeat_steps, safe_divide, safe_norm, safe_normalise
+from ..numerics import dot, matmul, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Ray
 from ._triangle import cross_triangle, Fragment, Triangle
 
@@ -83,7 +83,7 @@ def find_sheets(pieces: Pieces) -> Sheets:
         return jnp.where(later, jnp.maximum(ends, pieces.end[i]), ends)
 
     # Sorted by their begins: those before have begun, and touch if they have not ended.
-    before = repeat_steps(0, most, reach, jnp.full_like(pieces.end, -jnp.inf))
+    before = jax.lax.fori_loop(0, most, reach, jnp.full_like(pieces.end, -jnp.inf))
     first = used & ~(pieces.begin <= before)
 
     def join(place: Array, there: Array, leader: Array) -> Array:
@@ -128,7 +128,7 @@ def each_sheet(
 
     none = jnp.full(first.shape[1:], -1, jnp.int32)
     most = jnp.max(jnp.sum(first, axis=0), initial=0)
-    return repeat_steps(0, most, one, (none, start))[1]
+    return jax.lax.fori_loop(0, most, one, (none, start))[1]
 
 
 def values_at(

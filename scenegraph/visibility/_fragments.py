@@ -8,7 +8,6 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree
-from ..numerics import repeat_steps
 from ..rays import Ray
 from ..rowwise import take_rows
 from ..shapes import (
@@ -170,7 +169,7 @@ def _sort(
         return moved.at[new].set(jnp.sum(~after, axis=0, dtype=jnp.int32) - 1)
 
     end = jnp.minimum(known + some, len(begin))
-    rank = repeat_steps(known, end, place, jnp.broadcast_to(rows, begin.shape))
+    rank = jax.lax.fori_loop(known, end, place, jnp.broadcast_to(rows, begin.shape))
     lost = hit & (rank >= ranks)
     columns = jnp.arange(begin.shape[1], dtype=jnp.int32)
     places = jnp.zeros((ranks, begin.shape[1]), jnp.int32)

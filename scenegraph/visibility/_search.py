@@ -11,7 +11,7 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import choose_block, compact, order_longest_first, repeat_steps
+from ..numerics import choose_block, compact, order_longest_first
 from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import (
@@ -253,15 +253,17 @@ def _search_block(
     def show(shared: Instance, row: tuple[Columns, tuple]) -> Columns:
         return visit.show(eqx.combine(row[0].joined(), shared), row[1])
 
-    def one(n: Array, memory: Columns) -> Columns:
+    def one(carry: tuple[Array, Columns]) -> tuple[Array, Columns]:
+        n, memory = carry
         # Members are those of bundles, whose rows share them.
         members = split_rows(stack.take(candidates.nth(n)).members)
         members, listed = jax.tree.map(lambda x: _to_rows(x, rows), (members, n < lengths))
-        return map_rows(show, stack.shared, (members, (own, memory, listed)))
+        return n + 1, map_rows(show, stack.shared, (members, (own, memory, listed)))
 
-    # Lists of few members are short: one step a turn is compiled sooner.
-    loop = repeat_steps if stack.count > _MANY else jax.lax.fori_loop
-    return loop(0, jnp.max(lengths), one, split_rows_last(memory)).joined_last()
+    longest = jnp.max(lengths)
+    start = jnp.zeros((), jnp.int32), split_rows_last(memory)
+    end = jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)
+    return end[1].joined_last()
 
 
 def _search_all(

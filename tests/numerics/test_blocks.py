@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.numerics import _blocks, map_used_blocks, repeat_steps, sum_over_blocks
+from scenegraph.numerics import map_used_blocks, sum_over_blocks
 from support.helpers import assert_close
 
 
@@ -125,18 +125,3 @@ def test_blocks_without_a_used_row_are_not_computed():
     assert results[2:4].tolist() == [0, 0]
     mapped = jax.vmap(lambda rows: map_used_blocks(lambda x: x + 1, rows, used, 2))
     assert_close(mapped(jnp.zeros((3, 6)))[:, [0, 5]], jnp.ones((3, 2)))
-
-
-@pytest.mark.parametrize("begin, end", [(0, 0), (0, 5), (3, 11), (2, 18), (7, 4)])
-def test_several_steps_a_turn(begin, end, monkeypatch):
-    step = lambda n, state: ((state[0] * 3 + n) % 10007, state[1].at[n % 4].add(n + 1))
-    expected = [1, np.zeros(4, int)]
-    for n in range(begin, end):
-        expected[0] = (expected[0] * 3 + n) % 10007
-        expected[1][n % 4] += n + 1
-
-    monkeypatch.setitem(_blocks._TIMES, "cpu", 64)
-    loop = jax.jit(lambda begin, end, state: repeat_steps(begin, end, step, state))
-    found = loop(jnp.int32(begin), jnp.int32(end), (jnp.int32(1), jnp.zeros(4, jnp.int32)))
-    assert found[0] == expected[0]
-    np.testing.assert_array_equal(found[1], expected[1])
