@@ -22,6 +22,11 @@ SCENES = {
         lamp=LAMP,
         floor=FLOOR,
     ),
+    "mesh": sg.Group(
+        mesh=sg.Surface(sg.TriangleMesh(PLACES[:39], np.arange(39).reshape(13, 3)), [0.5] * 3),
+        lamp=LAMP,
+        floor=FLOOR,
+    ),
     "media": sg.Group(
         cloud=sg.Volume(sg.fields.GaussianBlob([0.0] * 3, 0.4, 5.0, [0.9, 0.5, 0.2])), ball=BALL
     ),
@@ -29,11 +34,11 @@ SCENES = {
 
 
 @pytest.mark.parametrize(
-    "name", ["media", *(pytest.param(n, marks=pytest.mark.slow) for n in ("few", "many"))]
+    "name", ["media", *(pytest.param(n, marks=pytest.mark.slow) for n in ("few", "many", "mesh"))]
 )
 @pytest.mark.filterwarnings("ignore:there is no light")
 def test_pictures_and_gradients_lower_for_gpus_and_tpus(name):
-    arrays, rest = eqx.partition(sg.Scene(SCENES[name]), eqx.is_array)
+    arrays, rest = eqx.partition(sg.Scene(SCENES[name]), eqx.is_inexact_array)
     picture = lambda arrays: sg.render(eqx.combine(arrays, rest), CAMERA).rgb
     gradient = jax.grad(lambda arrays: jnp.sum(picture(arrays) ** 2))
     for function in (picture, gradient):
