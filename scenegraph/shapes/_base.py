@@ -182,7 +182,7 @@ def smooth_part(
     normal: Callable[[Vector], Vector],
     uv: Callable[[Vector], Float[Array, "2"]],
     coverage: Scalar,
-    within: Callable[[Vector, Vector], Vector] | None = None,
+    within: Callable[[Vector, Vector], tuple[Vector, Vector]] | None = None,
 ) -> Hit:
     """Makes the hit on one smooth part, with its footprint.
 
@@ -193,8 +193,8 @@ def smooth_part(
     - `normal`, `uv`: functions of a point that return the unit normal and the coordinates there.
     - `coverage`: the part of the pixel that is covered, between 0 and 1.
     - `within`: a function of the lower and the upper corner of the box that holds the pixel's
-      footprint on the surface, which returns the middle of what the part has of it; `None` where
-      crossings are on the part already.
+      footprint on the surface, which returns the corners of what the part has of it; `None` where
+      footprints are on the part already.
 
     **Returns:**
 
@@ -205,7 +205,10 @@ def smooth_part(
     d_point = ray.d_origin + t * ray.d_direction + crossing.gradient[:, None] * ray.direction
     if within is not None:
         half = jnp.sum(jnp.abs(d_point), axis=0) / 2
-        t, point = _moved(ray, t, point, within(point - half, point + half))
+        low, high = within(point - half, point + half)
+        t, point = _moved(ray, t, point, (low + high) / 2)
+        # Of a small part, or one seen from aside, the pixel's sides are no longer than it is.
+        d_point *= safe_divide(high - low, 2 * half)
     coordinates, duv = batched_jvp(uv, (point,), (d_point.T,))
     return Hit(t, point, normal(point), coordinates, duv.T, coverage, d_point=d_point)
 

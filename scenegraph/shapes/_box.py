@@ -97,11 +97,11 @@ class Box(AbstractShape, AbstractBounded):
         def uv(point: Vector) -> Float[Array, "2"]:
             return jnp.stack([point[other] for other in others])
 
-        def within(low: Vector, high: Vector) -> Vector:
+        def within(low: Vector, high: Vector) -> tuple[Vector, Vector]:
             # The plane of a face that is seen from aside is crossed far outside of the face.
             first, last = (jnp.clip(end, self.lower, self.upper) for end in (low, high))
-            across, middle = (low + high) / 2, (first + last) / 2
-            return jnp.stack([across[i] if i == axis else middle[i] for i in range(3)])
+            across = jnp.arange(3) == axis
+            return jnp.where(across, low, first), jnp.where(across, high, last)
 
         crossing = Crossing(faces.t[axis], faces.gradient[axis])
         return smooth_part(ray, crossing, normal, uv, coverage, within)

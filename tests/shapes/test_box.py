@@ -248,3 +248,38 @@ def test_shadow_at_the_foot_of_boxes_against_lines():
     dark = expected < 1e-3
     assert dark.sum() > 1000 and found[dark].max() < 0.13
     assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01
+
+
+def test_footprints_are_those_of_the_plane_of_a_face_cut_off_at_its_edges():
+    """A pixel that sees a face from aside reaches far beyond it in its plane."""
+    draw = np.random.default_rng(5)
+    ways = draw.normal(size=(400, 3))
+    ways[:200, 2] *= 0.01  # along the upper and the lower face
+    starts = draw.uniform(-1, 1, (400, 3)) * [1, 2, 3] - 8 * ways
+    wide = draw.normal(size=(400, 2, 3)) * 0.02
+
+    @jax.jit
+    @jax.vmap
+    def both(origin, direction, side):
+        one = Ray(origin, direction, direction, jnp.zeros((2, 3)), side, 0.1, 100.0)
+        return BOX.parts(one), one
+
+    hits, rays = jax.tree.map(np.asarray, both(*map(jnp.asarray, (starts, ways, wide))))
+    seen = hits.coverage > 1e-3
+    reach = np.sum(np.abs(hits.d_point), axis=2) / 2
+    axes = np.eye(3, dtype=bool)[None]
+    outside = np.abs(hits.point) + reach - np.array([1.0, 2.0, 3.0])
+    assert np.max(np.where(axes, -1, outside)[seen]) < 1e-5
+
+    # On the plane x_i = c, the point moves by dp = t dd - (t dd_i / d_i) d.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (hits.point - rays.origin[:, None])[:, axes[0]] / rays.direction
+        steps = t[..., None, None] * rays.d_direction[:, None]
+        across = np.einsum("rikj,ij->rik", steps, axes[0]) / rays.direction[..., None]
+        plane = steps - across[..., None] * rays.direction[:, None, None]
+    inside = np.abs(hits.point) + np.sum(np.abs(plane), axis=2) / 2 < [1.0, 2.0, 3.0]
+    whole = seen & np.all(inside | axes, axis=2)
+    cut = seen & ~whole
+    assert whole.sum() > 50 and cut.sum() > 50
+    assert_close(hits.d_point[whole], plane[whole], 1e-4)
+    assert np.all(np.abs(hits.d_point[cut]) <= np.abs(plane[cut]) * (1 + 1e-3) + 1e-5)
