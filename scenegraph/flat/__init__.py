@@ -8,7 +8,14 @@ structure (`_instances`, with `_look_up`), the faces of meshes among them (`_mes
 from ._flat import FlatScene as FlatScene
 
 # Internal: for other packages of the library, and for none of its users.
-from ._flat import color_space, count_surfaces, flatten, SceneStacks, stack_scene_once
+from ._flat import (
+    color_space,
+    count_sided_surfaces,
+    count_surfaces,
+    flatten,
+    SceneStacks,
+    stack_scene_once,
+)
 from ._instances import Instance, InstanceStack
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack

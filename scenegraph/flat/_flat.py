@@ -27,7 +27,7 @@ from ..scene import (
     Scene,
 )
 from ..shaders import asks_for_own_view, prepare_textures
-from ..shapes import TriangleMesh
+from ..shapes import AbstractSmoothShape, TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, stacked
 from ._leaf_tables import LeafRows, tabulate
@@ -223,6 +223,16 @@ def count_surfaces(contents: Contents | SceneStacks) -> int:
     if isinstance(contents, SceneStacks):
         return sum(stack.number.shape[0] for stack in contents.surfaces)
     return sum(math.prod(leaf.counts) for leaf in contents.surfaces)
+
+
+def count_sided_surfaces(contents: Contents | SceneStacks) -> int:
+    """Counts surfaces of several parts, such as boxes, and all of their copies."""
+    if isinstance(contents, SceneStacks):
+        pairs = [(stack.varying[0].shape, stack.number.shape[0]) for stack in contents.surfaces]
+    else:
+        pairs = [(leaf.node.shape, math.prod(leaf.counts)) for leaf in contents.surfaces]
+    of_one = AbstractSmoothShape | TriangleMesh  # A mesh has its own layers.
+    return sum(count for shape, count in pairs if not isinstance(shape, of_one))
 
 
 def stack_scene_once(scene: Scene, flattened: tuple[list, Any] | None = None) -> SceneStacks:

@@ -12,7 +12,15 @@ from .._garbage import without_collections
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
-from ..flat import color_space, count_surfaces, FlatScene, flatten, SceneStacks, stack_scene_once
+from ..flat import (
+    color_space,
+    count_sided_surfaces,
+    count_surfaces,
+    FlatScene,
+    flatten,
+    SceneStacks,
+    stack_scene_once,
+)
 from ..images import AbstractColorSpace, Image
 from ..integrators import (
     AbstractIntegrator,
@@ -34,7 +42,7 @@ from ..programs import (
     TieredFunction,
 )
 from ..rowwise import map_rows
-from ..scene import find_camera, find_contents, Scene
+from ..scene import Contents, find_camera, find_contents, Scene
 from ..visibility import count_candidates
 from ._chunks import choose_chunk, choose_share
 from ._pixel_order import PixelOrder, TILE_SIDE
@@ -132,8 +140,7 @@ def render(
     draw = lambda integrator: program(placed, camera, integrator, *more)
     if traced:
         return draw(integrator.with_budget(math.inf))[0]
-    integrator = with_all_occluders(integrator)
-    integrator = with_more_surfaces(integrator) if count > _MANY_SURFACES else integrator
+    integrator = _with_first_layers(with_all_occluders(integrator), contents, count)
     return _draw_completely(draw, integrator, (placed, camera))
 
 
@@ -163,9 +170,21 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
 _enlarged: dict[Any, AbstractIntegrator] = {}
 
 
+def _with_first_layers(
+    integrator: AbstractIntegrator, contents: Contents | SceneStacks, count: int
+) -> AbstractIntegrator:
+    """Returns an integrator with the layers that pictures of so many surfaces are begun with."""
+    if count > _MANY_SURFACES:
+        integrator = with_more_surfaces(integrator)
+        if _FEW_SIDED * count_sided_surfaces(contents) >= count:
+            integrator = with_more_surfaces(integrator)
+    return integrator
+
+
 # Pictures of more surfaces have a second program with options of its own (`_draw_many`), and are
-# begun with twice the layers, because most need them, and each try is another program.
-_MANY_SURFACES = 4096
+# begun with twice the layers, because most need them, and each try is another program; with four
+# times the layers if of one in so many a pixel may show several sides, each of which is a layer.
+_MANY_SURFACES, _FEW_SIDED = 4096, 4
 # More array leaves than this are stacked before a picture is traced, which takes its time by leaf.
 _MANY_LEAVES = 256
 

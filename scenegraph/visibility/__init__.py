@@ -1,10 +1,11 @@
 """Visibility: bundles of rays, and lists of what each of them may touch.
 
 Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
-belong together, then `_search`, which integrators use. Of meshes: `_beams` for triangles that
-single rays may touch, `_face_search` for the search over faces, `_face_pairs` for sums over them
-and `_sum_faces` for sums with derivatives; then `_fragments` and `_face_shadows`, which integrators
-call, and `_nearest` for rays that do not go together.
+belong together, then `_list_search` for what rays do with candidates, and `_search`, which
+integrators use. Of meshes: `_beams` for triangles that single rays may touch, `_face_search` for
+the search over faces, `_face_pairs` for sums over them and `_sum_faces` for sums with derivatives;
+then `_fragments` and `_face_shadows`, which integrators call, and `_nearest` for rays that do not
+go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch

@@ -85,6 +85,8 @@ class Grouping(NamedTuple):
 
 # Of more things than this, what holds all things of a word is tested first.
 _MANY = 512
+# Of no more words, comparing all with a place finds its word sooner than bisection.
+_COMPARED = 32
 # Relative to a ball's size: the rounding of its bounds.
 _ROUNDING = 1e-5
 
@@ -161,7 +163,11 @@ def _ball_around(balls: Ball) -> Ball:
 
 def _nth(words: UInt32[Array, " words"], ends: Array, n: Int[Array, ""]) -> Int[Array, ""]:
     # The word that holds the entry is the first whose running count exceeds n.
-    which = jnp.minimum(jnp.sum(ends <= n), words.shape[0] - 1)
+    if words.shape[0] > _COMPARED:
+        which = jnp.searchsorted(ends, n, side="right", method="scan_unrolled").astype(jnp.int32)
+    else:
+        which = jnp.sum(ends <= n, dtype=jnp.int32)
+    which = jnp.minimum(which, words.shape[0] - 1)
     word = words[which]
     before = ends[which] - count_bits(word)
     return 32 * which + nth_bit_of_word(word, n - before)

@@ -1,7 +1,7 @@
 """Searches over candidate lists, without derivatives."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,21 +11,18 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import choose_block, compact, order_longest_first
+from ..numerics import choose_block, compact
 from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import (
-    Columns,
-    map_rows,
     put_rows,
-    split_row,
     split_rows,
-    split_rows_last,
     take_rows,
 )
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
+from ._list_search import BLOCK, close_memory, ELSEWHERE, MANY, open_memory, search_lists, Visit
 from ._lists import AbstractCandidates, list_candidates
 from ._order import invert_order, order_shadow_rays
 
@@ -34,34 +31,11 @@ from ._order import invert_order, order_shadow_rays
 SHADOW_BUNDLE = 16
 # Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
 _FEW = 4
-# With more things of a kind than this, putting shadow rays in order pays: lists get shorter, and
-# are found sooner.
-_MANY = 256
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
-# Rays that are searched at once, so that all numbers of a loop over them are in the cache; fewer of
-# kinds of many members, whose lists differ more in length.
-_BLOCK, _BLOCK_OF_MANY = 512, 128
-# Elsewhere than on a CPU, where turns of loops cost more.
-_ELSEWHERE, _MANY_ELSEWHERE = 2**16, 2**14
-
 
 # A key, a code and a value.
 Item = tuple[Array, Array, Array]
-
-
-class Visit(NamedTuple):
-    """The meeting of one row with one candidate, and what the row keeps of it."""
-
-    meet: Callable[[Instance, PyTree], PyTree]
-    # Of the memory, of what was met, and whether that counts: the next memory.
-    remember: Callable[[PyTree, PyTree, Array], PyTree]
-
-    def show(self, instance: Instance, row: tuple[Columns, Columns, Array]) -> Columns:
-        """Lets a row meet an instance: of what the row is, its memory, and whether that counts."""
-        own, memory, listed = row
-        seen = self.meet(instance, own.joined())
-        return split_row(self.remember(memory.joined(), seen, listed))
 
 
 class Ranking(NamedTuple):
@@ -124,7 +98,7 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     if scene.triangles is not None:
         balls = scene.triangles.tree.balls
         lengths += _list(balls, rays, used, BUNDLE).lengths
-    return _to_rows(lengths, rays)[:count]
+    return jnp.repeat(lengths, BUNDLE)[:count]
 
 
 def search(
@@ -151,8 +125,9 @@ def search(
         memory = _search_few(bounded, rays, used, visit, rows, memory)
     for stack in stacks:
         if stack.count > _FEW:
-            candidates = candidates_of(stack, rays, used, size)
-            memory = _search_lists(stack, candidates, visit, rows, memory)
+            balls = stack.map(world_ball)
+            candidates = _list(balls, rays, used, size)
+            memory = search_lists(stack, balls, candidates, rays, visit, rows, memory)
     return memory
 
 
@@ -166,7 +141,7 @@ def _search_few(
 ) -> PyTree:
     """Searches kinds of few members: of each the rays that may touch any, some at a time."""
     count = used.shape[0]
-    block = min(choose_block(_BLOCK, _ELSEWHERE), count)
+    block = min(choose_block(BLOCK, ELSEWHERE), count)
     touched = _touched(stacks, rays, used)
     lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
     # Of each kind, the rays that may touch any member, packed; places beyond have no ray.
@@ -209,82 +184,18 @@ def _touched(
     return jnp.stack(parts)
 
 
-def _search_lists(
-    stack: InstanceStack, candidates: AbstractCandidates, visit: Visit, rows: PyTree, memory: PyTree
-) -> PyTree:
-    """Shows every row all candidates of its bundle.
-
-    Bundles with lists of about the same length go together, so that little is done in vain.
-    """
-    lengths = candidates.lengths
-    bundles, size = lengths.shape[0], jax.tree.leaves(rows)[0].shape[0] // lengths.shape[0]
-    in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
-    flat = lambda x: x.reshape(-1, *x.shape[2:])
-    joined = lambda x: x.reshape(*x.shape[:-2], -1)
-    apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
-    many = _BLOCK_OF_MANY, _MANY_ELSEWHERE
-    most = choose_block(*(many if stack.count > _MANY else (_BLOCK, _ELSEWHERE)))
-    block = min(most // size, bundles)
-    # Longest lists first: a block takes as many turns as its longest.
-    order = order_longest_first(lengths)
-    order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
-    rows = jax.tree.map(in_bundles, rows)
-    memory = jax.tree.map(apart, memory)
-
-    def one_block(i: Array, memory: PyTree) -> PyTree:
-        chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
-        some, own_rows = take_rows((candidates, rows), chosen)
-        own = jax.tree.map(joined, take_rows(memory, chosen, -2))
-        own = _search_block(stack, some, visit, jax.tree.map(flat, own_rows), own)
-        return put_rows(memory, chosen, jax.tree.map(apart, own), -2)
-
-    blocks = (jnp.sum(lengths > 0) + block - 1) // block
-    with say_times(bundles * size * stack.count):
-        memory = jax.lax.fori_loop(0, blocks, one_block, memory)
-    return jax.tree.map(joined, memory)
-
-
-def _search_block(
-    stack: InstanceStack, candidates: AbstractCandidates, visit: Visit, rows: PyTree, memory: PyTree
-) -> PyTree:
-    """Searches some bundles at once: the loop is as long as their longest list."""
-    lengths, own = candidates.lengths, split_rows(rows)
-
-    def show(shared: Instance, row: tuple[Columns, tuple]) -> Columns:
-        return visit.show(eqx.combine(row[0].joined(), shared), row[1])
-
-    def one(carry: tuple[Array, Columns]) -> tuple[Array, Columns]:
-        n, memory = carry
-        # Members are those of bundles, whose rows share them.
-        members = split_rows(stack.take(candidates.nth(n)).members)
-        members, listed = jax.tree.map(lambda x: _to_rows(x, rows), (members, n < lengths))
-        return n + 1, map_rows(show, stack.shared, (members, (own, memory, listed)))
-
-    longest = jnp.max(lengths)
-    start = jnp.zeros((), jnp.int32), split_rows_last(memory)
-    end = jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)
-    return end[1].joined_last()
-
-
 def _search_all(
     stack: InstanceStack, used: Bool[Array, "rows few"], visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
     """Shows all members of a stack to every row that may touch them."""
-    own, memory = split_rows(rows), split_rows_last(memory)
+    own, memory = split_rows(rows), open_memory(memory)
     if stack.count == 1:
-        seen = map_rows(visit.show, stack.first(), (own, memory, used[:, 0]))
-        return seen.joined_last()
+        return close_memory(visit.show(stack.first(), None, own, memory, used[:, 0]))
 
-    def one(n: Array, memory: Columns) -> Columns:
-        return map_rows(visit.show, stack.at(n), (own, memory, used[:, n]))
+    def one(n: Array, memory: PyTree) -> PyTree:
+        return visit.show(stack.at(n), None, own, memory, used[:, n])
 
-    return jax.lax.fori_loop(0, stack.count, one, memory).joined_last()
-
-
-def _to_rows(x: Array, rows: PyTree) -> Array:
-    """Repeats what bundles have for each of their rows."""
-    count = jax.tree.leaves(rows)[0].shape[0]
-    return jnp.repeat(x, count // x.shape[0], axis=0)
+    return close_memory(jax.lax.fori_loop(0, stack.count, one, memory))
 
 
 def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, "*rows"]) -> Ranking:
@@ -357,7 +268,7 @@ def search_shadows(
 ) -> PyTree:
     """Shows rows of shadow rays what they may touch; many things are worth putting in order."""
     order = None
-    if any(stack.count > _MANY for stack in stacks):
+    if any(stack.count > MANY for stack in stacks):
         order = order_shadow_rays(rays, used)
         rays, rows, used = take_rows((rays, rows, used), order)
     memory = search(stacks, rays, used, visit, rows, memory, SHADOW_BUNDLE)

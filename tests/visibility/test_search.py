@@ -1,16 +1,72 @@
-"""What rays share with their bundle."""
+"""What rays find on lists: all that they touch, and nothing else."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from scenegraph.visibility._search import _to_rows
+import scenegraph as sg
+from scenegraph.flat import flatten, intersect, occlusion, part_alphas
+from scenegraph.rays import Ray
+from scenegraph.visibility import find_layers, transmission
+from scenegraph.visibility._list_search import MANY
 
 
-def test_what_bundles_have_is_repeated_by_a_broadcast():
-    rows, values = (jnp.zeros((12, 3)), jnp.ones(12)), jnp.arange(12.0).reshape(4, 3)
-    for x in (values, values[:, 0], values > 5):
-        np.testing.assert_array_equal(_to_rows(x, rows), np.repeat(np.asarray(x), 3, axis=0))
-    # No look-up, which every turn of a search would do.
-    repeated = jax.make_jaxpr(lambda x: _to_rows(x, rows))(values)
-    assert {x.primitive.name for x in repeated.jaxpr.eqns} == {"broadcast_in_dim", "reshape"}
+def _scene(count: int, shape: type) -> sg.Scene:
+    draw = np.random.default_rng(3)
+    middle, size = draw.uniform(-2, 2, (count, 3)), draw.uniform(0.02, 0.3, count)
+    bounds = lambda m, s: (m - s, m + s) if shape is sg.Box else (m, s)
+    return sg.Scene(
+        sg.Group(
+            **{
+                f"thing{i}": sg.Surface(shape(*bounds(m, s)), [0.5] * 3, opacity=0.7)
+                for i, (m, s) in enumerate(zip(middle, size, strict=True))
+            }
+        )
+    )
+
+
+def _rays(count: int) -> Ray:
+    """Rays from one side to the other: a grid, of which neighbours go together."""
+    side = int(np.sqrt(count))
+    u, v = np.meshgrid(np.linspace(-1.5, 1.5, side), np.linspace(-1.5, 1.5, side))
+    way = np.stack([u.ravel(), v.ravel(), np.full(count, 2.0)], axis=1).astype(np.float32)
+    start = np.broadcast_to(np.float32([0, 0, -3]), way.shape)
+    wide = np.zeros((count, 2, 3), np.float32)
+    wide[:, 0, 0] = wide[:, 1, 1] = 3 / side
+    ends = jnp.zeros(count), jnp.full(count, 4.0)
+    return Ray(*map(jnp.asarray, (start, way, way, 0 * wide, wide)), *ends)
+
+
+# Kinds of no more members are walked by bundles, larger ones ray by ray.
+@pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
+@pytest.mark.parametrize("shape", [sg.Sphere, sg.Box])
+def test_rays_find_what_a_loop_over_all_things_finds(count, shape):
+    flat, rays = flatten(_scene(count, shape)), _rays(256)
+    used = np.arange(256) % 7 > 0
+    found = jax.jit(find_layers, static_argnums=3)(flat, rays, jnp.asarray(used), 64)
+    stack = flat.occluders[0]
+
+    def of_ray(ray):
+        hits = stack.map(lambda thing: intersect(thing, ray))
+        return hits.t, jax.vmap(part_alphas)(hits)
+
+    t, alphas = map(np.asarray, jax.jit(jax.vmap(of_ray))(rays))
+    total = np.sum(alphas > 0, axis=(1, 2))
+    assert total.max() > 2
+    np.testing.assert_array_equal(found.total[used], total[used])
+    nearest = np.sort(np.where(alphas > 0, t, np.inf).reshape(256, -1), axis=1)[:, :20]
+    np.testing.assert_allclose(found.keys.T[used, :20], nearest[used], rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
+def test_shadow_rays_are_stopped_by_what_a_loop_over_all_things_finds(count):
+    flat, rays = flatten(_scene(count, sg.Sphere)), _rays(256)
+    used, own = np.arange(256) % 5 > 0, jnp.full(256, -1)
+    arrives, stopped = jax.jit(transmission)(flat, rays, own, jnp.asarray(used))
+    stack = flat.occluders[0]
+    of_ray = lambda ray: stack.map(lambda thing: occlusion(thing, ray, jnp.asarray(-1)))
+    each = np.asarray(jax.jit(jax.vmap(of_ray))(rays), np.float64)
+    assert np.sum(each > 1e-3, axis=1).max() > 1
+    np.testing.assert_allclose(arrives[used], np.prod(1 - each, axis=1)[used], rtol=1e-4, atol=1e-7)
+    np.testing.assert_array_equal(stopped[used], np.sum(each > 1e-3, axis=1)[used])
