@@ -36,9 +36,8 @@ MANY = 256
 BLOCK, _BLOCK_OF_MANY = 512, 128
 # Elsewhere than on a CPU, where turns of loops cost more.
 ELSEWHERE, _MANY_ELSEWHERE = 2**16, 2**14
-# Candidates in a word, a bit for each; of these, a ray may touch about so many. Of so many members,
-# one is on a list, as is said to what compiles the search.
-_WORD, _MET, _LISTED = 32, 4, 4
+# Candidates in a word, a bit for each; of these, a ray may touch about so many.
+_WORD, _MET = 32, 4
 
 
 class Visit(NamedTuple):
@@ -135,7 +134,7 @@ def search_lists(
         return put_rows(memory, chosen, jax.tree.map(apart, seen), -2)
 
     blocks = (jnp.sum(lengths > 0) + block - 1) // block
-    turns = stack.count if stack.count <= MANY else -(-stack.count // (_LISTED * _WORD))
+    turns = stack.count if stack.count <= MANY else -(-stack.count // _WORD)
     with say_times(bundles * size * turns):
         memory = jax.lax.fori_loop(0, blocks, one_block, memory)
     return jax.tree.map(joined, memory)
