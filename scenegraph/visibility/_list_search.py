@@ -72,11 +72,7 @@ class Visit(NamedTuple):
 
 
 def open_memory(memory: PyTree) -> PyTree:
-    """Takes a memory of few numbers apart: rows then keep what they meet in the same loop.
-
-    To insert into long rankings is as fast in kernels of its own, which compile several times as
-    fast.
-    """
+    """Takes a memory of few numbers apart: rows then keep what they meet in the same loop."""
     numbers = sum(math.prod(x.shape[:-1]) for x in jax.tree.leaves(memory))
     return split_rows_last(memory) if numbers <= _FEW_NUMBERS else memory
 
@@ -86,7 +82,8 @@ def close_memory(memory: PyTree) -> PyTree:
     return memory.joined_last() if isinstance(memory, Columns) else memory
 
 
-# Numbers of a row's memory: eight ranks are few.
+# Numbers of a row's memory: eight ranks are few. Measured: kernels of their own insert into longer
+# rankings as fast as the loop over rows, and compile several times as fast.
 _FEW_NUMBERS = 32
 
 

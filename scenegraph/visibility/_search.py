@@ -14,11 +14,7 @@ from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, par
 from ..numerics import choose_block, compact
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import (
-    put_rows,
-    split_rows,
-    take_rows,
-)
+from ..rowwise import put_rows, split_rows, take_rows
 from ..shapes import AbstractBounded
 from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
