@@ -38,6 +38,9 @@ def _rays(count: int) -> Ray:
     return Ray(*map(jnp.asarray, (start, way, way, 0 * wide, wide)), *ends)
 
 
+_LEAST = 1e-4
+
+
 # Kinds of no more members are walked by bundles, larger ones ray by ray.
 @pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
 @pytest.mark.parametrize("shape", [sg.Sphere, sg.Box])
@@ -52,11 +55,14 @@ def test_rays_find_what_a_loop_over_all_things_finds(count, shape):
         return hits.t, jax.vmap(part_alphas)(hits)
 
     t, alphas = map(np.asarray, jax.jit(jax.vmap(of_ray))(rays))
-    total = np.sum(alphas > 0, axis=(1, 2))
-    assert total.max() > 2
-    np.testing.assert_array_equal(found.total[used], total[used])
-    nearest = np.sort(np.where(alphas > 0, t, np.inf).reshape(256, -1), axis=1)[:, :20]
-    np.testing.assert_allclose(found.keys.T[used, :20], nearest[used], rtol=1e-5)
+    # Opacities of less than rounding may be there or not.
+    assert np.sum(alphas > _LEAST, axis=(1, 2)).max() > 2
+    nearest = np.sort(np.where(alphas > _LEAST, t, np.inf).reshape(256, -1), axis=1)[:, :64]
+    keys = np.sort(np.where(found.values > _LEAST, found.keys, np.inf), axis=0).T
+    columns = min(nearest.shape[1], 64)
+    np.testing.assert_allclose(keys[used, :columns], nearest[used], rtol=1e-5)
+    passes = np.prod(1 - np.asarray(found.values), axis=0) * found.rest
+    np.testing.assert_allclose(passes[used], np.prod(1 - alphas, axis=(1, 2))[used], atol=1e-5)
 
 
 @pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
