@@ -22,6 +22,11 @@ SCENES = {
         lamp=LAMP,
         floor=FLOOR,
     ),
+    "lists of hundreds": sg.Group(
+        balls=sg.Instances(BALL, [sg.Similarity(at, scale=0.1) for at in np.tile(PLACES, (7, 1))]),
+        lamp=LAMP,
+        floor=FLOOR,
+    ),
     "mesh": sg.Group(
         mesh=sg.Surface(sg.TriangleMesh(PLACES[:39], np.arange(39).reshape(13, 3)), [0.5] * 3),
         lamp=LAMP,
@@ -34,7 +39,8 @@ SCENES = {
 
 
 @pytest.mark.parametrize(
-    "name", ["media", *(pytest.param(n, marks=pytest.mark.slow) for n in ("few", "many", "mesh"))]
+    "name",
+    [pytest.param(n, marks=() if n == "media" else pytest.mark.slow) for n in sorted(SCENES)],
 )
 @pytest.mark.filterwarnings("ignore:there is no light")
 def test_pictures_and_gradients_lower_for_gpus_and_tpus(name):
