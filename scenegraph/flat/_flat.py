@@ -220,19 +220,20 @@ _last: list[tuple[Any, list[weakref.ref], SceneStacks]] = []
 
 def count_surfaces(contents: Contents | SceneStacks) -> int:
     """Counts the surfaces of a scene, and all of their copies."""
-    if isinstance(contents, SceneStacks):
-        return sum(stack.number.shape[0] for stack in contents.surfaces)
-    return sum(math.prod(leaf.counts) for leaf in contents.surfaces)
+    return sum(count for _, count in _shapes(contents))
 
 
 def count_sided_surfaces(contents: Contents | SceneStacks) -> int:
     """Counts surfaces of several parts, such as boxes, and all of their copies."""
-    if isinstance(contents, SceneStacks):
-        pairs = [(stack.varying[0].shape, stack.number.shape[0]) for stack in contents.surfaces]
-    else:
-        pairs = [(leaf.node.shape, math.prod(leaf.counts)) for leaf in contents.surfaces]
     of_one = AbstractSmoothShape | TriangleMesh  # A mesh has its own layers.
-    return sum(count for shape, count in pairs if not isinstance(shape, of_one))
+    return sum(count for shape, count in _shapes(contents) if not isinstance(shape, of_one))
+
+
+def _shapes(contents: Contents | SceneStacks) -> list[tuple[Any, int]]:
+    """Returns shapes of surfaces, and how many surfaces have one of that structure."""
+    if isinstance(contents, SceneStacks):
+        return [(stack.varying[0].shape, stack.number.shape[0]) for stack in contents.surfaces]
+    return [(leaf.node.shape, math.prod(leaf.counts)) for leaf in contents.surfaces]
 
 
 def stack_scene_once(scene: Scene, flattened: tuple[list, Any] | None = None) -> SceneStacks:

@@ -72,8 +72,8 @@ def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
 
     Candidate lists hold every ball that it is true of: each bundle with the ray touches these, too.
     """
-    # The axis is nearest to the centre at t = (center - o) . d / |d|^2, within the ray. By axes:
-    # sums over short arrays are slow on CPUs.
+    # The axis is nearest to the centre at t = (center - o) . d / |d|^2, within the ray.
+    # Axis by axis: sums over short arrays are slow on CPUs.
     away, (u, v, w) = ball.center - ray.origin, ray.direction
     x, y, z = away
     square = u * u + v * v + w * w

@@ -24,7 +24,6 @@ from ._lists import AbstractCandidates, CandidateLists, Everything, list_candida
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
 from ._search import (
-    candidates_of,
     count_candidates,
     count_parts,
     find_layers,

@@ -160,13 +160,8 @@ def _walk(listed: _Listed, rays: Ray, visit: Visit, own: Columns, memory: PyTree
     return jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)[1]
 
 
-def _walk_tested(
-    listed: _Listed, rays: Ray, visit: Visit, own: Columns, memory: Columns
-) -> Columns:
-    """Shows every row those candidates of its bundle that it may touch itself.
-
-    Of long lists, a ray touches a few: more than the test is saved.
-    """
+def _walk_tested(listed: _Listed, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
+    """Shows every row those candidates of its bundle that it may touch itself."""
 
     def some(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         begin, memory = carry

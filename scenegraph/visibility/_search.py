@@ -69,15 +69,9 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
     return Ranking(*ranks, total + hit, rest * (1 - lost))
 
 
-def candidates_of(
-    stack: InstanceStack, rays: Ray, used: Bool[Array, " rays"], size: int = BUNDLE
-) -> AbstractCandidates:
-    """Lists the instances of a stack that bundles of consecutive rays may touch."""
-    return _list(stack.map(world_ball), rays, used, size)
-
-
 @functools.partial(jax.jit, static_argnames="size")
 def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> AbstractCandidates:
+    """Lists the things that bundles of consecutive rays may touch, by the balls about them."""
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
     return list_candidates(jax.vmap(bound_rays)(rays, used), balls, jnp.any(used, axis=1))
@@ -90,7 +84,7 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
     for stack in scene.occluders:
-        lengths += candidates_of(stack, rays, used).lengths
+        lengths += _list(stack.map(world_ball), rays, used, BUNDLE).lengths
     if scene.triangles is not None:
         balls = scene.triangles.tree.balls
         lengths += _list(balls, rays, used, BUNDLE).lengths
