@@ -17,14 +17,15 @@ from ..visibility import (
     count_parts,
     find_layers,
     find_mesh_sheets,
-    FoundSheets,
+    FoundFragments,
+    FoundMeshes,
     invert_order,
     Ranking,
 )
 from ._by_kind import map_by_kind, map_in_turn, map_used
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
-from ._mesh_layers import sheet_hits
+from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
 from ._shadows import INVISIBLE, reaches_front, Shading, visible_past_all
 
 
@@ -40,16 +41,16 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """
     count = rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
-    codes, needed, overflow, sheets = jax.lax.stop_gradient(
+    codes, needed, overflow, meshes = jax.lax.stop_gradient(
         _find(*jax.lax.stop_gradient((scene, rays)), used, how)
     )
     bundles = rays.near.shape[0] // BUNDLE
     block = min(choose_block(_BLOCK), how.layers * bundles)
     order, groups = _sorted_groups(scene, codes, needed)
     order = _pad_to_multiple(order, block)
-    fragments, places = sheets
-    of_rays = _in_bundles((rays, places))
-    shared = scene.without_media(), fragments, of_rays, _in_bundles((codes, needed), 2)
+    fragments, sheets = (None, None) if meshes is None else _sheets(scene, rays, codes, meshes)
+    layers = _in_bundles((codes, needed, sheets), 2)
+    shared = scene.without_media(), fragments, _in_bundles(rays), layers
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-groups // block))
     back = invert_order(order)[: how.layers * bundles]
@@ -103,14 +104,22 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
     found = find_layers(scene, rays, used, how.layers)
     if scene.triangles is None:
         codes = _Codes(found.codes, None)
-        return codes, *_needed(scene, found, codes), (None, None)
+        return codes, *_needed(scene, found, codes), None
     first = _first_sheet(scene)
     tree, whole = scene.triangles.tree, how.everything
-    found, sheets, places = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
-    leader = jnp.maximum(found.codes - first, 0)
-    face = jnp.maximum(sheets.ids[places, leader], 0)
-    codes = _Codes(found.codes, tree.owner[face])
-    return codes, *_needed(scene, found, codes), (sheets, places)
+    meshes = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
+    codes = _Codes(meshes.ranking.codes, jnp.maximum(jnp.abs(meshes.sheets.kind) - 1, 0))
+    return codes, *_needed(scene, meshes.ranking, codes), meshes
+
+
+def _sheets(
+    scene: FlatScene, rays: Ray, codes: _Codes, meshes: FoundMeshes
+) -> tuple[FoundFragments, SheetRows]:
+    """Returns the fragments of meshes, and the layers that are sheets (`layers rays`)."""
+    whole, hidden = sheet_coverage(scene, rays, meshes)
+    place = jnp.maximum(codes.code - _first_sheet(scene), 0)
+    ray = jnp.broadcast_to(meshes.places, place.shape)
+    return meshes.fragments, SheetRows(ray, place, whole, hidden)
 
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
@@ -155,12 +164,11 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
     scene, fragments, bundles, layers = shared
     # Group layer x bundles + bundle is one layer of one bundle.
-    own = take_rows(bundles, groups % bundles[0].near.shape[0]), take_rows(layers, groups)
+    own = take_rows(bundles, groups % bundles.near.shape[0]), take_rows(layers, groups)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own)
-    (rays, places), (codes, needed) = flat
+    rays, (codes, needed, sheets) = flat
     numbers = _number(scene, codes)
-    sheets = fragments, places
-    hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
+    hits, alphas = _found_hits(scene, rays, (fragments, sheets), codes, needed, how)
     total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
@@ -172,27 +180,25 @@ def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> 
 def _found_hits(
     scene: FlatScene,
     rays: Ray,
-    sheets: tuple[FoundSheets | None, Int[Array, " rows"] | None],
+    meshes: tuple[FoundFragments | None, SheetRows | None],
     codes: _Codes,
     needed: Bool[Array, " rows"],
     how: Shading,
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Returns the hits on what was found, and their opacities; for rows without, a plane across."""
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
-    fragments, places = sheets
+    fragments, sheets = meshes
     if fragments is None:
         return _where_needed(needed, _shape_hits(scene, rays, codes.code, needed), found)
-    first = _first_sheet(scene)
-    on_mesh, sheet = codes.code >= first, codes.code - first
+    on_mesh = codes.code >= _first_sheet(scene)
     found = _colored(found[0]), found[1]
     if scene.occluders:
         on_shape = needed & ~on_mesh
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
         found = _where_needed(on_shape, (_colored(hits), alphas), found)
 
-    there, rows = needed & on_mesh, (rays, places, jnp.maximum(sheet, 0))
-    shared = scene.triangles, fragments
-    hits = map_used(partial(sheet_hits, count=how.layers), shared, there, rows)
+    there, shared = needed & on_mesh, (scene.triangles, fragments)
+    hits = map_used(partial(sheet_hits, count=how.layers), shared, there, (rays, sheets))
     return _where_needed(there, hits, found)
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
-from ..flat import FlatScene, InstanceStack, MeshFace, MeshFaces
+from ..flat import FaceTree, FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..rays import Hit, Ray
 from ..rowwise import map_rows, take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
@@ -17,10 +17,12 @@ from ..visibility import (
     by_side,
     face_transmission,
     FaceSums,
-    FoundSheets,
+    FoundFragments,
+    FoundMeshes,
     Ranking,
     sum_moving_shadows,
     sum_shadows,
+    sum_sheets,
 )
 from ._by_kind import map_used
 from ._masks import mask_opacities
@@ -30,32 +32,66 @@ from ._masks import mask_opacities
 Masks: TypeAlias = tuple[InstanceStack, ...]
 
 
+class SheetRows(NamedTuple):
+    """Sheets, one a row."""
+
+    ray: Int[Array, " rows"]  # the place of the fragments of its ray
+    place: Int[Array, " rows"]  # of its first one among these
+    coverage: Float[Array, " rows"]
+    hidden: Float[Array, " rows"]
+
+
+@eqx.filter_custom_jvp
+def sheet_coverage(
+    scene: FlatScene, rays: Ray, found: FoundMeshes
+) -> tuple[Float[Array, "layers rays"], Float[Array, "layers rays"]]:
+    """Returns what sheets cover, and what hides them, with the derivatives of all faces."""
+    del scene, rays
+    return jnp.minimum(found.sheets.coverage, 1), found.sheets.hidden
+
+
+@sheet_coverage.def_jvp
+def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
+    scene, rays, found = primals
+    found = jax.lax.stop_gradient(found)
+    sheets = found.sheets
+    partly = [(x > _ROUNDING) & (x < 1 - _ROUNDING) for x in (sheets.coverage, sheets.hidden)]
+    used = jnp.any(partly[0], axis=0)
+
+    def sums(scene: FlatScene, rays: Ray) -> tuple[Array, Array]:
+        return sum_sheets(*_moving_faces(scene)[:2], found.listed, used, rays, sheets)
+
+    changes = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
+    changes = [jnp.where(some, x, 0) for some, x in zip(partly, changes, strict=True)]
+    return (jnp.minimum(sheets.coverage, 1), sheets.hidden), tuple(changes)
+
+
+def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"], Array]:
+    """Returns the faces without derivatives, their corners with them, and their mean opacities."""
+    meshes = scene.triangles
+    assert meshes is not None
+    tree, corners = jax.lax.stop_gradient(meshes.tree), meshes.vertices.point[meshes.corners]
+    return tree, corners, meshes.mean_opacity
+
+
 def sheet_hits(
-    shared: tuple[MeshFaces, FoundSheets],
-    block: tuple[Ray, Int[Array, " rows"], Int[Array, " rows"]],
+    shared: tuple[MeshFaces, FoundFragments],
+    block: tuple[Ray, SheetRows],
     count: int,
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Computes the hits on sheets, and their opacities.
 
-    A row is a ray, the place of its fragments, and the sheet's among them. Of every sheet, the
-    `count` fragments that cover most have derivatives.
+    Of every sheet, the `count` fragments that cover most count for what is seen there.
     """
-    (meshes, fragments), (rays, own, places) = shared, block
-    rows = take_rows(fragments, own)
-    member = (rows.leader == places[:, None]) & (rows.ids >= 0)
+    (meshes, fragments), (rays, sheets) = shared, block
+    rows = take_rows(fragments, sheets.ray)
+    member = (rows.leader == sheets.place[:, None]) & (rows.ids >= 0)
     covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
-    # What has no derivatives of a sheet's coverage: fragments beyond `count`, and those that the
-    # search did not return.
-    used, rest = covers > 0, jnp.sum(jnp.where(member, rows.coverage, 0), axis=1)
-    rest = jnp.maximum(rest - jnp.sum(jnp.where(used, covers, 0), axis=1), 0)
-    ids = jnp.take_along_axis(rows.ids, best, axis=1)
+    used, ids = covers > 0, jnp.take_along_axis(rows.ids, best, axis=1)
     faces = meshes.take(jnp.where(used, ids, 0))
-    of_sheet = lambda x: jnp.take_along_axis(x, places[:, None], axis=1)[:, 0]
-    hidden, rest = of_sheet(rows.hidden), rest + of_sheet(rows.rest)
-
     hits = _each_fragment(fragment_hit, rays, faces.shape)
-    hits = jax.vmap(sheet_hit)(hits, used, rest)
-    alphas = faces.opacity[:, 0] * unhidden(hits.coverage, hidden)
+    hits = jax.vmap(sheet_hit)(hits, used, sheets.coverage)
+    alphas = faces.opacity[:, 0] * unhidden(sheets.coverage, sheets.hidden)
     return eqx.tree_at(lambda x: x.coverage, hits, alphas), alphas
 
 
@@ -109,10 +145,7 @@ def _mesh_transmission_jvp(
     found = _search(scene, rays, used, occluders, everything)[1] if scene.masks else None
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        meshes = scene.triangles
-        assert meshes is not None
-        tree, corners = jax.lax.stop_gradient(meshes.tree), meshes.vertices.point[meshes.corners]
-        search = partial(sum_moving_shadows, tree, corners, meshes.mean_opacity)
+        search = partial(sum_moving_shadows, *_moving_faces(scene))
         sums = search(rays, used, everything=everything)
         if found is not None:
             sums = _with_masks(scene, rays, sums, found)

@@ -38,6 +38,7 @@ class Sheets(NamedTuple):
     leader: Int[Array, "fragments *rays"]  # of every fragment, the place of its sheet
     coverage: Float[Array, "fragments *rays"]
     t: Float[Array, "fragments *rays"]
+    end: Float[Array, "fragments *rays"]  # where the last of its stretches ends
     hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned to the eye
 
 
@@ -104,7 +105,7 @@ def find_sheets(pieces: Pieces) -> Sheets:
     total, moment, end = each_sheet(first, add, start)
     # t = sum_i c_i t_i / sum_i c_i over a sheet's fragments
     hidden = _hidden(pieces._replace(coverage=total, end=end), first)
-    return Sheets(leader, total, safe_divide(moment, total), hidden)
+    return Sheets(leader, total, safe_divide(moment, total), end, hidden)
 
 
 def _places_of(fragments: Array) -> Int[Array, "fragments *rays"]:
@@ -190,13 +191,13 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     )
 
 
-def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
+def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], whole: Scalar | None = None) -> Hit:
     """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
 
     Point, in either frame, and uv are those of the fragment that covers most: the mean of points on
     a round mesh lies inside, in the shade, and the mean of uv on both sides of a seam on neither;
-    footprints of fragments seen from the edge have no end. `rest` is the coverage of fragments that
-    are not given.
+    footprints of fragments seen from the edge have no end. `whole` is the coverage of the sheet, by
+    default that of the fragments.
     """
     coverage = jnp.where(used, hits.coverage, 0)
     total = jnp.sum(coverage)
@@ -209,7 +210,7 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], rest: Scalar) -> Hit:
     one = lambda x: jnp.sum(jnp.where(wide(most, x), x, 0), axis=0)
     spot = lambda hit: (hit.point, hit.d_point, hit.place, hit.d_place, hit.uv, hit.duv, hit.side)
     pick = lambda hit: (*spot(hit), hit.normal, hit.coverage)
-    whole = jnp.minimum(total + rest, 1)
+    whole = jnp.minimum(total, 1) if whole is None else whole
     normal = safe_normalise(mean.normal)
     return eqx.tree_at(pick, mean, (*map(one, spot(hits)), normal, whole))
 
@@ -234,4 +235,4 @@ def first_sheet(ray: Ray, faces: Triangle, two_sided: bool) -> Hit:
     nothing = ~jnp.isfinite(pieces.begin[0])
     member = (sheets.leader == 0) | (nothing & (jnp.arange(len(order)) == 0))
     hits = jax.vmap(fragment_hit, (None, 0))(ray, faces)
-    return sheet_hit(hits, member, jnp.zeros_like(ray.near))
+    return sheet_hit(hits, member)

@@ -4,8 +4,8 @@ Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_ord
 belong together, then `_list_search` for what rays do with candidates, and `_search`, which
 integrators use. Of meshes: `_beams` for triangles that single rays may touch, `_face_search` for
 the search over faces, `_face_pairs` for sums over them and `_sum_faces` for sums with derivatives;
-then `_fragments` and `_face_shadows`, which integrators call, and `_nearest` for rays that do not
-go together.
+then `_fragments`, `_sheet_coverage` and `_face_shadows`, which integrators call, and `_nearest` for
+rays that do not go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
@@ -19,7 +19,7 @@ from ._face_shadows import (
     sum_moving_shadows,
     sum_shadows,
 )
-from ._fragments import find_mesh_sheets, FoundSheets
+from ._fragments import find_mesh_sheets, FoundFragments, FoundMeshes
 from ._lists import AbstractCandidates, CandidateLists, Everything, list_candidates
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
@@ -31,3 +31,4 @@ from ._search import (
     Ranking,
     transmission,
 )
+from ._sheet_coverage import sum_sheets

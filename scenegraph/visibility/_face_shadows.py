@@ -18,6 +18,8 @@ from ._sum_faces import sum_over_faces
 
 # Rays in a bundle, see `_fragments`.
 _BUNDLE = 32
+# See `FaceVisit`.
+_WAY = -1
 # With more faces than this, putting shadow rays in order pays.
 _MANY = 256
 
@@ -64,7 +66,7 @@ def sum_moving_shadows(
     fill = lambda own, known: jnp.concatenate([own, known[own.shape[0] :]])
     faces = fill(corners, tree.corners), fill(opacity, tree.opacity), tree.one_sided
     stop = lambda ray, face: by_side(*_cover(ray, face[0]), *face[1:])
-    sums = sum_over_faces(stop, tree, listed, jax.lax.stop_gradient(rays), rays, faces)
+    sums = sum_over_faces(stop, tree, listed, jax.lax.stop_gradient(rays), rays, faces, _WAY)
     return _with_rays_last(sums if order is None else take_rows(sums, invert_order(order)))
 
 
@@ -99,7 +101,7 @@ def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
         return add_terms(sums[0], terms, place, -1), None
 
     finish = lambda sums: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), sums)
-    return FaceSum(start, add, finish, -1)
+    return FaceSum(start, add, finish, _WAY)
 
 
 def _stopped(tree: FaceTree, piece: tuple[Array, Array], face: Array) -> FaceSums:
@@ -127,7 +129,7 @@ def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
 
     finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
     nothing = lambda count, _: finish(start(count), None)
-    return FaceVisit(start, _cover, add, nothing, finish, -1)
+    return FaceVisit(start, _cover, add, nothing, finish, _WAY)
 
 
 def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Array, Array]:

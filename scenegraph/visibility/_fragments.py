@@ -1,7 +1,7 @@
 """The search over the faces of meshes for sheets that a pixel sees."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +16,19 @@ from ..shapes import (
     NOISE,
     piece_of,
     Pieces,
-    Sheets,
     unhidden,
     values_at,
 )
 from ._face_pairs import VISITS
-from ._face_search import FaceVisit, list_faces, search_faces
+from ._face_search import FaceVisit, list_faces, ListedFaces, search_faces
 from ._search import insert, Ranking
 
 
 # How many fragments of a ray are kept apart, and how many are returned: at least so many, and so
 # many times the layers.
 _FRAGMENTS, _RETURNED = (64, 8), (32, 4)
+# See `FaceVisit`.
+WAY = 1
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
 _USUAL = 8, 16
 # Rays in a bundle: of fewer, fewer faces are tested in vain, but more bundles are listed. Pictures
@@ -40,14 +41,36 @@ def _times(least: int, factor: int, layers: int) -> int:
 
 
 class FoundSheets(NamedTuple):
-    """The nearest fragments of meshes on rays, and the sheets that they make up."""
+    """The sheets of meshes among the layers of rays; zero where a layer is none."""
+
+    coverage: Float[Array, "layers rays"]  # of all fragments, also of those that are not returned
+    hidden: Float[Array, "layers rays"]  # by sheets of its mesh before it
+    # Where the stretches of its fragments begin, and where the last one ends.
+    begin: Float[Array, "layers rays"]
+    end: Float[Array, "layers rays"]
+    kind: Int[Array, "layers rays"]  # of `Pieces`: the mesh, counted from one, and the side
+
+
+class FoundFragments(NamedTuple):
+    """The nearest fragments of meshes on rays."""
 
     ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
     coverage: Float[Array, "rays fragments"]
-    leader: Int[Array, "rays fragments"]  # of every fragment, the place of its sheet's first one
-    # Of the sheet that a fragment belongs to:
-    hidden: Float[Array, "rays fragments"]
-    rest: Float[Array, "rays fragments"]  # the coverage of its fragments that are not returned
+    leader: Int[Array, "rays fragments"]  # the place of the first fragment of the sheet; or -1
+
+
+class FoundMeshes(NamedTuple):
+    """What rays meet of meshes."""
+
+    ranking: Ranking  # the layers, with sheets among them
+    sheets: FoundSheets
+    fragments: FoundFragments  # in an order of the search
+    places: Int[Array, " rays"]  # of the fragments, by ray
+    listed: ListedFaces
+
+
+# Layers, which of them are sheets, and fragments.
+_Result: TypeAlias = tuple[Ranking, FoundSheets, FoundFragments]
 
 
 class _Fragments(NamedTuple):
@@ -77,31 +100,33 @@ def find_mesh_sheets(
     first_code: int,
     *,
     everything: bool,
-) -> tuple[Ranking, FoundSheets, Int[Array, " rays"]]:
+) -> FoundMeshes:
     """Finds sheets of meshes on rays, and inserts them among the layers.
 
-    The code of a sheet is `first_code`, and its place among the fragments of its ray. Fragments are
-    in an order of the search; their places by ray are returned, too, so that few are moved.
+    The code of a sheet is `first_code`, and its place among the fragments of its ray. Fragments
+    stay in the order of the search, so that few are moved.
     """
     layers, like = found.keys.shape[0], rays.near.dtype
     by_ray = lambda tree: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), tree)
     by_rank = lambda tree: jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), tree)
 
-    def finish(memory: _Found, before: Ranking) -> tuple[Ranking, FoundSheets]:
+    def finish(memory: _Found, before: Ranking) -> _Result:
         return by_ray(_sheets_of(tree, memory, by_rank(before), first_code))
 
-    def nothing(count: int, before: Ranking) -> tuple[Ranking, FoundSheets]:
+    def nothing(count: int, before: Ranking) -> _Result:
         empty = jnp.zeros((count, _times(*_RETURNED, layers)), like)
-        ids = jnp.full(empty.shape, -1, jnp.int32)
-        return before, FoundSheets(ids, empty, ids, empty, empty)
+        none, ids = jnp.zeros((count, layers), like), jnp.full(empty.shape, -1, jnp.int32)
+        sheets = FoundSheets(none, none, none, none, none.astype(jnp.int32))
+        return before, sheets, FoundFragments(ids, empty, ids)
 
     start = lambda count: _nothing_found(_times(*_FRAGMENTS, layers), count, like)
     # The search knows faces alone; whose they are is looked up when they are grouped.
     meet = lambda ray, corners: piece_of(ray, corners, jnp.zeros((), jnp.int32))
-    visit = FaceVisit(start, meet, partial(_add, tree), nothing, finish, 1)
+    visit = FaceVisit(start, meet, partial(_add, tree), nothing, finish, WAY)
     listed = list_faces(tree, rays, used, _BUNDLE, everything=everything)
-    (ranking, sheets), places = search_faces(tree, listed, rays, visit, by_ray(found))
-    return by_rank(take_rows(ranking, places)), sheets, places
+    results, places = search_faces(tree, listed, rays, visit, by_ray(found))
+    ranking, sheets = by_rank(take_rows(results[:2], places))
+    return FoundMeshes(ranking, sheets, results[2], places, listed)
 
 
 def _nothing_found(ranks: int, count: int, dtype: jnp.dtype) -> _Found:
@@ -184,31 +209,32 @@ def _sort(
     return jax.tree.map(by_rank, found, empty), jnp.sum(lost, axis=0, dtype=jnp.int32), passes
 
 
-def _sheets_of(
-    tree: FaceTree, found: _Found, before: Ranking, first_code: int
-) -> tuple[Ranking, FoundSheets]:
+def _sheets_of(tree: FaceTree, found: _Found, before: Ranking, first_code: int) -> _Result:
     """Groups fragments into sheets, and ranks these by depth among the layers before."""
     fragments = found.fragments
     ranks, layers = fragments.begin.shape[0], before.keys.shape[0]
     counts = [*(some for some in _USUAL if some < ranks), ranks]
 
-    def sheets(count: int) -> tuple[Ranking, FoundSheets]:
+    def of(count: int) -> _Result:
         own = jax.tree.map(lambda x: x[:count], fragments)
         return _group(tree, own, before, first_code, _times(*_RETURNED, layers))
 
     most = jnp.max(jnp.sum(jnp.isfinite(fragments.begin), axis=0))
     case = sum((most > some).astype(jnp.int32) for some in counts[:-1])
-    branches = [partial(sheets, count) for count in counts]
-    ranking, grouped = jax.lax.switch(case, branches)
+    branches = [partial(of, count) for count in counts]
+    ranking, sheets, kept = jax.lax.switch(case, branches)
     # What has no place among the fragments exceeds the layers, too.
     most = jnp.maximum(ranking.total, layers + found.lost)
     total = jnp.where(found.lost > 0, most, ranking.total)
-    return ranking._replace(total=total, rest=ranking.rest * found.rest), grouped
+    # Sheets that reach the last fragment kept go on with others.
+    goes_on = (found.lost > 0) & (sheets.end >= fragments.begin[-1])
+    sheets = sheets._replace(end=jnp.where(goes_on, jnp.inf, sheets.end))
+    return ranking._replace(total=total, rest=ranking.rest * found.rest), sheets, kept
 
 
 def _group(
     tree: FaceTree, found: _Fragments, before: Ranking, first_code: int, returned: int
-) -> tuple[Ranking, FoundSheets]:
+) -> _Result:
     """Ranks sheets, and returns fragments; sheets without any of these have no rank."""
     some = jnp.maximum(found.face, 0)
     owner = tree.owner[some]
@@ -228,25 +254,16 @@ def _group(
         return ranking._replace(total=total, rest=passes)
 
     ranking = each_sheet(sheets.leader == slots, add, before)
+    place = ranking.codes - first_code
+    of_sheet = (sheets.coverage, sheets.hidden, found.begin, sheets.end, kind)
+    at = lambda x: jnp.take_along_axis(x, jnp.clip(place, 0, len(x) - 1), axis=0)
+    layers = FoundSheets(*(jnp.where(place >= 0, at(x), 0) for x in of_sheet))
     keep = lambda x: x[:returned]
-    leader = jnp.maximum(keep(sheets.leader), 0)
-    of_sheet = lambda x: jnp.take_along_axis(x, leader, axis=0)
-    rest = _rest_of(found, sheets, returned)
     there = jnp.isfinite(keep(found.begin))
-    fragments = (
-        keep(found.face),
-        keep(found.coverage),
-        of_sheet(slots),
-        *map(of_sheet, (sheets.hidden, rest)),
-    )
     fill = lambda x, value: jnp.pad(
-        jnp.where(there, x, value), ((0, returned - len(x)), (0, 0)), constant_values=value
+        jnp.where(there, keep(x), value),
+        ((0, max(returned - len(x), 0)), (0, 0)),
+        constant_values=value,
     )
-    return ranking, FoundSheets(*map(fill, fragments, (-1, 0, -1, 0, 0)))
-
-
-def _rest_of(found: _Fragments, sheets: Sheets, returned: int) -> Float[Array, "fragments rays"]:
-    """Returns the coverage of fragments that are left out, in the places of their sheets."""
-    rest, columns = jnp.zeros_like(found.coverage), jnp.arange(found.coverage.shape[1])
-    leader, coverage = sheets.leader[returned:], found.coverage[returned:]
-    return rest.at[jnp.maximum(leader, 0), columns].add(jnp.where(leader < 0, 0, coverage))
+    fragments = (found.face, -1), (found.coverage, 0), (sheets.leader, -1)
+    return ranking, layers, FoundFragments(*(fill(*x) for x in fragments))

@@ -34,10 +34,12 @@ def sum_over_faces(
     rays: Ray,
     of_rays: PyTree,
     of_faces: PyTree,
+    way: int,
 ) -> PyTree:
     """Sums a function of what a ray and a face have over the faces that each ray may touch.
 
-    The function is zero for faces that a ray does not touch. It has derivatives by both operands,
+    The function is zero for faces that a ray does not touch, and for those of one side that
+    `FaceVisit.way` leaves out. It has derivatives by both operands,
     of any kind and order, whose cost does not grow with the number of faces of a ray.
     """
     used = jnp.ones(rays.near.shape, bool)
@@ -53,7 +55,7 @@ def sum_over_faces(
 
     jaxpr, out = jax.make_jaxpr(one, return_shape=True)(*row_avals(values, kinds))
     how = {"jaxpr": jaxpr, "varying": kinds, "reduced": (_RAYS,) * len(jaxpr.out_avals)}
-    sums = _sum_faces_p.bind(*values, **how, structure=structure)
+    sums = _sum_faces_p.bind(*values, **how, structure=structure, way=way)
     return jax.tree.unflatten(jax.tree.structure(out), sums)
 
 
@@ -70,7 +72,7 @@ def _merge(by_ray: list, by_face: list, kinds: tuple[int, ...]) -> list:
 
 
 def _compute(
-    *values: Array, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any
+    *values: Array, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any, way: int
 ) -> list[Array]:
     """Searches the faces of rays, and sums what each pair adds to its ray, and to its face."""
     shared, of_rays, of_faces = _split(values, varying)
@@ -99,7 +101,7 @@ def _compute(
         start=lambda count: [zeros(aval, *aval.shape, count) for aval in ray_avals],
         add=add,
         finish=lambda sums: [jnp.moveaxis(x, -1, 0) for x in sums],
-        way=-1,
+        way=way,
         totals=[zeros(aval, *tree.owner.shape, *aval.shape) for aval in face_avals],
     )
     (by_ray, by_face), places = search_faces(tree, listed.of(used), rays, visit, of_rays)
@@ -118,9 +120,9 @@ def _by_jaxpr(*values: Array, **params: Any) -> list[Array]:
 
 
 def _abstract(
-    *avals: Any, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any
+    *avals: Any, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any, way: int
 ) -> list[Any]:
-    del structure
+    del structure, way
     count = {kind: avals[varying.index(kind)].shape[0] for kind in set(varying) - {_ALL}}
     return [
         aval.update(shape=(count[kind], *aval.shape))
@@ -148,7 +150,7 @@ def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
 _sum_faces_p = Primitive("sum_faces")
 _sum_faces_p.multiple_results = True
 _sum_faces_p.def_impl(
-    jax.jit(_by_jaxpr, static_argnames=("jaxpr", "varying", "reduced", "structure"))
+    jax.jit(_by_jaxpr, static_argnames=("jaxpr", "varying", "reduced", "structure", "way"))
 )
 _sum_faces_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[_sum_faces_p] = functools.partial(push_map, _sum_faces_p)
