@@ -60,7 +60,7 @@ class FoundFragments(NamedTuple):
 
 
 class FoundMeshes(NamedTuple):
-    """What rays meet of meshes."""
+    """The parts of meshes on rays, and the layers with them."""
 
     ranking: Ranking  # the layers, with sheets among them
     sheets: FoundSheets

@@ -19,6 +19,8 @@ from jaxtyping import AbstractArray, TypeCheckError
 
 import scenegraph as sg
 from scenegraph.fitting import Deadline, RenderLoss, start_state
+from scenegraph.visibility._face_search import ListedFaces
+from scenegraph.visibility._fragments import FoundSheets
 from scenegraph.visibility._search import no_items
 from support.architecture_classes import find_modules
 from support.contract_table import INSTANCES, SCENE
@@ -46,6 +48,8 @@ VALUES = [
     no_items(2, jnp.zeros(2)),
     MESH,
     MESH.tree,
+    ListedFaces(None, None),
+    FoundSheets(*jnp.zeros((4, 2, 2)), jnp.zeros((2, 2), jnp.int32)),
     OPTIMIZER,
     jax.random.key(0),
     "text",
