@@ -42,7 +42,9 @@ def normals_of(corners):
 class Outline:
     """A white ball over black."""
 
-    start, faces = BALL
+    def __init__(self, start, faces):
+        self.start, self.faces = start, faces
+
     place = [0.3, -4.0, 1.0], [0.0] * 3, UP, 0.8
 
     def scene(self, vertices):
@@ -58,7 +60,9 @@ class Outline:
 class BeforeItself:
     """A ring before itself; the colours of flat faces are their normals, which change, too."""
 
-    start, faces = RING
+    def __init__(self, start, faces):
+        self.start, self.faces = start, faces
+
     # Not from x = 0, where edges lie on the sides of pixels and have two derivatives.
     place = [0.1, -3.5, 1.2], [0.0] * 3, UP, 0.8
 
@@ -117,10 +121,12 @@ def single_vertices(vertices, rng, count):
 
 
 CASES = {
-    "smooth, outline": (Outline(), smooth_fields, 0.005),
-    "smooth, before itself": (BeforeItself(), smooth_fields, 0.005),
+    "smooth, outline": (Outline(*BALL), smooth_fields, 0.005),
+    "smooth, before itself": (BeforeItself(*RING), smooth_fields, 0.005),
+    # A dozen faces a pixel, and more at its rim.
+    "smooth, outline of many": (Outline(*icosphere(4)), smooth_fields, 0.005),
     "smooth, shadow": (Shadow(), smooth_fields, 0.005),
-    "single vertices, outline": (Outline(), single_vertices, 0.005),
+    "single vertices, outline": (Outline(*BALL), single_vertices, 0.005),
     "single vertices, shadow": (Shadow(), single_vertices, 0.02),
 }
 
