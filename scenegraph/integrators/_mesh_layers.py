@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int, PyTree, UInt8
 from ..flat import FaceTree, FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..rays import Hit, Ray
 from ..rowwise import map_rows, take_rows
@@ -85,8 +85,8 @@ def sheet_hits(
     """
     (meshes, fragments), (rays, sheets) = shared, block
     rows = take_rows(fragments, sheets.ray)
-    member = (rows.leader == sheets.place[:, None]) & (rows.ids >= 0)
-    covers, best = _strongest(jnp.where(member, rows.coverage, -1), min(count, member.shape[1]))
+    member = rows.leader == sheets.place[:, None].astype(rows.leader.dtype)
+    covers, best = _strongest(jnp.where(member, rows.share, 0), min(count, member.shape[1]))
     used, ids = covers > 0, jnp.take_along_axis(rows.ids, best, axis=1)
     faces = meshes.take(jnp.where(used, ids, 0))
     hits = _each_fragment(fragment_hit, rays, faces.shape)
@@ -96,8 +96,8 @@ def sheet_hits(
 
 
 def _strongest(
-    values: Float[Array, "rows n"], count: int
-) -> tuple[Float[Array, "rows count"], Int[Array, "rows count"]]:
+    values: UInt8[Array, "rows n"], count: int
+) -> tuple[UInt8[Array, "rows count"], Int[Array, "rows count"]]:
     """Returns the largest values of every row, and their places; made for rows of few values."""
     # Along the leading axis, which is faster on CPUs than `top_k`.
     left, places = values.T, jnp.arange(values.shape[1], dtype=jnp.int32)[:, None]
@@ -105,7 +105,7 @@ def _strongest(
     def next_best(left: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
         most = jnp.max(left, axis=0)
         first = jnp.min(jnp.where(left == most, places, len(places)), axis=0)
-        return jnp.where(places == first, -jnp.inf, left), (most, first)
+        return jnp.where(places == first, 0, left), (most, first)
 
     found = jax.lax.scan(next_best, left, None, length=count)[1]
     return found[0].T, found[1].T

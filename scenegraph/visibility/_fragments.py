@@ -1,12 +1,12 @@
 """The search over the faces of meshes for sheets that a pixel sees."""
 
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
+from .._typing import Array, Bool, Float, Int, UInt8
 from ..flat import FaceTree
 from ..rays import Ray
 from ..rowwise import take_rows
@@ -54,8 +54,9 @@ class FoundSheets(NamedTuple):
 class FoundFragments(NamedTuple):
     """The nearest fragments of meshes on rays."""
 
+    # Of small types: of all that a search returns, they are most.
     ids: Int[Array, "rays fragments"]  # numbers of faces; -1 for none
-    coverage: Float[Array, "rays fragments"]
+    share: UInt8[Array, "rays fragments"]  # the coverage in 255ths, rounded up
     leader: Int[Array, "rays fragments"]  # the place of the first fragment of the sheet; or -1
 
 
@@ -114,10 +115,11 @@ def find_mesh_sheets(
         return by_ray(_sheets_of(tree, memory, by_rank(before), first_code))
 
     def nothing(count: int, before: Ranking) -> _Result:
-        empty = jnp.zeros((count, _times(*_RETURNED, layers)), like)
-        none, ids = jnp.zeros((count, layers), like), jnp.full(empty.shape, -1, jnp.int32)
+        none, ranks = jnp.zeros((count, layers), like), _times(*_RETURNED, layers)
         sheets = FoundSheets(none, none, none, none, none.astype(jnp.int32))
-        return before, sheets, FoundFragments(ids, empty, ids)
+        fill = lambda value, dtype: jnp.full((count, ranks), value, dtype)
+        leader = fill(-1, _leader_type(ranks))
+        return before, sheets, FoundFragments(fill(-1, jnp.int32), fill(0, jnp.uint8), leader)
 
     start = lambda count: _nothing_found(_times(*_FRAGMENTS, layers), count, like)
     # The search knows faces alone; whose they are is looked up when they are grouped.
@@ -265,5 +267,12 @@ def _group(
         ((0, max(returned - len(x), 0)), (0, 0)),
         constant_values=value,
     )
-    fragments = (found.face, -1), (found.coverage, 0), (sheets.leader, -1)
-    return ranking, layers, FoundFragments(*(fill(*x) for x in fragments))
+    share = jnp.ceil(255 * jnp.clip(found.coverage, 0, 1)).astype(jnp.uint8)
+    leader = sheets.leader.astype(_leader_type(returned))
+    fragments = fill(found.face, -1), fill(share, 0), fill(leader, -1)
+    return ranking, layers, FoundFragments(*fragments)
+
+
+def _leader_type(ranks: int) -> Any:
+    """Returns the smallest type that holds places, and -1."""
+    return jnp.int8 if ranks <= jnp.iinfo(jnp.int8).max else jnp.int32
