@@ -36,12 +36,15 @@ def loss_of(level, part, two_sided):
     return loss
 
 
+slow = pytest.mark.slow
+
+
 # A pixel meets 20 to 40 faces, of which those of the far side are hidden, or more than are kept.
 @pytest.mark.parametrize(
     "level, part, two_sided, close",
     [
-        (3, 2, True, 1e-3),
-        (3, 2, False, 1e-3),
+        pytest.param(3, 2, True, 1e-3, marks=slow),
+        pytest.param(3, 2, False, 1e-3, marks=slow),
         (3, 0.2, True, 1e-2),
         (4, 2, True, 1e-2),
     ],
