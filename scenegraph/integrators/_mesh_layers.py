@@ -62,8 +62,10 @@ def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
         return sum_sheets(*_moving_faces(scene)[:2], found.listed, used, rays, sheets)
 
     changes = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
-    changes = [jnp.where(some, x, 0) for some, x in zip(partly, changes, strict=True)]
-    return (jnp.minimum(sheets.coverage, 1), sheets.hidden), tuple(changes)
+    # Where neither meshes nor rays move, there are none.
+    limit = lambda some, change: None if change is None else jnp.where(some, change, 0)
+    changes = tuple(map(limit, partly, changes))
+    return (jnp.minimum(sheets.coverage, 1), sheets.hidden), changes
 
 
 def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"], Array]:

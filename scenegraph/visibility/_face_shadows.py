@@ -13,7 +13,7 @@ from ._face_pairs import add_terms, FaceSum, Sums
 from ._face_search import FaceVisit, list_faces, ListedFaces, search_faces
 from ._order import invert_order, order_shadow_rays
 from ._search import FAINT, insert, no_items, Ranking
-from ._sum_faces import sum_over_faces
+from ._sum_faces import fill_faces, sum_over_faces
 
 
 # Rays in a bundle, see `_fragments`.
@@ -62,9 +62,7 @@ def sum_moving_shadows(
 ) -> FaceSums:
     """Sums what all faces stop of rays, with derivatives; sums have rays last."""
     rays, listed, order = _listed_in_order(tree, rays, used, everything=everything)
-    # The last cluster is filled with faces that have no derivatives.
-    fill = lambda own, known: jnp.concatenate([own, known[own.shape[0] :]])
-    faces = fill(corners, tree.corners), fill(opacity, tree.opacity), tree.one_sided
+    faces = fill_faces(corners, tree.corners), fill_faces(opacity, tree.opacity), tree.one_sided
     stop = lambda ray, face: by_side(*_cover(ray, face[0]), *face[1:])
     sums = sum_over_faces(stop, tree, listed, jax.lax.stop_gradient(rays), rays, faces, _WAY)
     return _with_rays_last(sums if order is None else take_rows(sums, invert_order(order)))

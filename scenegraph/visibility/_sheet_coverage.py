@@ -9,7 +9,7 @@ from ..rays import Ray
 from ..shapes import piece_of
 from ._face_search import ListedFaces
 from ._fragments import FoundSheets, WAY
-from ._sum_faces import sum_over_faces
+from ._sum_faces import fill_faces, sum_over_faces
 
 
 # Relative to depths: the rounding of where a stretch begins, which is computed in two programs.
@@ -25,8 +25,7 @@ def sum_sheets(
     sheets: FoundSheets,
 ) -> tuple[Float[Array, "layers rays"], Float[Array, "layers rays"]]:
     """Sums over all faces what sheets cover of the rays that are used, and what hides them."""
-    # The last cluster is filled with faces that have no derivatives.
-    faces = jnp.concatenate([corners, tree.corners[corners.shape[0] :]]), tree.owner
+    faces = fill_faces(corners, tree.corners), tree.owner
     each, still = jax.tree.map(jnp.transpose, sheets), jax.lax.stop_gradient(rays)
     sums = sum_over_faces(_cover, tree, listed.of(used), still, (rays, each), faces, WAY)
     return jax.tree.map(jnp.transpose, sums)

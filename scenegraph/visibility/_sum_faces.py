@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from .._typing import Array, Bool, PyTree
+from .._typing import Array, Bool, Float, PyTree
 from ..flat import FaceTree
 from ..programs import find_within
 from ..rays import Ray
@@ -38,9 +38,9 @@ def sum_over_faces(
 ) -> PyTree:
     """Sums a function of what a ray and a face have over the faces that each ray may touch.
 
-    The function is zero for faces that a ray does not touch, and for those of one side that
-    `FaceVisit.way` leaves out. It has derivatives by both operands,
-    of any kind and order, whose cost does not grow with the number of faces of a ray.
+    The function is zero for faces that a ray does not touch, and for those of one side that `way`
+    leaves out (see `FaceVisit`). It has derivatives by both operands, of any kind and order, whose
+    cost does not grow with the number of faces of a ray.
     """
     used = jnp.ones(rays.near.shape, bool)
     shared, structure = jax.tree.flatten(jax.lax.stop_gradient((used, tree, listed, rays)))
@@ -57,6 +57,13 @@ def sum_over_faces(
     how = {"jaxpr": jaxpr, "varying": kinds, "reduced": (_RAYS,) * len(jaxpr.out_avals)}
     sums = _sum_faces_p.bind(*values, **how, structure=structure, way=way)
     return jax.tree.unflatten(jax.tree.structure(out), sums)
+
+
+def fill_faces(
+    own: Float[Array, "faces *shape"], known: Float[Array, "padded *shape"]
+) -> Float[Array, "padded *shape"]:
+    """Fills the last cluster with faces that have no derivatives."""
+    return jnp.concatenate([own, known[own.shape[0] :]])
 
 
 def _split(values: Any, kinds: tuple[int, ...]) -> tuple[list, list, list]:

@@ -57,3 +57,18 @@ def test_gradients_in_every_direction(level, part, two_sided, close, x64):
     expected = jnp.stack([(value(x + step) - value(x - step)) / 2e-6 for step in steps])
     assert jnp.min(jnp.abs(expected)) > 1e-3, dict(zip(NAMES, expected, strict=True))
     assert_close(gradient, expected, close)
+
+
+def test_colours_of_a_mesh_at_rest():
+    mesh = sg.TriangleMesh(*icosphere(3))
+    camera = sg.PerspectiveCamera.look_at([0.3, -3.2, 0.7], [0] * 3, [0, 0, 1], 0.9, 16, 12)
+
+    def loss(color):
+        ball = sg.Surface(mesh, sg.Lambert(color))
+        scene = sg.Scene(sg.Group(ball=ball, light=sg.AmbientLight([1.0] * 3)))
+        return jnp.mean(sg.render(scene, camera).rgb)
+
+    color = jnp.array([0.2, 0.5, 0.7])
+    value, gradient = jax.jit(jax.value_and_grad(loss))(color)
+    # The picture is linear in the colour, and all channels are alike.
+    assert_close(gradient, jnp.full(3, value / jnp.sum(color)), 1e-5)
