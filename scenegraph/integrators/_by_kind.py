@@ -69,19 +69,35 @@ def map_by_kind(
     return schedule.put_back(results)
 
 
+def map_by_case(
+    functions: Sequence[Callable[[PyTree, PyTree], PyTree]],
+    shared: PyTree,
+    cases: Int[Array, " rows"],
+    rows: PyTree,
+) -> PyTree:
+    """Applies to every row the function of its number, to `shared` and blocks of such rows.
+
+    Rows of a number beyond the last function cost nothing, and get zeros. The functions must not
+    close over traced arrays.
+    """
+    schedule = _schedule(cases, len(functions))
+
+    def one_block(shared: PyTree, block: tuple) -> PyTree:
+        case, rows = block
+        return jax.lax.switch(case, functions, shared, rows)
+
+    blocks = schedule.kinds, schedule.take(rows)
+    return schedule.put_back(map_blocks(one_block, shared, blocks, schedule.filled))
+
+
 def map_used(
     function: Callable[[PyTree, PyTree], PyTree],
     shared: PyTree,
     used: Bool[Array, " rows"],
     rows: PyTree,
 ) -> PyTree:
-    """Applies a function to `shared` and blocks of the rows that are used; others get zeros.
-
-    Rows that are not used cost nothing. The function must not close over traced arrays.
-    """
-    schedule = _schedule(jnp.where(used, 0, 1), 1)
-    results = map_blocks(function, shared, schedule.take(rows), schedule.filled)
-    return schedule.put_back(results)
+    """Applies a function to `shared` and blocks of the rows that are used; see `map_by_case`."""
+    return map_by_case([function], shared, jnp.where(used, 0, 1), rows)
 
 
 def _of_one_kind(function: Callable, kind: int) -> Callable:

@@ -22,7 +22,7 @@ from ..visibility import (
     invert_order,
     Ranking,
 )
-from ._by_kind import map_by_kind, map_in_turn, map_used
+from ._by_kind import map_by_kind, map_in_turn
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
@@ -119,7 +119,7 @@ def _sheets(
     whole, hidden = sheet_coverage(scene, rays, meshes)
     place = jnp.maximum(codes.code - _first_sheet(scene), 0)
     ray = jnp.broadcast_to(meshes.places, place.shape)
-    return meshes.fragments, SheetRows(ray, place, whole, hidden)
+    return meshes.fragments, SheetRows(ray, place, whole, hidden, meshes.sheets.size)
 
 
 def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
@@ -188,7 +188,7 @@ def _found_hits(
     """Returns the hits on what was found, and their opacities; for rows without, a plane across."""
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
     fragments, sheets = meshes
-    if fragments is None:
+    if scene.triangles is None or fragments is None or sheets is None:
         return _where_needed(needed, _shape_hits(scene, rays, codes.code, needed), found)
     on_mesh = codes.code >= _first_sheet(scene)
     found = _colored(found[0]), found[1]
@@ -198,7 +198,7 @@ def _found_hits(
         found = _where_needed(on_shape, (_colored(hits), alphas), found)
 
     there, shared = needed & on_mesh, (scene.triangles, fragments)
-    hits = map_used(partial(sheet_hits, count=how.layers), shared, there, (rays, sheets))
+    hits = sheet_hits(shared, there, rays, sheets, how.layers)
     return _where_needed(there, hits, found)
 
 

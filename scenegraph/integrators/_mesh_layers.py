@@ -24,7 +24,7 @@ from ..visibility import (
     sum_shadows,
     sum_sheets,
 )
-from ._by_kind import map_used
+from ._by_kind import map_by_case, map_used
 from ._masks import mask_opacities
 
 
@@ -39,6 +39,7 @@ class SheetRows(NamedTuple):
     place: Int[Array, " rows"]  # of its first one among these
     coverage: Float[Array, " rows"]
     hidden: Float[Array, " rows"]
+    size: UInt8[Array, " rows"]  # of fragments
 
 
 @eqx.filter_custom_jvp
@@ -76,15 +77,31 @@ def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"]
     return tree, corners, meshes.mean_opacity
 
 
+# Most sheets have no more fragments than these, and are computed with as few of them.
+_USUAL = 2, 4
+
+
 def sheet_hits(
     shared: tuple[MeshFaces, FoundFragments],
-    block: tuple[Ray, SheetRows],
+    used: Bool[Array, " rows"],
+    rays: Ray,
+    sheets: SheetRows,
     count: int,
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Computes the hits on sheets, and their opacities.
+    """Computes the hits on sheets that are used, and their opacities.
 
     Of every sheet, the `count` fragments that cover most count for what is seen there.
     """
+    counts = [*(some for some in _USUAL if some < count), count]
+    case = sum((sheets.size > some).astype(jnp.int32) for some in counts[:-1])
+    functions = [partial(_hits_of, count=some) for some in counts]
+    return map_by_case(functions, shared, jnp.where(used, case, len(counts)), (rays, sheets))
+
+
+def _hits_of(
+    shared: tuple[MeshFaces, FoundFragments], block: tuple[Ray, SheetRows], count: int
+) -> tuple[Hit, Float[Array, " rows"]]:
+    """Computes the hits on some sheets, of `count` fragments each."""
     (meshes, fragments), (rays, sheets) = shared, block
     rows = take_rows(fragments, sheets.ray)
     member = rows.leader == sheets.place[:, None].astype(rows.leader.dtype)

@@ -40,6 +40,7 @@ class Sheets(NamedTuple):
     t: Float[Array, "fragments *rays"]
     end: Float[Array, "fragments *rays"]  # where the last of its stretches ends
     hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned to the eye
+    size: Int[Array, "fragments *rays"]  # the number of its fragments
 
 
 class Pieces(NamedTuple):
@@ -93,19 +94,20 @@ def find_sheets(pieces: Pieces) -> Sheets:
 
     leader = each_sheet(first, join, jnp.full(kind.shape, -1, jnp.int32))
 
-    def add(place: Array, there: Array, sums: tuple[Array, Array, Array]) -> tuple:
+    def add(place: Array, there: Array, sums: tuple[Array, Array, Array, Array]) -> tuple:
         own, here = there & (leader == place), there & (places == place)
         share = jnp.where(own, pieces.coverage, 0)
         end = jnp.max(jnp.where(own, pieces.end, -jnp.inf), axis=0)
-        new = jnp.sum(share, axis=0), jnp.sum(share * pieces.t, axis=0), end
+        count = jnp.sum(own, axis=0, dtype=jnp.int32)
+        new = jnp.sum(share, axis=0), jnp.sum(share * pieces.t, axis=0), end, count
         return tuple(jnp.where(here, x, y) for x, y in zip(new, sums, strict=True))
 
     zero = jnp.zeros_like(pieces.t)
-    start = zero, zero, jnp.full_like(zero, -jnp.inf)
-    total, moment, end = each_sheet(first, add, start)
+    start = zero, zero, jnp.full_like(zero, -jnp.inf), jnp.zeros(zero.shape, jnp.int32)
+    total, moment, end, count = each_sheet(first, add, start)
     # t = sum_i c_i t_i / sum_i c_i over a sheet's fragments
     hidden = _hidden(pieces._replace(coverage=total, end=end), first)
-    return Sheets(leader, total, safe_divide(moment, total), end, hidden)
+    return Sheets(leader, total, safe_divide(moment, total), end, hidden, count)
 
 
 def _places_of(fragments: Array) -> Int[Array, "fragments *rays"]:

@@ -31,6 +31,8 @@ _FRAGMENTS, _RETURNED = (64, 8), (32, 4)
 WAY = 1
 # Most rays have no more fragments than these, and are sorted and ranked in fewer operations.
 _USUAL = 8, 16
+# Coverage from this on is that of all of a pixel, summed over many faces and rounded.
+_WHOLE = 1 - 1e-5
 # Rays in a bundle: of fewer, fewer faces are tested in vain, but more bundles are listed. Pictures
 # of a million faces take a sixth longer with 64, and a seventh with 16.
 _BUNDLE = 32
@@ -49,6 +51,7 @@ class FoundSheets(NamedTuple):
     begin: Float[Array, "layers rays"]
     end: Float[Array, "layers rays"]
     kind: Int[Array, "layers rays"]  # of `Pieces`: the mesh, counted from one, and the side
+    size: UInt8[Array, "layers rays"]  # the number of fragments; 255 stands for more, too
 
 
 class FoundFragments(NamedTuple):
@@ -116,7 +119,8 @@ def find_mesh_sheets(
 
     def nothing(count: int, before: Ranking) -> _Result:
         none, ranks = jnp.zeros((count, layers), like), _times(*_RETURNED, layers)
-        sheets = FoundSheets(none, none, none, none, none.astype(jnp.int32))
+        kind, number = none.astype(jnp.int32), none.astype(jnp.uint8)
+        sheets = FoundSheets(none, none, none, none, kind, number)
         fill = lambda value, dtype: jnp.full((count, ranks), value, dtype)
         leader = fill(-1, _leader_type(ranks))
         return before, sheets, FoundFragments(fill(-1, jnp.int32), fill(0, jnp.uint8), leader)
@@ -242,6 +246,9 @@ def _group(
     owner = tree.owner[some]
     kind = jnp.where(found.away, 1 + owner, -1 - owner)
     sheets = find_sheets(Pieces(found.begin, found.end, found.t, found.coverage, kind))
+    # Nothing is looked for behind what covers all of a pixel.
+    whole = jnp.maximum(sheets.coverage, jnp.where(sheets.coverage > _WHOLE, 1, 0))
+    sheets = sheets._replace(coverage=whole)
     alphas = tree.opacity[some] * unhidden(sheets.coverage, sheets.hidden)
 
     slots = jnp.broadcast_to(jnp.arange(len(kind), dtype=jnp.int32)[:, None], kind.shape)
@@ -257,9 +264,10 @@ def _group(
 
     ranking = each_sheet(sheets.leader == slots, add, before)
     place = ranking.codes - first_code
-    of_sheet = (sheets.coverage, sheets.hidden, found.begin, sheets.end, kind)
+    number = jnp.minimum(sheets.size, 255).astype(jnp.uint8)
+    of_sheet = (sheets.coverage, sheets.hidden, found.begin, sheets.end, kind, number)
     at = lambda x: jnp.take_along_axis(x, jnp.clip(place, 0, len(x) - 1), axis=0)
-    layers = FoundSheets(*(jnp.where(place >= 0, at(x), 0) for x in of_sheet))
+    layers = FoundSheets(*(jnp.where(place >= 0, at(x), jnp.zeros((), x.dtype)) for x in of_sheet))
     keep = lambda x: x[:returned]
     there = jnp.isfinite(keep(found.begin))
     fill = lambda x, value: jnp.pad(

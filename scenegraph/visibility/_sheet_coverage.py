@@ -35,7 +35,7 @@ def _cover(
     own: tuple[Ray, FoundSheets], face: tuple[Array, Array]
 ) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
     """Returns what one face adds to each sheet of a ray, and to what hides it."""
-    ray, (_, _, begin, end, kind) = own
+    ray, (_, _, begin, end, kind, _) = own
     piece = piece_of(ray, *face)
     # In the order in which they begin, the fragments of a mesh and side are of a sheet from its
     # first one on, up to where its last stretch ends.

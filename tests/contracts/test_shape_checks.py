@@ -49,7 +49,7 @@ VALUES = [
     MESH,
     MESH.tree,
     ListedFaces(None, None),
-    FoundSheets(*jnp.zeros((4, 2, 2)), jnp.zeros((2, 2), jnp.int32)),
+    FoundSheets(*jnp.zeros((4, 2, 2)), jnp.zeros((2, 2), jnp.int32), jnp.zeros((2, 2), jnp.uint8)),
     OPTIMIZER,
     jax.random.key(0),
     "text",
