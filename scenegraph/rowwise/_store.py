@@ -15,9 +15,8 @@ def store(values: Array) -> Array:
     """Returns values as they are; compiled for a CPU, they are stored whatever uses them."""
     if jax.default_backend() != "cpu":
         return values
-    flat = values.ravel()
-    idle, zero = jnp.zeros_like(flat), jnp.zeros((), flat.dtype)
-    # XLA has rules of its own for a single operand.
-    keep = lambda _, row: tuple(row)
-    stored, _ = lax.reduce_window((flat, idle), (zero, zero), keep, (1,), (1,), padding="VALID")
-    return stored.reshape(values.shape)
+    idle, zero = jnp.zeros_like(values), jnp.zeros((), values.dtype)
+    # XLA has rules of its own for a single operand. Axes stay apart: numbers that are computed for
+    # one long axis get their places by division.
+    keep, each = lambda _, row: tuple(row), (1,) * values.ndim
+    return lax.reduce_window((values, idle), (zero, zero), keep, each, each, padding="VALID")[0]

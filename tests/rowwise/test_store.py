@@ -8,8 +8,8 @@ import pytest
 from scenegraph.rowwise import store
 
 
-@pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint32, jnp.float32])
-@pytest.mark.parametrize("shape", [(), (7,), (3, 5)])
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.uint32, jnp.float32, bool])
+@pytest.mark.parametrize("shape", [(), (7,), (3, 5), (2, 0, 3), (2, 3, 4)])
 def test_values_are_as_they_are(dtype, shape):
     values = jnp.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype) + 2
     stored = jax.jit(store)(values)
