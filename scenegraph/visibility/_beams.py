@@ -68,6 +68,7 @@ class Beam(NamedTuple):
     ends: Float[Array, "2"]  # two depths
     lines: Lines
     far: Float[Array, "2"]  # the longest distance of places from the axis, at both depths
+    width: Float[Array, "2"]  # the mean width of footprints, at both depths
     narrow: Bool[Array, ""]
     planes: Planes
     origins: Boxes  # bounds of what rays begin at, and of their directions
@@ -95,7 +96,9 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     far = _most(jnp.where(used, jnp.sum(jnp.abs(lines.place), axis=1), 0))
     planes = planes._replace(distance=distance)
     around = (_bounds(x, used) for x in (rays.origin, rays.direction))
-    return Beam(origin, axes, ends, lines, far, narrow, planes, *around)
+    widths = jnp.where(used, jnp.sum(lines.sides.half, axis=0), 0)
+    width = jnp.sum(widths, axis=1) / number
+    return Beam(origin, axes, ends, lines, far, width, narrow, planes, *around)
 
 
 def _bounds(vectors: Float[Array, "rays 3"], used: Bool[Array, " rays"]) -> Boxes:
@@ -131,7 +134,7 @@ def _between(
 ) -> Lines:
     """Returns rays between two depths."""
     (place, slope, d_place, d_slope), z = lines, ends[:, None, None]
-    place, moves = place + z * slope, (d_place[:, None] + z * d_slope[:, None]) / 2
+    place, moves = place + z * slope, store((d_place[:, None] + z * d_slope[:, None]) / 2)
     # d (p x q) = dp x q + p x dq
     changes = [_cross(dp, place[1]) + _cross(place[0], dq) for dp, dq in moves]
     wide = 1 + _CURVED + 2 * turn
@@ -251,26 +254,49 @@ def faces_turned(
 
 
 def touched_by(
-    beam: Beam, corners: Float[Array, "3 3"], one_sided: Bool[Array, ""] | None = None, way: int = 1
+    beam: Beam,
+    corners: Float[Array, "3 3"],
+    one_sided: Bool[Array, ""] | None = None,
+    way: int = 1,
+    *,
+    margins: bool = True,
 ) -> Bool[Array, " rays"]:
     """Returns which rays may touch a triangle; never false for one that a footprint touches.
 
     One that has one side is touched only if that is turned to the eye, for `way` 1, or away.
+    Without `margins`, most of what it takes is saved, and triangles much larger than footprints are
+    said to touch more of these.
     """
+    seen, depth, size = _seen_from(beam, corners)
+    outside = _beside(beam.lines.sides, *seen)
+    if margins:
+        least, most = _margins(beam, *seen)
+        # Seen from the front, all margins may be negative if their lower bounds are; from behind,
+        # all positive if their upper bounds are. A comparison with NaN says "touches".
+        no_front, no_back = most > 0, least < 0
+        outside |= no_front & no_back
+        if one_sided is not None:
+            outside |= one_sided & (no_front if way > 0 else no_back)
+    before = jnp.max(depth) + _ROUNDING * size < beam.lines.near
+    return ~(outside & beam.narrow | before)
+
+
+def size_in_footprints(beam: Beam, corners: Float[Array, "3 3"]) -> Float[Array, ""]:
+    """Returns how many footprints of the bundle are about as large as the box of a triangle."""
+    (across, part, _), _, _ = _seen_from(beam, corners)
+    extents = jnp.max(across, axis=1) - jnp.min(across, axis=1)
+    f = jnp.clip(jnp.mean(part), 0, 1)
+    return jnp.prod(extents / ((1 - f) * beam.width[0] + f * beam.width[1]))
+
+
+def _seen_from(
+    beam: Beam, corners: Float[Array, "3 3"]
+) -> tuple[tuple[Array, Array, Array], Float[Array, "3"], Float[Array, ""]]:
+    """Returns corners in the frame of a beam, their depths, and their distance."""
     away = corners - beam.origin
     size, (*across, depth) = jnp.sum(jnp.abs(away)), _along(beam.axes, away)
     part = (depth - beam.ends[0]) / (beam.ends[1] - beam.ends[0])
-    seen = jnp.stack(across), part, _MARGIN * size
-    least, most = _margins(beam, *seen)
-    # Seen from the front, all margins may be negative if their lower bounds are; from behind, all
-    # positive if their upper bounds are. A comparison with NaN says "touches".
-    no_front, no_back = most > 0, least < 0
-    outside = no_front & no_back
-    if one_sided is not None:
-        outside |= one_sided & (no_front if way > 0 else no_back)
-    outside |= _beside(beam.lines.sides, *seen)
-    before = jnp.max(depth) + _ROUNDING * size < beam.lines.near
-    return ~(outside & beam.narrow | before)
+    return (jnp.stack(across), part, _MARGIN * size), depth, size
 
 
 def _margins(

@@ -23,6 +23,7 @@ from ._beams import (
     faces_within,
     may_meet,
     NOWHERE,
+    size_in_footprints,
     touched_by,
 )
 from ._face_pairs import (
@@ -47,6 +48,11 @@ _SLOTS = 32
 # Clusters that are tested against bundles at once, and rays against 32 faces each, of whatever
 # bundles: those of few candidates do not wait for those of many.
 _CLUSTERS, _TESTED = 64, 512
+
+
+# The mean size of faces, in footprints of the rays that they are tested against, from which on it
+# pays to look at edges: boxes about smaller ones touch hardly any more rays.
+_SMALL = 2.0
 
 
 class FaceVisit(NamedTuple):
@@ -281,12 +287,14 @@ def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array]
     beams = beams._replace(planes=None, origins=None, ways=None)
     table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
     unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
-    over_faces = jax.vmap(partial(touched_by, way=way), (None, 0, 0))
+    over_faces = lambda test: jax.vmap(jax.vmap(test, (None, 0, 0)))
+    sizes = jax.vmap(jax.vmap(size_in_footprints, (None, 0)))
 
     def test(bundle: Int[Array, " runs"], face: Int[Array, "runs 32"]) -> Array:
-        one_sided = take_rows(tree.one_sided, face)
-        own = jax.vmap(unravel)(table[bundle])
-        return jax.vmap(over_faces)(own, tree.corners[face], one_sided)
+        rows = jax.vmap(unravel)(table[bundle]), tree.corners[face], take_rows(tree.one_sided, face)
+        tests = [over_faces(partial(touched_by, way=way, margins=some)) for some in (False, True)]
+        large = jnp.mean(sizes(*rows[:2])) > _SMALL
+        return jax.lax.cond(large, *reversed(tests), *rows)
 
     return test
 

@@ -131,7 +131,7 @@ def _test_by_words(
 
     def one(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         n, words = carry
-        which = coarse.nth(n)
+        which = store(coarse.nth(n))
         members = take_rows(by_word, which)
         # Every group is tested once for a bundle, so that its word is still zero.
         bits = jax.vmap(lambda *own: _touched(test, *own))(bundles, members)[:, 0]
