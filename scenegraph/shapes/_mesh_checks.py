@@ -10,10 +10,14 @@ from jax.core import Tracer
 
 from .._typing import Array, Int
 from ..numerics import require_finite_rows
+from ._face_order import order_faces
 
 
 def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
-    """Converts faces; leaves out those without area and those that are there twice, and warns."""
+    """Converts faces, and puts many in order.
+
+    It leaves out those without area and those that are there twice, and warns.
+    """
     if isinstance(faces, Tracer):
         return faces
     array = np.asarray(faces)
@@ -35,9 +39,11 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
         )
     if known:
         _check_range(array, vertices.shape[0])
-    traced = not known or isinstance(vertices, Tracer)
-    kept = np.ones(len(array), bool) if traced else _useful(array, vertices)
-    return jnp.asarray(array[kept], jnp.int32)
+    if known and not isinstance(vertices, Tracer):
+        points = np.asarray(vertices)
+        array = array[_useful(array, points)]
+        array = array[order_faces(np.mean(points[array], axis=1))]
+    return jnp.asarray(array, jnp.int32)
 
 
 def _check_range(faces: np.ndarray, count: int) -> None:
@@ -51,9 +57,9 @@ def _check_range(faces: np.ndarray, count: int) -> None:
         )
 
 
-def _useful(faces: np.ndarray, vertices: Array) -> np.ndarray:
+def _useful(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """Returns which faces have an area and come for the first time; warns about the others."""
-    a, b, c = np.moveaxis(np.asarray(vertices, np.float64)[faces], 1, 0)
+    a, b, c = np.moveaxis(vertices.astype(np.float64)[faces], 1, 0)
     # A corner that is not finite is refused later, by name.
     flat = ~np.any(np.cross(b - a, c - a) != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
     first = np.zeros(len(faces), bool)
