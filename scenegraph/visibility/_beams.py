@@ -253,9 +253,26 @@ def faces_turned(
     return above(beam.origins, -1, a) & above(beam.ways, 1, [jnp.zeros_like(size)] * 3)
 
 
+class Seen(NamedTuple):
+    """The corners of a triangle in the frame of a beam."""
+
+    across: Float[Array, "2 3"]
+    part: Float[Array, "3"]  # where they are between the beam's two depths
+    deepest: Float[Array, ""]
+    size: Float[Array, ""]  # the distance of all three
+
+
+def see_triangle(beam: Beam, corners: Float[Array, "3 3"]) -> Seen:
+    """Returns the corners of a triangle in the frame of a beam."""
+    away = corners - beam.origin
+    *across, depth = _along(beam.axes, away)
+    part = (depth - beam.ends[0]) / (beam.ends[1] - beam.ends[0])
+    return Seen(jnp.stack(across), part, jnp.max(depth), jnp.sum(jnp.abs(away)))
+
+
 def touched_by(
     beam: Beam,
-    corners: Float[Array, "3 3"],
+    triangle: Seen,
     one_sided: Bool[Array, ""] | None = None,
     way: int = 1,
     *,
@@ -267,7 +284,8 @@ def touched_by(
     Without `margins`, most of what it takes is saved, and triangles much larger than footprints are
     said to touch more of these.
     """
-    seen, depth, size = _seen_from(beam, corners)
+    across, part, deepest, size = triangle
+    seen = across, part, _MARGIN * size
     outside = _beside(beam.lines.sides, *seen)
     if margins:
         least, most = _margins(beam, *seen)
@@ -277,26 +295,15 @@ def touched_by(
         outside |= no_front & no_back
         if one_sided is not None:
             outside |= one_sided & (no_front if way > 0 else no_back)
-    before = jnp.max(depth) + _ROUNDING * size < beam.lines.near
+    before = deepest + _ROUNDING * size < beam.lines.near
     return ~(outside & beam.narrow | before)
 
 
-def size_in_footprints(beam: Beam, corners: Float[Array, "3 3"]) -> Float[Array, ""]:
+def size_in_footprints(beam: Beam, triangle: Seen) -> Float[Array, ""]:
     """Returns how many footprints of the bundle are about as large as the box of a triangle."""
-    (across, part, _), _, _ = _seen_from(beam, corners)
-    extents = jnp.max(across, axis=1) - jnp.min(across, axis=1)
-    f = jnp.clip(jnp.mean(part), 0, 1)
+    extents = jnp.max(triangle.across, axis=1) - jnp.min(triangle.across, axis=1)
+    f = jnp.clip(jnp.mean(triangle.part), 0, 1)
     return jnp.prod(extents / ((1 - f) * beam.width[0] + f * beam.width[1]))
-
-
-def _seen_from(
-    beam: Beam, corners: Float[Array, "3 3"]
-) -> tuple[tuple[Array, Array, Array], Float[Array, "3"], Float[Array, ""]]:
-    """Returns corners in the frame of a beam, their depths, and their distance."""
-    away = corners - beam.origin
-    size, (*across, depth) = jnp.sum(jnp.abs(away)), _along(beam.axes, away)
-    part = (depth - beam.ends[0]) / (beam.ends[1] - beam.ends[0])
-    return (jnp.stack(across), part, _MARGIN * size), depth, size
 
 
 def _margins(

@@ -23,6 +23,7 @@ from ._beams import (
     faces_within,
     may_meet,
     NOWHERE,
+    see_triangle,
     size_in_footprints,
     touched_by,
 )
@@ -287,14 +288,17 @@ def _face_test(tree: FaceTree, beams: Beam, way: int) -> Callable[[Array, Array]
     beams = beams._replace(planes=None, origins=None, ways=None)
     table = jax.vmap(lambda beam: ravel_pytree(beam)[0])(beams)
     unravel = ravel_pytree(jax.tree.map(lambda x: x[0], beams))[1]
-    over_faces = lambda test: jax.vmap(jax.vmap(test, (None, 0, 0)))
-    sizes = jax.vmap(jax.vmap(size_in_footprints, (None, 0)))
+    over_faces = lambda function: jax.vmap(jax.vmap(function, (None, 0)))
+    touched = lambda margins: over_faces(
+        lambda beam, face: touched_by(beam, *face, way=way, margins=margins)
+    )
 
     def test(bundle: Int[Array, " runs"], face: Int[Array, "runs 32"]) -> Array:
-        rows = jax.vmap(unravel)(table[bundle]), tree.corners[face], take_rows(tree.one_sided, face)
-        tests = [over_faces(partial(touched_by, way=way, margins=some)) for some in (False, True)]
-        large = jnp.mean(sizes(*rows[:2])) > _SMALL
-        return jax.lax.cond(large, *reversed(tests), *rows)
+        own = jax.vmap(unravel)(table[bundle])
+        seen = over_faces(see_triangle)(own, tree.corners[face])
+        large = jnp.mean(over_faces(size_in_footprints)(own, seen)) > _SMALL
+        faces = seen, take_rows(tree.one_sided, face)
+        return jax.lax.cond(large, touched(True), touched(False), own, faces)
 
     return test
 

@@ -1,6 +1,7 @@
 """Single rays never miss a triangle of which their footprint sees anything."""
 
 import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +43,11 @@ def to_lamp() -> Ray:
     return jax.jit(jax.vmap(jax.vmap(one)))(jnp.asarray(points), jnp.asarray(sides))
 
 
+def touched_by(beam, corners, **how):
+    """Which rays of a bundle may touch a triangle."""
+    return _beams.touched_by(beam, _beams.see_triangle(beam, corners), **how)
+
+
 BUNDLES = [*CAMERAS, "shadows"]
 
 
@@ -61,23 +67,27 @@ def test_what_a_footprint_sees_is_met(name):
     by_component = corners.reshape(-1, 9).T
 
     @jax.jit
-    def all_three(rays):
+    def all_of(rays):
         beams = jax.vmap(_beams.beam_of)(rays, used)
         some = jnp.broadcast_to(by_component, (rays.near.shape[0], *by_component.shape))
         listed = _beams.faces_within(beams.planes, some)
-        touched = jax.vmap(jax.vmap(_beams.touched_by, (None, 0)), (0, None))(beams, corners)
+        over_beams = lambda function: jax.vmap(jax.vmap(function, (None, 0)), (0, None))
+        touched = over_beams(touched_by)(beams, corners)
+        beside = over_beams(partial(touched_by, margins=False))(beams, corners)
         over_faces = jax.vmap(lambda ray, face: cross_triangle(ray, face).coverage, (None, 0))
         seen = jax.vmap(jax.vmap(over_faces, (0, None)), (0, None))(rays, corners)
-        return listed, jnp.swapaxes(touched, 1, 2), seen
+        return listed, *(jnp.swapaxes(x, 1, 2) for x in (touched, beside)), seen
 
-    listed, met, seen = map(np.asarray, all_three(rays))
+    listed, met, boxes, seen = map(np.asarray, all_of(rays))
     assert not np.any(met[:, 5])
     seen = (seen > 1e-5) & np.asarray(used)[..., None]
     assert seen.sum() > 100
     assert not np.any(seen & ~met)
     assert not np.any(seen & ~listed[:, None])
-    # Next to what is seen, little is met.
+    # Next to what is seen, little is met, and little more by boxes alone.
     assert met.sum() < 2 * seen.sum()
+    assert not np.any(met & ~boxes)
+    assert met.sum() < boxes.sum() < 3 * met.sum()
     assert listed.sum() < 0.5 * listed.size
 
 
@@ -113,7 +123,6 @@ def test_bundles_that_spread_and_faces_without_places_touch():
     turned = rays.direction.at[0, 0].multiply(-1)
     wide = Ray(rays.origin, turned, rays.view, rays.d_origin, rays.d_direction, rays.near, rays.far)
     used, beam_of = jnp.ones((1, 64), bool), jax.jit(jax.vmap(_beams.beam_of))
-    touched_by = jax.jit(_beams.touched_by)
     away = jnp.array([[50.0, 0.0, 0.0], [51.0, 0.0, 0.0], [50.0, 1.0, 0.0]])
     corners = jnp.stack([away, jnp.full((3, 3), jnp.nan)])
     for bundle, expected in ((wide, [True, True]), (rays, [False, True])):
@@ -122,7 +131,7 @@ def test_bundles_that_spread_and_faces_without_places_touch():
         np.testing.assert_array_equal(listed[0], expected)
         one = jax.tree.map(lambda x: x[0], beams)
         for face, touched in zip(corners, expected, strict=True):
-            np.testing.assert_array_equal(touched_by(one, face), touched)
+            np.testing.assert_array_equal(jax.jit(touched_by)(one, face), touched)
 
 
 def test_no_rays_meet_nothing():
