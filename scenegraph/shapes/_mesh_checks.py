@@ -21,29 +21,35 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
     if isinstance(faces, Tracer):
         return faces
     array = np.asarray(faces)
-    known = isinstance(vertices, jax.Array)
-    if array.size == 0:
-        raise ValueError(
-            "`faces` of a TriangleMesh is empty; give at least one row of three vertices' numbers."
-        )
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise ValueError(
-            f"`faces` of a TriangleMesh needs the shape (faces, 3); got {array.shape}. Split "
-            "polygons of more corners into triangles first."
-        )
-    if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"`faces` of a TriangleMesh must be integers; got {array.dtype}.")
-    if known and (vertices.ndim != 2 or vertices.shape[1] != 3):
+    _check_rows(array)
+    if not isinstance(vertices, jax.Array):
+        return jnp.asarray(array, jnp.int32)
+    if vertices.ndim != 2 or vertices.shape[1] != 3:
         raise ValueError(
             f"`vertices` of a TriangleMesh needs the shape (vertices, 3); got {vertices.shape}."
         )
-    if known:
-        _check_range(array, vertices.shape[0])
-    if known and not isinstance(vertices, Tracer):
-        points = np.asarray(vertices)
-        array = array[_useful(array, points)]
-        array = array[order_faces(np.mean(points[array], axis=1))]
-    return jnp.asarray(array, jnp.int32)
+    _check_range(array, vertices.shape[0])
+    if isinstance(vertices, Tracer):
+        return jnp.asarray(array, jnp.int32)
+    points = np.asarray(vertices)
+    array = array[_useful(array, points)]
+    with np.errstate(invalid="ignore"):  # What is not finite is refused later, by name.
+        order = order_faces(np.mean(points[array], axis=1))
+    return jnp.asarray(array[order], jnp.int32)
+
+
+def _check_rows(faces: np.ndarray) -> None:
+    if faces.size == 0:
+        raise ValueError(
+            "`faces` of a TriangleMesh is empty; give at least one row of three vertices' numbers."
+        )
+    if faces.ndim != 2 or faces.shape[1] != 3:
+        raise ValueError(
+            f"`faces` of a TriangleMesh needs the shape (faces, 3); got {faces.shape}. Split "
+            "polygons of more corners into triangles first."
+        )
+    if not np.issubdtype(faces.dtype, np.integer):
+        raise TypeError(f"`faces` of a TriangleMesh must be integers; got {faces.dtype}.")
 
 
 def _check_range(faces: np.ndarray, count: int) -> None:

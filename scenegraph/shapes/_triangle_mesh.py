@@ -26,7 +26,7 @@ class TriangleMesh(AbstractShape, AbstractBounded):
 
     - `vertices`: the corners, `vertices 3`.
     - `faces`: three vertices for each triangle, by number, `faces 3`; counter-clockwise, seen from
-      outside.
+      outside. More than 1,024 are kept in an order in which neighbours are near to each other.
     - `normals`: a normal for each vertex, of any length but zero; by default, the mean of those of
       its faces, weighted by area.
     - `uv`: surface coordinates for each vertex, `vertices 2`; zero by default.

@@ -86,19 +86,22 @@ def beam_of(rays: Ray, used: Bool[Array, " rays"]) -> Beam:
     narrow = jnp.all((cosine > _NARROW) | ~used)
     lines, turn, depths = _lines(rays, axes, origin, cosine > _NARROW)
     near = jnp.where(used, jnp.where(narrow, depths[0], -jnp.inf), jnp.inf)
-    begin, end = -_most(jnp.where(used, -depths[0], -jnp.inf)), _most(jnp.where(used, depths[1], -jnp.inf))
-    ends = jnp.stack([begin, jnp.maximum(end, begin + jnp.finfo(end.dtype).tiny)])
-    ends = jnp.where(narrow & jnp.any(used), ends, jnp.arange(2))
+    ends = jnp.where(narrow & jnp.any(used), _ends(depths, used), jnp.arange(2))
     lines = _between(lines, turn, near, ends)
     planes = _planes_about(origin, axes, lines, used, ends)
     distance = jnp.where(narrow, planes.distance, NOWHERE)
-    distance = jnp.where(jnp.any(used), distance, -NOWHERE)
+    planes = planes._replace(distance=jnp.where(jnp.any(used), distance, -NOWHERE))
     far = _most(jnp.where(used, jnp.sum(jnp.abs(lines.place), axis=1), 0))
-    planes = planes._replace(distance=distance)
+    width = jnp.sum(jnp.where(used, jnp.sum(lines.sides.half, axis=0), 0), axis=1) / number
     around = (_bounds(x, used) for x in (rays.origin, rays.direction))
-    widths = jnp.where(used, jnp.sum(lines.sides.half, axis=0), 0)
-    width = jnp.sum(widths, axis=1) / number
     return Beam(origin, axes, ends, lines, far, width, narrow, planes, *around)
+
+
+def _ends(depths: Float[Array, "2 rays"], used: Bool[Array, " rays"]) -> Float[Array, "2"]:
+    """Returns the depths between which all rays are."""
+    begin = -_most(jnp.where(used, -depths[0], -jnp.inf))
+    end = _most(jnp.where(used, depths[1], -jnp.inf))
+    return jnp.stack([begin, jnp.maximum(end, begin + jnp.finfo(end.dtype).tiny)])
 
 
 def _bounds(vectors: Float[Array, "rays 3"], used: Bool[Array, " rays"]) -> Boxes:
