@@ -4,7 +4,7 @@ Read `_base` and `_integrator` first: media and surfaces are integrated apart, a
 Media: `_media` at samples, in `_sample_blocks`, for `_hierarchical`, `_guided` and
 `_occupancy_march` with `_march` and `_packed`. Surfaces: `_surfaces` ray by ray; `_listed` for
 scenes of many things, with `_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`,
-their light; and `_nearest_hits`.
+their light; `_beside_meshes`, for what needs no search; and `_nearest_hits`.
 """
 
 from ._base import AbstractIntegrator as AbstractIntegrator
@@ -16,6 +16,13 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractMediaIntegrator
+from ._beside_meshes import (
+    may_pass_meshes,
+    shadow_rays_of,
+    ShadowRays,
+    touches_meshes,
+    without_meshes,
+)
 from ._integrator import (
     choose_integrator,
     count_levels,

@@ -70,13 +70,17 @@ def _in_bundles(tree: PyTree, axes: int = 1) -> PyTree:
 
 
 def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
-    """Repeats the last ray until the last bundle is full, and says which rays were there before."""
+    """Repeats the last ray until the last bundle is full, and says which rays count.
+
+    Those that end where they begin meet nothing.
+    """
     count = rays.near.shape[0]
     more = -count % BUNDLE
     if not more:
-        return rays, jnp.ones(count, bool)
+        return rays, rays.far > rays.near
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
-    return jax.tree.map(pad, rays), jnp.arange(count + more) < count
+    rays = jax.tree.map(pad, rays)
+    return rays, (rays.far > rays.near) & (jnp.arange(count + more) < count)
 
 
 class _Codes(NamedTuple):

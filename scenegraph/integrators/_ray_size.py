@@ -93,6 +93,12 @@ def count_directions(scene: FlatScene) -> int:
     return _count([stack for stack in scene.lights if mirrors(stack)])
 
 
+def count_shadow_rays(scene: FlatScene) -> int:
+    """Counts the shadow rays of a ray, from all parts of all surfaces to all lights."""
+    kinds = [(stack.count, _sizes_of(*stack.outline())) for stack in scene.occluders]
+    return _count(scene.lights) * sum(count * size.parts for count, size in kinds)
+
+
 def _count(lights: Sequence[InstanceStack]) -> int:
     return sum(stack.count * _directions_of(*stack.outline()) for stack in lights)
 

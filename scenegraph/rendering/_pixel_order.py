@@ -10,6 +10,8 @@ from .._typing import Array, Int
 # Pixels along the side of a tile that is a bundle of rays, and of the squares in which tiles go
 # together: what is shaded at once is one part of the picture, and its shadow rays are close.
 TILE_SIDE, _SQUARE_SIDE = 8, 128
+# Pixels of a tile.
+TILE = TILE_SIDE**2
 
 
 @dataclasses.dataclass(frozen=True)

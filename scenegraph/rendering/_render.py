@@ -26,6 +26,7 @@ from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
     is_of_surfaces,
+    may_pass_meshes,
     uses_lists,
     with_all_occluders,
     with_more_surfaces,
@@ -41,27 +42,18 @@ from ..programs import (
     make_room_for_programs,
     TieredFunction,
 )
-from ..rowwise import map_rows
 from ..scene import Contents, find_camera, find_contents, Scene
 from ..visibility import count_candidates
 from ._chunks import choose_chunk, choose_share
-from ._pixel_order import PixelOrder, TILE_SIDE
-from ._rays import integrate
-from ._subpixels import (
-    parts_along_side,
-    pixels_of_parts,
-    PixelValues,
-    split_pixels,
-    subpixel_keys,
-    subpixel_rays,
-    Subpixels,
-)
+from ._passes import in_one_pass, in_two_passes
+from ._pixel_order import PixelOrder, TILE, TILE_SIDE
+from ._pixels import ALWAYS, Pixels
+from ._subpixels import parts_along_side, split_pixels, subpixel_rays
 from ._warnings import check_scene, is_traced, report_overflow
 
 
-# Names of what a picture may hold; the first three cost nothing more.
-_ALWAYS = ("rgb", "alpha", "depth")
-_OUTPUTS = (*_ALWAYS, "normal", "median_depth", "candidates")
+# Names of what a picture may hold.
+_OUTPUTS = (*ALWAYS, "normal", "median_depth", "candidates")
 
 
 # Stacking many nodes, and tracing, which are most of a first call, are quicker without collections.
@@ -75,7 +67,7 @@ def render(
     filters: AbstractFilter | Sequence[AbstractFilter] = (),
     chunk: int | Literal["auto"] = "auto",
     devices: Sequence[Device] | None = None,
-    outputs: Sequence[str] = _ALWAYS,
+    outputs: Sequence[str] = ALWAYS,
     samples_per_pixel: int = 1,
 ) -> Image:
     """Renders a picture: one compiled, differentiable function of the scene.
@@ -208,7 +200,7 @@ def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
     names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     if unknown := [name for name in names if name not in _OUTPUTS]:
         raise ValueError(f"there is no output {unknown[0]!r}; a picture has {', '.join(_OUTPUTS)}.")
-    return tuple(name for name in _OUTPUTS if name in names and name not in _ALWAYS)
+    return tuple(name for name in _OUTPUTS if name in names and name not in ALWAYS)
 
 
 def _placed(
@@ -243,7 +235,9 @@ def _pixels_at_a_time(
     elif lists:
         samples = _SAMPLES_AND_LAYERS if scene.shaders else _SAMPLES_LISTED
     size = choose_chunk(chunk, rays, integrator, samples_on_cpu=samples)
-    if chunk == "auto" and lists and threads > 1 and is_of_surfaces(integrator):
+    # Of meshes, gradients, too, take less time with as few.
+    shared = threads > 1 or (scene.triangles is not None and jax.default_backend() == "cpu")
+    if chunk == "auto" and lists and shared and is_of_surfaces(integrator):
         size = min(size, choose_share(rays, threads, scene.cuts.shape[0]))
     return max(1, size // side**2)
 
@@ -272,24 +266,16 @@ def _render(
     camera, filters = unfreeze((camera, filters))
     flat, space = flatten(scene), color_space(scene)
 
-    def some_pixels(shared: Any, indices: Int[Array, " chunk"]) -> PixelValues:
-        rows = split_pixels(indices, side)
-        if is_of_surfaces(integrator) and not uses_lists(integrator, flat):
-            return pixels_of_parts(map_rows(one_ray, shared, rows), side)
-        return pixels_of_parts(_render_parts(shared, integrator, fields, rows, side), side)
-
-    def one_ray(shared: Any, row: Subpixels) -> PixelValues:
-        rows = jax.tree.map(lambda x: x[None], row)
-        parts = _render_parts(shared, integrator, fields, rows, side)
-        return jax.tree.map(lambda x: x[0], parts)
-
-    fields = tuple(name for name in extras if name != "candidates")
+    some = Pixels(integrator, tuple(name for name in extras if name != "candidates"), side)
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     size = _pixels_at_a_time(chunk, each, side, integrator, flat, threads)
-    spread = not is_of_surfaces(integrator)
-    pixels, overflow, requested = _in_chunks(some_pixels, shared, order, size, mesh, spread)
+    passes = in_one_pass
+    if each > size and size % TILE == 0 and may_pass_meshes(integrator, flat):
+        passes = partial(in_two_passes, some.compute_beside_meshes)
+    draw, spread = partial(passes, some.compute), not is_of_surfaces(integrator)
+    pixels, overflow, requested = _in_chunks(draw, shared, order, size, mesh, spread)
     if "candidates" in extras:
         pixels["candidates"] = _count_candidates(flat, camera)
     image = _assemble(pixels, overflow, camera, space)
@@ -313,26 +299,10 @@ def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " 
     return jnp.zeros_like(lengths).at[rows.pixel].set(lengths, unique_indices=True)
 
 
-def _render_parts(
-    shared: tuple[FlatScene, AbstractCamera, RandomKey | None],
-    integrator: AbstractIntegrator,
-    extras: tuple[str, ...],
-    rows: Subpixels,
-    side: int,
-) -> PixelValues:
-    scene, camera, key = shared
-    rays, keys = subpixel_rays(camera, rows, side), subpixel_keys(key, rows)
-    radiance = integrate(scene, rays, integrator, keys, outputs=extras)[-1]
-    fields = {name: getattr(radiance, name) for name in (*_ALWAYS, *extras)}
-    if missing := [name for name, value in fields.items() if value is None]:
-        raise ValueError(f"a {type(integrator).__name__} does not compute {', '.join(missing)}.")
-    return fields, radiance.overflow, radiance.requested
-
-
 def _in_chunks(
-    function: Any, shared: PyTree, order: PixelOrder, chunk: int, mesh: Mesh | None, spread: bool
+    draw: Any, shared: PyTree, order: PixelOrder, chunk: int, mesh: Mesh | None, spread: bool
 ) -> Any:
-    """Maps over pixels chunk by chunk; under `grad`, chunks are rematerialised."""
+    """Draws pixels chunk by chunk; chunks are put together as a picture."""
     devices, count = 1 if mesh is None else mesh.size, order.width * order.height
     chunks = devices * -(-count // (devices * chunk))
     # Every device has tiles from all over the picture, so that all have about as much to do. So has
@@ -351,13 +321,7 @@ def _in_chunks(
         picture = jnp.zeros((count, *x.shape[1:]), x.dtype)
         return picture.at[number].set(x, mode="drop", unique_indices=True)
 
-    if chunks == 1:
-        return jax.tree.map(in_order, function(shared, indices[0]))
-
-    def several(shared: PyTree, indices: Int[Array, "chunks chunk"]) -> Any:
-        return jax.lax.map(jax.checkpoint(partial(function, shared)), indices)
-
-    results = map_over_devices(several, shared, indices, mesh)
+    results = map_over_devices(draw, shared, indices, mesh)
     if mesh is not None:
         results = jax.lax.with_sharding_constraint(results, whole_on(mesh))
     return jax.tree.map(lambda x: in_order(x.reshape(-1, *x.shape[2:])), results)

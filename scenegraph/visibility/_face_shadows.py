@@ -74,7 +74,7 @@ def _listed_in_order(
     """Returns shadow rays in an order, which pays with many faces, and clusters listed for them."""
     order, still = None, jax.lax.stop_gradient(rays)
     if tree.corners.shape[0] > _MANY:
-        order = order_shadow_rays(still, used)
+        order = order_shadow_rays(still, used, _BUNDLE)
         rays, still, used = take_rows((rays, still, used), order)
     return rays, list_faces(tree, still, used, _BUNDLE, everything=everything), order
 

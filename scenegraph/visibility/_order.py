@@ -1,10 +1,12 @@
 """Orders of rays in which those that go together come together."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
-from ..numerics import order_by_place, safe_norm, safe_normalise, tangents
+from ..numerics import compact, order_by_place, safe_norm, safe_normalise, tangents
 from ..rays import Ray
 from ._bundles import BUNDLE
 
@@ -30,9 +32,9 @@ def _size_of_bundles(places: Float[Array, "rays 3"]) -> Float[Array, ""]:
     return jnp.sum(jnp.max(bundles, axis=1) - jnp.min(bundles, axis=1))
 
 
-@jax.jit
-def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " rays"]:
-    """Sorts shadow rays so that those that go together come together.
+@partial(jax.jit, static_argnames="size")
+def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"], size: int) -> Int[Array, " rays"]:
+    """Sorts shadow rays so that those that go together come together, in bundles of `size`.
 
     Rays that meet at a lamp are sorted by direction, parallel ones by where they pass.
     """
@@ -47,7 +49,41 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"]) -> Int[Array, " ray
     squeezed = away / (distance + _mean(distance, used))
     # Lamps: rays end closer together than they begin.
     meet = spread(ends) < spread(rays.origin)
-    return order_by_place(jnp.where(meet, _unfold(units), squeezed), used)
+    places = jnp.where(meet, _unfold(units), squeezed)
+    return _without_gaps(order_by_place(places, used), places, used, size)
+
+
+# Rays this many times as far apart as on average do not go together; at most so many times.
+_GAP, _MOST_GAPS = 4, 127
+
+
+def _without_gaps(
+    order: Int[Array, " rays"],
+    places: Float[Array, "rays 2"],
+    used: Bool[Array, " rays"],
+    size: int,
+) -> Int[Array, " rays"]:
+    """Begins a bundle after every gap in an order, as long as unused rays fill those before.
+
+    Bundles across a gap would list all that is between.
+    """
+    count, total = order.shape[0], jnp.sum(used, dtype=jnp.int32)
+    number = jnp.arange(count, dtype=jnp.int32)
+    steps = jnp.where(number[1:] < total, safe_norm(jnp.diff(places[order], axis=0)), 0)
+    gaps = steps > _GAP * jnp.sum(steps) / jnp.maximum(total, 1)
+    gaps &= jnp.cumsum(gaps) <= _MOST_GAPS
+    # The n-th part has the numbers from begin_n to end_n, and fills whole bundles.
+    part = jnp.cumsum(jnp.pad(gaps, (1, 0)), dtype=jnp.int32)
+    found = compact(gaps, _MOST_GAPS)
+    begin = jnp.pad(jnp.where(found.valid, found.indices + 1, total), (1, 0))
+    end = jnp.append(begin[1:], total)
+    fill = (begin - end) % size
+    fill = jnp.where(jnp.cumsum(fill) <= count - total, fill, 0)
+    # Used rays move back by what fills all parts before theirs; the others take what is free.
+    place = jnp.where(number < total, number + (jnp.cumsum(fill) - fill)[part], count)
+    free = jnp.ones(count, jnp.int32).at[place].set(0, mode="drop", unique_indices=True)
+    others = order[jnp.minimum(total + jnp.cumsum(free) - 1, count - 1)]
+    return others.at[place].set(order, mode="drop", unique_indices=True)
 
 
 def _unfold(units: Float[Array, "rays 3"]) -> Float[Array, "rays 2"]:

@@ -259,7 +259,7 @@ def search_shadows(
     """Shows rows of shadow rays what they may touch; many things are worth putting in order."""
     order = None
     if any(stack.count > MANY for stack in stacks):
-        order = order_shadow_rays(rays, used)
+        order = order_shadow_rays(rays, used, SHADOW_BUNDLE)
         rays, rows, used = take_rows((rays, rows, used), order)
     memory = search(stacks, rays, used, visit, rows, memory, SHADOW_BUNDLE)
     if order is None:

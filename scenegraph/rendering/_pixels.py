@@ -1,0 +1,98 @@
+"""Values of some pixels: all that they show, or what they show beside meshes."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Int, RandomKey
+from ..cameras import AbstractCamera
+from ..flat import FlatScene
+from ..integrators import (
+    AbstractIntegrator,
+    is_of_surfaces,
+    shadow_rays_of,
+    ShadowRays,
+    touches_meshes,
+    uses_lists,
+    without_meshes,
+)
+from ..rays import Ray
+from ..rowwise import map_rows
+from ._pixel_order import TILE
+from ._rays import integrate
+from ._subpixels import (
+    pixels_of_parts,
+    PixelValues,
+    split_pixels,
+    subpixel_keys,
+    subpixel_rays,
+    Subpixels,
+)
+
+
+# The outputs that are always there, because they cost nothing more.
+ALWAYS = ("rgb", "alpha", "depth")
+
+
+class Pixels(NamedTuple):
+    """The way in which pixels are computed; all of it is static."""
+
+    integrator: AbstractIntegrator
+    extras: tuple[str, ...]  # outputs beside those that are always there
+    side: int  # the square root of the number of cones of a pixel
+
+    def compute(self, shared: "_Shared", indices: Int[Array, " pixels"]) -> PixelValues:
+        """Computes pixels, given by their numbers; those below zero are none."""
+        rows = split_pixels(indices, self.side)
+        if is_of_surfaces(self.integrator) and not uses_lists(self.integrator, shared[0]):
+            return pixels_of_parts(map_rows(self._compute_one, shared, rows), self.side)
+        return pixels_of_parts(self._compute_parts(shared, rows), self.side)
+
+    def compute_beside_meshes(
+        self, shared: "_Shared", indices: Int[Array, " pixels"]
+    ) -> tuple[PixelValues, Bool[Array, " tiles"]]:
+        """Computes pixels as without meshes, and says which tiles may show more than that.
+
+        A tile is 64 pixels, one after the other.
+        """
+        scene, *more = shared
+        rows = split_pixels(indices, self.side)
+        one, rest = self._compute_one_beside_meshes, without_meshes(scene)
+        parts, rays, shadows = map_rows(one, (rest, *more), rows)
+        touched = touches_meshes(scene, rays, shadows)
+        values = pixels_of_parts(parts, self.side)
+        return values, jnp.any(touched.reshape(indices.shape[0] // TILE, -1), axis=1)
+
+    def _compute_one(self, shared: "_Shared", row: Subpixels) -> PixelValues:
+        rows = jax.tree.map(lambda x: x[None], row)
+        return jax.tree.map(lambda x: x[0], self._compute_parts(shared, rows))
+
+    def _compute_one_beside_meshes(
+        self, shared: "_Shared", row: Subpixels
+    ) -> tuple[PixelValues, Ray, ShadowRays | None]:
+        scene, camera, _ = shared
+        ray = jax.tree.map(lambda x: x[0], self._rays(camera, jax.tree.map(lambda x: x[None], row)))
+        shadows = shadow_rays_of(scene, ray, self.integrator)
+        return self._compute_one(shared, row), jax.lax.stop_gradient(ray), shadows
+
+    def _rays(self, camera: AbstractCamera, rows: Subpixels) -> Ray:
+        """Returns the rays of parts of pixels; those of no pixel end where they begin."""
+        rays = subpixel_rays(camera, rows._replace(pixel=jnp.maximum(rows.pixel, 0)), self.side)
+        far = jnp.where(rows.pixel < 0, rays.near, rays.far)
+        return eqx.tree_at(lambda ray: ray.far, rays, far)
+
+    def _compute_parts(self, shared: "_Shared", rows: Subpixels) -> PixelValues:
+        scene, camera, key = shared
+        rays, keys = self._rays(camera, rows), subpixel_keys(key, rows)
+        radiance = integrate(scene, rays, self.integrator, keys, outputs=self.extras)[-1]
+        fields = {name: getattr(radiance, name) for name in (*ALWAYS, *self.extras)}
+        if missing := [name for name, value in fields.items() if value is None]:
+            kind = type(self.integrator).__name__
+            raise ValueError(f"a {kind} does not compute {', '.join(missing)}.")
+        return fields, radiance.overflow, radiance.requested
+
+
+# What all pixels share: the scene, the camera, and the key of jitter and noise.
+_Shared = tuple[FlatScene, AbstractCamera, RandomKey | None]
