@@ -17,10 +17,10 @@ from ._surfaces import Surfaces as Surfaces
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractMediaIntegrator
 from ._beside_meshes import (
+    count_touched,
     may_pass_meshes,
     shadow_rays_of,
     ShadowRays,
-    touches_meshes,
     without_meshes,
 )
 from ._integrator import (

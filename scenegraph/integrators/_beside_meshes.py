@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool
+from .._typing import Array, Bool, Int
 from ..flat import FlatScene, Instance, intersect, part_alphas
 from ..numerics import safe_norm
 from ..rays import Hit, Ray
@@ -71,26 +71,26 @@ def _meet(instance: Instance, ray: Ray) -> tuple[Hit, Array]:
     return hits, part_alphas(hits)
 
 
-def touches_meshes(
+def count_touched(
     scene: FlatScene, rays: Ray, shadows: ShadowRays | None
-) -> Bool[Array, " bundles"]:
-    """Tests whether bundles of rays, or their shadow rays, may touch a mesh."""
+) -> Int[Array, " bundles"]:
+    """Counts the clusters of faces that bundles of rays, and their shadow rays, may touch."""
     assert scene.triangles is not None
     clusters = scene.triangles.tree.clusters
     balls = jax.lax.stop_gradient(Ball(clusters.center, safe_norm(clusters.half)))
-    touched = _touch(rays, jnp.ones(rays.near.shape, bool), balls)
+    count = _count(rays, jnp.ones(rays.near.shape, bool), balls)
     if shadows is None:
-        return touched
+        return count
     # One shadow ray of every ray after the other: these go the same way.
     for number in range(shadows[1].shape[1]):
         own, there = jax.tree.map(lambda x: x[:, number], shadows)  # noqa: B023
-        touched |= _touch(own, there, balls)
-    return touched
+        count += _count(own, there, balls)
+    return count
 
 
-def _touch(rays: Ray, used: Bool[Array, " rays"], balls: Ball) -> Bool[Array, " bundles"]:
-    """Tests whether bundles of rays may touch any of several balls."""
+def _count(rays: Ray, used: Bool[Array, " rays"], balls: Ball) -> Int[Array, " bundles"]:
+    """Counts the balls that bundles of rays may touch."""
     in_bundles = lambda x: x.reshape(-1, BUNDLE, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (jax.lax.stop_gradient(rays), used))
     bundles = jax.vmap(bound_rays)(rays, used)
-    return list_candidates(bundles, balls, jnp.any(used, axis=1)).lengths > 0
+    return list_candidates(bundles, balls, jnp.any(used, axis=1)).lengths

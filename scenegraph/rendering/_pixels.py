@@ -6,15 +6,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Int, RandomKey
+from .._typing import Array, Int, RandomKey
 from ..cameras import AbstractCamera
 from ..flat import FlatScene
 from ..integrators import (
     AbstractIntegrator,
+    count_touched,
     is_of_surfaces,
     shadow_rays_of,
     ShadowRays,
-    touches_meshes,
     uses_lists,
     without_meshes,
 )
@@ -52,18 +52,14 @@ class Pixels(NamedTuple):
 
     def compute_beside_meshes(
         self, shared: "_Shared", indices: Int[Array, " pixels"]
-    ) -> tuple[PixelValues, Bool[Array, " tiles"]]:
-        """Computes pixels as without meshes, and says which tiles may show more than that.
-
-        A tile is 64 pixels, one after the other.
-        """
+    ) -> tuple[PixelValues, Int[Array, " tiles"]]:
+        """Computes pixels as without meshes, and counts what tiles of 64 may show of these."""
         scene, *more = shared
         rows = split_pixels(indices, self.side)
         one, rest = self._compute_one_beside_meshes, without_meshes(scene)
         parts, rays, shadows = map_rows(one, (rest, *more), rows)
-        touched = touches_meshes(scene, rays, shadows)
-        values = pixels_of_parts(parts, self.side)
-        return values, jnp.any(touched.reshape(indices.shape[0] // TILE, -1), axis=1)
+        touched = count_touched(scene, rays, shadows).reshape(indices.shape[0] // TILE, -1)
+        return pixels_of_parts(parts, self.side), jnp.sum(touched, axis=1)
 
     def _compute_one(self, shared: "_Shared", row: Subpixels) -> PixelValues:
         rows = jax.tree.map(lambda x: x[None], row)

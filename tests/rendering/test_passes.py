@@ -107,20 +107,41 @@ def test_parts_of_pixels_are_in_tiles_of_their_pixels():
     assert_equal_pictures(two, asked)
 
 
+def deal(left: np.ndarray, chunks: int) -> tuple[np.ndarray, int]:
+    slots, count = _deal(jnp.asarray(left, jnp.int32), chunks)
+    return np.asarray(slots), int(count)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 16])
-@pytest.mark.parametrize("share", [0, 0.1, 0.5, 1])
-def test_unfinished_tiles_are_dealt_once_and_evenly(share, threads, monkeypatch):
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 1])
+def test_unfinished_tiles_are_dealt_once(share, threads, monkeypatch):
     monkeypatch.setattr(_passes, "count_threads", lambda: threads)
     for seed in range(10):
-        unfinished = np.random.default_rng(seed).random(6 * 16) < share
-        slots, count = _deal(jnp.asarray(unfinished), 6)
-        dealt, least = np.asarray(slots), -(-unfinished.sum() // 16)
-        np.testing.assert_array_equal(dealt[dealt >= 0], np.nonzero(unfinished)[0])
+        rng = np.random.default_rng(seed)
+        # Some tiles have much more to do than others.
+        left = np.where(rng.random(6 * 16) < share, rng.geometric(0.5, 96) ** 6, 0)
+        dealt, count = deal(left, 6)
+        least = -(-np.sum(left > 0) // 16)
+        np.testing.assert_array_equal(dealt[dealt >= 0], np.nonzero(left)[0])
         # No more chunks than hold all, but as many for every thread.
         assert least <= count < least + threads and (count % threads == 0 or count == 6)
-        lengths = np.sum(dealt >= 0, axis=1)
-        assert np.all(lengths[int(count) :] == 0)
-        assert np.max(lengths) == -(-unfinished.sum() // max(int(count), 1))
+        assert np.all(dealt[count:] < 0)
+
+
+@pytest.mark.parametrize("most", [1, 9, 300])
+def test_chunks_have_about_as_much_to_do(most, monkeypatch):
+    monkeypatch.setattr(_passes, "count_threads", lambda: 1)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        # Of 8 chunks of 256 tiles, half of the tiles fill 4: to 97 of 100, so that there is room.
+        unfinished = rng.permutation(2048) < 1000
+        left = np.where(unfinished, rng.integers(1, most + 1, 2048), 0)
+        dealt, count = deal(left, 8)
+        assert count == 4
+        effort = np.where(dealt >= 0, 8 + left[dealt], 0).sum(axis=1)[:count]
+        full = np.sum(dealt >= 0, axis=1)[:count] == 256
+        assert np.ptp(effort) <= 2 * (8 + most) or np.any(full)
+        assert np.ptp(effort) < 0.3 * np.mean(effort)
 
 
 def test_second_pass_computes_nothing_but_unfinished_tiles():
@@ -128,7 +149,7 @@ def test_second_pass_computes_nothing_but_unfinished_tiles():
     indices, seen = jnp.arange(512).reshape(4, 128), []
 
     def begin(shared, i):
-        return shared * i, i[::64] >= 4 * 64
+        return shared * i, jnp.where(i[::64] >= 4 * 64, 3, 0)
 
     def compute(shared, i):
         jax.debug.callback(lambda x: seen.append(np.asarray(x)), i)
@@ -145,10 +166,10 @@ def test_second_pass_computes_nothing_but_unfinished_tiles():
 
 def test_gradients_pass_through_both_passes():
     indices = jnp.arange(512).reshape(4, 128)
-    begin = lambda shared, i: (shared**2 * i, i[::64] % 128 == 0)
+    begin = lambda shared, i: (shared**2 * i, 1 - i[::64] % 128 // 64)
     compute = lambda shared, i: shared**3 * i
     total = lambda shared: jnp.sum(in_two_passes(begin, compute, shared, indices))
     # d/dx (x^2 a + x^3 b), of the sums of odd and of even tiles
     odd = np.sum(np.arange(512).reshape(-1, 2, 64), axis=(0, 2))
     expected = 2 * 3 * odd[1] + 3 * 9 * odd[0]
-    np.testing.assert_allclose(jax.grad(total)(3.0), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(total)(jnp.array(3.0)), expected, rtol=1e-6)
