@@ -49,11 +49,14 @@ def scene_of(seed: int, height: float = 0.4) -> sg.Scene:
     )
 
 
+OUTPUTS = "rgb", "alpha", "depth", "normal", "median_depth"
+
+
 def picture(scene, camera, lists=None, samples_per_pixel=1):
     integrator = sg.Surfaces(12, lists=lists, occluders=12)
-    more = {"chunk": CHUNK, "samples_per_pixel": samples_per_pixel, "outputs": ("normal",)}
+    more = {"chunk": CHUNK, "samples_per_pixel": samples_per_pixel, "outputs": OUTPUTS}
     image = sg.render(scene, camera, integrator, **more)
-    return {name: getattr(image, name) for name in ("rgb", "alpha", "depth", "normal", "overflow")}
+    return {name: getattr(image, name) for name in (*OUTPUTS, "overflow")}
 
 
 def gradient(scene, camera, weights, lists):
@@ -85,6 +88,14 @@ def test_a_mesh_outside_of_the_picture_casts_its_shadow():
     )
     assert_equal_pictures(shadowed, asked)
     assert np.max(np.abs(shadowed["rgb"] - without["rgb"])) > 0.1
+
+
+def test_a_mesh_alone_is_before_nothing():
+    lamp = sg.PointLight([1.0, -2.0, 3.0], [20.0] * 3)
+    scene = sg.Scene(sg.Group(mesh=tetrahedron(0), lamp=lamp), background=[0.1, 0.2, 0.3])
+    two, asked = (picture(scene, CAMERAS["perspective"], lists) for lists in (None, False))
+    assert_equal_pictures(two, asked)
+    assert 0 < np.mean(two["alpha"]) < 0.5
 
 
 @pytest.mark.slow
