@@ -36,5 +36,6 @@ def _choose_samples(on_cpu: int) -> int:
 def choose_share(rays: int, threads: int, things: int) -> int:
     """Returns the number of rays that one of several threads works on at a time."""
     # Whole numbers of the least share, so that tiles of pixels are whole, too.
-    share = _LEAST_SHARE * -(-rays // (threads * _LEAST_SHARE))
-    return min(share, _LARGEST_SHARES[things > _FEW_THINGS])
+    largest = _LARGEST_SHARES[things > _FEW_THINGS]
+    shares = max(threads, -(-rays // largest))
+    return min(_LEAST_SHARE * -(-rays // (shares * _LEAST_SHARE)), largest)

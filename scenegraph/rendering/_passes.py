@@ -36,7 +36,9 @@ def in_two_passes(
     To begin returns values, and how much there is left to do in tiles of 64 pixels.
     """
     values, left = in_one_pass(begin, shared, indices)
-    left, tiles = left.ravel(), indices.reshape(-1, TILE)
+    tiles = indices.reshape(-1, TILE)
+    # Tiles of one pixel again and again are there to fill a chunk.
+    left = jnp.where(jnp.all(tiles == tiles[:, :1], axis=1), 0, left.ravel())
     slots, count = _deal(left, indices.shape[0])
     # Places without a tile have no pixels.
     chosen = jnp.where(slots[..., None] < 0, -1, tiles[slots]).reshape(indices.shape)
