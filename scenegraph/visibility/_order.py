@@ -33,10 +33,13 @@ def _size_of_bundles(places: Float[Array, "rays 3"]) -> Float[Array, ""]:
 
 
 @partial(jax.jit, static_argnames="size")
-def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"], size: int) -> Int[Array, " rays"]:
-    """Sorts shadow rays so that those that go together come together, in bundles of `size`.
+def order_shadow_rays(
+    rays: Ray, used: Bool[Array, " rays"], size: int | None = None
+) -> Int[Array, " rays"]:
+    """Sorts shadow rays so that those that go together come together.
 
-    Rays that meet at a lamp are sorted by direction, parallel ones by where they pass.
+    Rays that meet at a lamp are sorted by direction, parallel ones by where they pass. Bundles of
+    `size` rays, if it is given, do not cross gaps.
     """
     ends = rays.origin + jnp.minimum(rays.far, 1e6)[:, None] * rays.direction
     spread = lambda x: jnp.max(jnp.where(used[:, None], jnp.abs(x - _mean(x, used)), 0))
@@ -50,7 +53,8 @@ def order_shadow_rays(rays: Ray, used: Bool[Array, " rays"], size: int) -> Int[A
     # Lamps: rays end closer together than they begin.
     meet = spread(ends) < spread(rays.origin)
     places = jnp.where(meet, _unfold(units), squeezed)
-    return _without_gaps(order_by_place(places, used), places, used, size)
+    order = order_by_place(places, used)
+    return order if size is None else _without_gaps(order, places, used, size)
 
 
 # Rays this many times as far apart as on average do not go together; at most so many times.
