@@ -15,9 +15,10 @@ from ..flat import FlatScene, Instance, intersect, part_alphas
 from ..numerics import safe_norm
 from ..rays import Hit, Ray
 from ..transforms import Ball
-from ..visibility import bound_rays, BUNDLE, list_candidates
+from ..visibility import BUNDLE, list_along_rays
 from ._base import AbstractIntegrator
-from ._integrator import is_of_surfaces
+from ._integrator import Integrator, is_of_surfaces
+from ._irradiance import sample_lights
 from ._ray_size import count_shadow_rays
 from ._surfaces import Surfaces
 
@@ -34,12 +35,15 @@ def may_pass_meshes(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
     if scene.triangles is None or not is_of_surfaces(integrator):
         return False
     surfaces, rest = _surfaces_of(integrator), without_meshes(scene)
-    few = not surfaces.shadows or count_shadow_rays(rest) <= _MOST
-    return few and surfaces.lists is None and surfaces.asks_all(rest)
+    # Of few things alone, to count shadow rays takes no time.
+    if surfaces.lists is not None or not surfaces.asks_all(rest):
+        return False
+    return not surfaces.shadows or count_shadow_rays(rest) <= _MOST
 
 
 def _surfaces_of(integrator: AbstractIntegrator) -> Surfaces:
-    return integrator.surfaces  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(integrator, Integrator) and integrator.surfaces is not None
+    return integrator.surfaces
 
 
 def without_meshes(scene: FlatScene) -> FlatScene:
@@ -56,11 +60,8 @@ def shadow_rays_of(scene: FlatScene, ray: Ray, integrator: AbstractIntegrator) -
     meet = partial(_meet, ray=ray)
     hits, alphas = joined(jax.tree.map(flat, stack.map(meet)) for stack in scene.surfaces)
 
-    def lit(hit: Hit) -> Ray:
-        sample = lambda light: light.node.sample(hit.point, hit.d_point).rays
-        return joined(jax.tree.map(flat, stack.map(sample)) for stack in scene.lights)
-
-    rays = jax.vmap(lit)(hits)
+    to_lights = lambda hit: joined(samples.rays for samples in sample_lights(scene, hit))
+    rays = jax.vmap(to_lights)(hits)
     there = jnp.broadcast_to(alphas[:, None] > 0, rays.near.shape)
     return jax.lax.stop_gradient(jax.tree.map(flat, (rays, there)))
 
@@ -78,19 +79,9 @@ def count_touched(
     assert scene.triangles is not None
     clusters = scene.triangles.tree.clusters
     balls = jax.lax.stop_gradient(Ball(clusters.center, safe_norm(clusters.half)))
-    count = _count(rays, jnp.ones(rays.near.shape, bool), balls)
-    if shadows is None:
-        return count
+    count = lambda *rays: list_along_rays(balls, *jax.lax.stop_gradient(rays), BUNDLE).lengths
+    total = count(rays, jnp.ones(rays.near.shape, bool))
     # One shadow ray of every ray after the other: these go the same way.
-    for number in range(shadows[1].shape[1]):
-        own, there = jax.tree.map(lambda x: x[:, number], shadows)  # noqa: B023
-        count += _count(own, there, balls)
-    return count
-
-
-def _count(rays: Ray, used: Bool[Array, " rays"], balls: Ball) -> Int[Array, " bundles"]:
-    """Counts the balls that bundles of rays may touch."""
-    in_bundles = lambda x: x.reshape(-1, BUNDLE, *x.shape[1:])
-    rays, used = jax.tree.map(in_bundles, (jax.lax.stop_gradient(rays), used))
-    bundles = jax.vmap(bound_rays)(rays, used)
-    return list_candidates(bundles, balls, jnp.any(used, axis=1)).lengths
+    for number in range(0 if shadows is None else shadows[1].shape[1]):
+        total += count(*jax.tree.map(lambda x: x[:, number], shadows))  # noqa: B023
+    return total

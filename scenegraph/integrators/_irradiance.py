@@ -30,8 +30,7 @@ def irradiance_at(
     """
     if not scene.lights:
         return no_light(hit.point.dtype)
-    sample = lambda light: light.node.sample(hit.point, hit.d_point)
-    samples = [_merge(stack.map(sample)) for stack in scene.lights]
+    samples = sample_lights(scene, hit)
     rays, irradiance = jax.tree.map(
         lambda *parts: jnp.concatenate(parts), *[(x.rays, x.irradiance) for x in samples]
     )
@@ -90,6 +89,12 @@ def _visible_part(
     near = jnp.exp(directions.shape[0] / (4 * jnp.pi) * (matmul(directions, mirrored) - 1))
     weights = near * jnp.maximum(matmul(directions, normal), 0)
     return safe_divide(jnp.sum(weights * visible), jnp.sum(weights))
+
+
+def sample_lights(scene: FlatScene, hit: Hit) -> list[LightSample]:
+    """Returns the light that would arrive at a hit without shadows, stack by stack of lights."""
+    sample = lambda light: light.node.sample(hit.point, hit.d_point)
+    return [_merge(stack.map(sample)) for stack in scene.lights]
 
 
 def _merge(samples: LightSample) -> LightSample:

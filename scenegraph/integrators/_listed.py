@@ -74,13 +74,14 @@ def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
 
     Those that end where they begin meet nothing.
     """
+    # Written so that rays with NaN count, and are seen.
     count = rays.near.shape[0]
     more = -count % BUNDLE
     if not more:
-        return rays, rays.far > rays.near
+        return rays, ~(rays.far <= rays.near)
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
     rays = jax.tree.map(pad, rays)
-    return rays, (rays.far > rays.near) & (jnp.arange(count + more) < count)
+    return rays, ~(rays.far <= rays.near) & (jnp.arange(count + more) < count)
 
 
 class _Codes(NamedTuple):

@@ -28,6 +28,7 @@ from ._search import (
     count_parts,
     find_layers,
     find_occluders,
+    list_along_rays,
     Ranking,
     transmission,
 )

@@ -70,7 +70,9 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
 
 
 @functools.partial(jax.jit, static_argnames="size")
-def _list(balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int) -> AbstractCandidates:
+def list_along_rays(
+    balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int
+) -> AbstractCandidates:
     """Lists the things that bundles of consecutive rays may touch, by the balls about them."""
     in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, used = jax.tree.map(in_bundles, (rays, used))
@@ -84,10 +86,10 @@ def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
     lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
     for stack in scene.occluders:
-        lengths += _list(stack.map(world_ball), rays, used, BUNDLE).lengths
+        lengths += list_along_rays(stack.map(world_ball), rays, used, BUNDLE).lengths
     if scene.triangles is not None:
         balls = scene.triangles.tree.balls
-        lengths += _list(balls, rays, used, BUNDLE).lengths
+        lengths += list_along_rays(balls, rays, used, BUNDLE).lengths
     return jnp.repeat(lengths, BUNDLE)[:count]
 
 
@@ -116,7 +118,7 @@ def search(
     for stack in stacks:
         if stack.count > _FEW:
             balls = stack.map(world_ball)
-            candidates = _list(balls, rays, used, size)
+            candidates = list_along_rays(balls, rays, used, size)
             memory = search_lists(stack, balls, candidates, rays, visit, rows, memory)
     return memory
 
