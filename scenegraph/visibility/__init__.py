@@ -20,7 +20,13 @@ from ._face_shadows import (
     sum_shadows,
 )
 from ._fragments import find_mesh_sheets, FoundFragments, FoundMeshes
-from ._lists import AbstractCandidates, CandidateLists, Everything, list_candidates
+from ._lists import (
+    AbstractCandidates,
+    CandidateLists,
+    Everything,
+    list_along_rays,
+    list_candidates,
+)
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
 from ._search import (
@@ -28,7 +34,6 @@ from ._search import (
     count_parts,
     find_layers,
     find_occluders,
-    list_along_rays,
     Ranking,
     transmission,
 )

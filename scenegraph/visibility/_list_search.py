@@ -1,15 +1,17 @@
 """The search of kinds of many members: what bundles may touch, and of that what each ray may."""
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, UInt32
-from ..flat import Instance, InstanceStack
+from ..flat import Instance, InstanceStack, world_ball
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..programs import say_times
 from ..rays import Ray
@@ -25,7 +27,7 @@ from ..rowwise import (
 )
 from ..shapes import cone_touches
 from ..transforms import Ball
-from ._lists import AbstractCandidates
+from ._lists import CandidateLists, list_along_rays
 
 
 # Of kinds of more members, lists are long: putting shadow rays in order pays, because lists get
@@ -88,101 +90,170 @@ _FEW_NUMBERS = 32
 
 
 class _Listed(NamedTuple):
-    """Members of a stack on the lists of bundles, and the balls about all members."""
+    """Members of kinds on the lists of bundles, each kind from the beginning of a word on."""
 
-    stack: InstanceStack
-    candidates: AbstractCandidates
+    stacks: tuple[InstanceStack, ...]
+    candidates: CandidateLists
     centers: Array  # `3 members`
     radii: Array
+    words: Int[Array, " kinds+1"]  # the first word of each kind, and one beyond the last
+
+
+class _Turn(NamedTuple):
+    """The candidates of one kind of some bundles."""
+
+    listed: _Listed
+    kind: Int[Array, ""]
+    first: Int[Array, " bundles"]  # how many candidates of other kinds come before
+    lengths: Int[Array, " bundles"]  # the number of candidates
 
 
 def search_lists(
-    stack: InstanceStack,
-    balls: Ball,
-    candidates: AbstractCandidates,
+    stacks: Sequence[InstanceStack],
     rays: Ray,
+    used: Bool[Array, " rays"],
     visit: Visit,
     rows: PyTree,
     memory: PyTree,
+    size: int,
 ) -> PyTree:
     """Shows every row those candidates of its bundle that it may touch itself.
 
-    The rays are those of the rows; the memory has the axis over rows last.
+    The rays are those of the rows, `size` to a bundle; the memory has the axis over rows last. One
+    loop takes kind after kind: it is compiled once.
     """
-    lengths, listed = candidates.lengths, _Listed(stack, candidates, balls.center.T, balls.radius)
-    bundles, size = lengths.shape[0], jax.tree.leaves(rows)[0].shape[0] // lengths.shape[0]
-    in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
-    joined = lambda x: x.reshape(*x.shape[:-2], -1)
+    listed = _list(stacks, rays, used, size)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
-    many = _BLOCK_OF_MANY, _MANY_ELSEWHERE
-    most = choose_block(*(many if stack.count > MANY else (BLOCK, ELSEWHERE)))
-    block = min(most // size, bundles)
-    # Longest lists first, so that bundles whose rays meet about as many go together.
-    order = order_longest_first(lengths)
-    order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
+    joined = lambda x: x.reshape(*x.shape[:-2], -1)
+    in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
     rays, rows = jax.tree.map(in_bundles, (rays, rows))
-    memory = jax.tree.map(apart, memory)
-
-    def one_block(i: Array, memory: PyTree) -> PyTree:
-        chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
-        some, *own = take_rows((candidates, rays, rows), chosen)
-        seen = jax.tree.map(joined, take_rows(memory, chosen, -2))
-        seen = _search_block(listed._replace(candidates=some), own[0], own[1], visit, seen)
-        return put_rows(memory, chosen, jax.tree.map(apart, seen), -2)
-
-    blocks = (jnp.sum(lengths > 0) + block - 1) // block
-    turns = stack.count if stack.count <= MANY else -(-stack.count // _WORD)
-    with say_times(bundles * size * turns):
-        memory = jax.lax.fori_loop(0, blocks, one_block, memory)
+    one = lambda kind, memory: _search_kind(listed, kind, rays, visit, rows, memory)
+    memory, count = jax.tree.map(apart, memory), max(stack.count for stack in stacks)
+    turns = len(stacks) * (count if count <= MANY else -(-count // _WORD))
+    with say_times(used.shape[0] * turns):
+        memory = _in_turn(len(stacks), one, memory)
     return jax.tree.map(joined, memory)
 
 
-def _search_block(listed: _Listed, rays: Ray, rows: PyTree, visit: Visit, memory: PyTree) -> PyTree:
+def _in_turn(count: int, one: Callable[[Array, PyTree], PyTree], carry: PyTree) -> PyTree:
+    """Takes turns; a single one needs no loop."""
+    if count == 1:
+        return one(jnp.zeros((), jnp.int32), carry)
+    return jax.lax.fori_loop(0, count, one, carry)
+
+
+def _list(
+    stacks: Sequence[InstanceStack], rays: Ray, used: Bool[Array, " rays"], size: int
+) -> _Listed:
+    """Lists the members of all kinds at once."""
+    balls = [_pad_to_word(stack.map(world_ball)) for stack in stacks]
+    joined = jax.tree.map(lambda *x: jnp.concatenate(x), *balls)
+    words = np.cumsum([0, *(ball.radius.shape[0] // _WORD for ball in balls)])
+    candidates = list_along_rays(joined, rays, used, size)
+    center, radius = joined.center.T, joined.radius
+    return _Listed(tuple(stacks), candidates, center, radius, jnp.asarray(words, jnp.int32))
+
+
+def _pad_to_word(balls: Ball) -> Ball:
+    """Appends balls that nothing touches until the last word is full."""
+    more = -balls.radius.shape[0] % _WORD
+    center = jnp.pad(balls.center, ((0, more), (0, 0)), mode="edge")
+    return Ball(center, jnp.pad(balls.radius, (0, more), constant_values=-jnp.inf))
+
+
+def _search_kind(
+    listed: _Listed, kind: Array, rays: Ray, visit: Visit, rows: PyTree, memory: PyTree
+) -> PyTree:
+    """Searches the members of one kind, some bundles at a time."""
+    bundles, size = rays.near.shape
+    many = _BLOCK_OF_MANY, _MANY_ELSEWHERE
+    most = choose_block(*(many if _are_many(listed) else (BLOCK, ELSEWHERE)))
+    block = min(most // size, bundles)
+    joined = lambda x: x.reshape(*x.shape[:-2], -1)
+    apart = lambda x: x.reshape(*x.shape[:-1], -1, size)
+    first, lengths = listed.candidates.within(*listed.words[kind + jnp.arange(2)])
+    # Longest lists first, so that bundles whose rays meet about as many go together.
+    order = order_longest_first(lengths)
+    order = jnp.concatenate([order, jnp.full(-bundles % block, bundles, order.dtype)])
+
+    def one_block(i: Array, memory: PyTree) -> PyTree:
+        chosen = jax.lax.dynamic_slice(order, (i * block,), (block,))
+        whole = listed.candidates, first, lengths, rays, rows
+        candidates, *counts, own, mine = take_rows(whole, chosen)
+        turn = _Turn(listed._replace(candidates=candidates), kind, *counts)
+        seen = jax.tree.map(joined, take_rows(memory, chosen, -2))
+        seen = _search_block(turn, own, mine, visit, seen)
+        return put_rows(memory, chosen, jax.tree.map(apart, seen), -2)
+
+    blocks = (jnp.sum(lengths > 0) + block - 1) // block
+    return jax.lax.fori_loop(0, blocks, one_block, memory)
+
+
+def _are_many(listed: _Listed) -> bool:
+    return listed.stacks[0].count > MANY
+
+
+def _search_block(turn: _Turn, rays: Ray, rows: PyTree, visit: Visit, memory: PyTree) -> PyTree:
     """Searches some bundles at once: the loop is as long as their longest list."""
     own, memory = split_rows(jax.tree.map(_flat, rows)), open_memory(memory)
-    walk = _walk if listed.stack.count <= MANY else _walk_tested
-    return close_memory(walk(listed, rays, visit, own, memory))
+    walk = _walk_tested if _are_many(turn.listed) else _walk
+    return close_memory(walk(turn, rays, visit, own, memory))
 
 
-def _walk(listed: _Listed, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
+def _of_kind(turn: _Turn, function: Callable[..., PyTree], *operands: PyTree) -> PyTree:
+    """Computes a function of the stack of a kind."""
+    branches = [functools.partial(function, stack) for stack in turn.listed.stacks]
+    if len(branches) == 1:
+        return branches[0](*operands)
+    return jax.lax.switch(turn.kind, branches, *operands)
+
+
+def _walk(turn: _Turn, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
     """Shows every row all candidates of its bundle."""
-    lengths, size = listed.candidates.lengths, rays.near.shape[1]
+    size, begin = rays.near.shape[1], _WORD * turn.listed.words[turn.kind]
+    longest, start = jnp.max(turn.lengths), jnp.zeros((), jnp.int32)
 
-    def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-        n, memory = carry
-        # Members are those of bundles, whose rows share them.
-        members = split_rows(listed.stack.take(listed.candidates.nth(n)).members)
-        each = lambda x: jnp.repeat(x, size, axis=0)
-        members, there = jax.tree.map(each, (members, n < lengths))
-        return n + 1, visit.show(listed.stack.shared, members, own, memory, there)
+    def walk(stack: InstanceStack, own: Columns, memory: PyTree) -> PyTree:
+        def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+            n, memory = carry
+            # Members are those of bundles, whose rows share them.
+            number = turn.listed.candidates.nth(turn.first + n) - begin
+            members = split_rows(stack.take(number).members)
+            each = lambda x: jnp.repeat(x, size, axis=0)
+            members, there = jax.tree.map(each, (members, n < turn.lengths))
+            return n + 1, visit.show(stack.shared, members, own, memory, there)
 
-    longest, start = jnp.max(lengths), (jnp.zeros((), jnp.int32), memory)
-    return jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)[1]
+        return jax.lax.while_loop(lambda carry: carry[0] < longest, one, (start, memory))[1]
+
+    return _of_kind(turn, walk, own, memory)
 
 
-def _walk_tested(listed: _Listed, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
+def _walk_tested(turn: _Turn, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
     """Shows every row those candidates of its bundle that it may touch itself."""
 
     def some(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         begin, memory = carry
-        members, touched = _test_rays(listed, rays, begin)
-        return begin + _WORD, _meet(listed.stack, members, touched, visit, own, memory)
+        members, touched = _test_rays(turn, rays, begin)
+        show = functools.partial(_meet, visit=visit)
+        return begin + _WORD, _of_kind(turn, show, members, touched, own, memory)
 
-    longest, start = jnp.max(listed.candidates.lengths), (jnp.zeros((), jnp.int32), memory)
+    longest, start = jnp.max(turn.lengths), (jnp.zeros((), jnp.int32), memory)
     return jax.lax.while_loop(lambda carry: carry[0] < longest, some, start)[1]
 
 
 def _test_rays(
-    listed: _Listed, rays: Ray, begin: Int[Array, ""]
+    turn: _Turn, rays: Ray, begin: Int[Array, ""]
 ) -> tuple[Int[Array, "bundles 32"], UInt32[Array, " rows"]]:
     """Tests the next candidates against each ray of their bundle; returns them, and bits."""
-    n = begin + jnp.arange(_WORD, dtype=jnp.int32)
-    members = store(jax.vmap(listed.candidates.nth, out_axes=1)(n))
-    there = n < listed.candidates.lengths[:, None]
+    listed, n = turn.listed, begin + jnp.arange(_WORD, dtype=jnp.int32)
+    nth = lambda n: listed.candidates.nth(turn.first + n)
+    members = store(jax.vmap(nth, out_axes=1)(n))
+    there = n < turn.lengths[:, None]
     balls = listed.centers[:, members], listed.radii[members]
     with say_times(_WORD):
         test = jax.vmap(jax.vmap(_touches, (0, None, None, None)), (0, 1, 0, 0))
-        return members, store(test(rays, *balls, there).ravel())
+        touched = store(test(rays, *balls, there).ravel())
+    return members - _WORD * listed.words[turn.kind], touched
 
 
 def _touches(
@@ -197,9 +268,10 @@ def _meet(
     stack: InstanceStack,
     members: Int[Array, "bundles 32"],
     touched: UInt32[Array, " rows"],
-    visit: Visit,
     own: Columns,
     memory: PyTree,
+    *,
+    visit: Visit,
 ) -> PyTree:
     """Shows every row the members of its bundle whose bits are set."""
     (count,), bundles = touched.shape, members.shape[0]

@@ -1,6 +1,7 @@
 """Candidate lists: which things a bundle of rays may touch."""
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree, UInt32
 from ..numerics import AbstractModule, count_bits, nth_bit_of_word, pack_bits, safe_norm
 from ..programs import say_times
+from ..rays import Ray
 from ..rowwise import store, take_rows
 from ..transforms import Ball
-from ._bundles import Bundle, may_touch
+from ._bundles import bound_rays, Bundle, may_touch
 
 
 class AbstractCandidates(AbstractModule):
@@ -61,8 +63,15 @@ class CandidateLists(AbstractCandidates):
     def lengths(self) -> Int[Array, " bundles"]:
         return self.ends[:, -1]
 
-    def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
-        return jax.vmap(lambda words, ends: _nth(words, ends, n))(self.words, self.ends)
+    def within(
+        self, begin: Int[Array, ""], end: Int[Array, ""]
+    ) -> tuple[Int[Array, " bundles"], Int[Array, " bundles"]]:
+        """Counts the candidates of every bundle before some words, and within these."""
+        before = jnp.where(begin > 0, self.ends[:, begin - 1], 0)
+        return before, self.ends[:, end - 1] - before
+
+    def nth(self, n: Int[Array, "*bundles"]) -> Int[Array, " bundles"]:
+        return jax.vmap(_nth)(self.words, self.ends, jnp.broadcast_to(n, self.lengths.shape))
 
     def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
         return jax.vmap(_nth)(self.words[bundles], self.ends[bundles], n)
@@ -74,6 +83,16 @@ def list_candidates(bundles: Bundle, balls: Ball, used: Bool[Array, " bundles"])
     Of more than 512 things, runs of 32 are tested together first; sort them by place before.
     """
     return list_by(may_touch, bundles, balls, used, Grouping(_ball_around, -jnp.inf))
+
+
+@functools.partial(jax.jit, static_argnames="size")
+def list_along_rays(
+    balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int
+) -> CandidateLists:
+    """Lists the things that bundles of consecutive rays may touch, by the balls about them."""
+    in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
+    rays, used = jax.tree.map(in_bundles, (rays, used))
+    return list_candidates(jax.vmap(bound_rays)(rays, used), balls, jnp.any(used, axis=1))
 
 
 class Grouping(NamedTuple):

@@ -16,10 +16,9 @@ from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import put_rows, split_rows, take_rows
 from ..shapes import AbstractBounded
-from ..transforms import Ball
 from ._bundles import bound_rays, BUNDLE, may_touch
 from ._list_search import BLOCK, close_memory, ELSEWHERE, MANY, open_memory, search_lists, Visit
-from ._lists import AbstractCandidates, list_candidates
+from ._lists import list_along_rays
 from ._order import invert_order, order_shadow_rays
 
 
@@ -69,16 +68,6 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
     return Ranking(*ranks, total + hit, rest * (1 - lost))
 
 
-@functools.partial(jax.jit, static_argnames="size")
-def list_along_rays(
-    balls: Ball, rays: Ray, used: Bool[Array, " rays"], size: int
-) -> AbstractCandidates:
-    """Lists the things that bundles of consecutive rays may touch, by the balls about them."""
-    in_bundles = lambda x: x.reshape(-1, size, *x.shape[1:])
-    rays, used = jax.tree.map(in_bundles, (rays, used))
-    return list_candidates(jax.vmap(bound_rays)(rays, used), balls, jnp.any(used, axis=1))
-
-
 def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     """Counts the surfaces, and the faces of meshes, that the bundle of each ray may touch."""
     count = rays.near.shape[0]
@@ -115,11 +104,10 @@ def search(
             memory = _search_all(stack, jnp.tile(used[:, None], stack.count), visit, rows, memory)
     if bounded:
         memory = _search_few(bounded, rays, used, visit, rows, memory)
-    for stack in stacks:
-        if stack.count > _FEW:
-            balls = stack.map(world_ball)
-            candidates = list_along_rays(balls, rays, used, size)
-            memory = search_lists(stack, balls, candidates, rays, visit, rows, memory)
+    some = [stack for stack in stacks if _FEW < stack.count <= MANY]
+    many = [stack for stack in stacks if stack.count > MANY]
+    for alike in filter(None, (some, many)):
+        memory = search_lists(alike, rays, used, visit, rows, memory, size)
     return memory
 
 

@@ -12,18 +12,20 @@ from scenegraph.visibility import find_layers, transmission
 from scenegraph.visibility._list_search import MANY
 
 
-def _scene(count: int, shape: type) -> sg.Scene:
+def _scene(*kinds: tuple[type, int]) -> sg.Scene:
+    """So many things of each kind, at random."""
     draw = np.random.default_rng(3)
-    middle, size = draw.uniform(-2, 2, (count, 3)), draw.uniform(0.02, 0.3, count)
-    bounds = lambda m, s: (m - s, m + s) if shape is sg.Box else (m, s)
-    return sg.Scene(
-        sg.Group(
-            **{
-                f"thing{i}": sg.Surface(shape(*bounds(m, s)), [0.5] * 3, opacity=0.7)
-                for i, (m, s) in enumerate(zip(middle, size, strict=True))
-            }
-        )
-    )
+    shapes = [shape for shape, count in kinds for _ in range(count)]
+    middle, size = draw.uniform(-2, 2, (len(shapes), 3)), draw.uniform(0.02, 0.3, len(shapes))
+    make = {
+        sg.Box: lambda m, s: sg.Box(m - s, m + s),
+        sg.Capsule: lambda m, s: sg.Capsule(m - [s, 0, 0], m + [s, 0, s], s / 3),
+    }
+    things = [
+        make.get(shape, shape)(m, s) for shape, m, s in zip(shapes, middle, size, strict=True)
+    ]
+    parts = {f"t{i}": sg.Surface(x, [0.5] * 3, opacity=0.7) for i, x in enumerate(things)}
+    return sg.Scene(sg.Group(**parts))
 
 
 def _rays(count: int) -> Ray:
@@ -41,38 +43,52 @@ def _rays(count: int) -> Ray:
 _LEAST = 1e-4
 
 
-# Kinds of no more members are walked by bundles, larger ones ray by ray.
-@pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
-@pytest.mark.parametrize("shape", [sg.Sphere, sg.Box])
-def test_rays_find_what_a_loop_over_all_things_finds(count, shape):
-    flat, rays = flatten(_scene(count, shape)), _rays(256)
+# Kinds of no more members are walked by bundles, larger ones ray by ray; several of a sort in turn.
+FEW, MORE = MANY // 8, MANY + 40
+SCENES = {
+    "spheres": [(sg.Sphere, FEW)],
+    "many spheres": [(sg.Sphere, MORE)],
+    "boxes": [(sg.Box, FEW)],
+    "many boxes": [(sg.Box, MORE)],
+    "three kinds": [(sg.Sphere, FEW), (sg.Box, FEW + 9), (sg.Capsule, 5)],
+    "two kinds of many": [(sg.Box, MORE), (sg.Sphere, MORE + 33)],
+    "kinds of all numbers": [(sg.Sphere, 1), (sg.Box, FEW), (sg.Capsule, MORE)],
+}
+
+
+@pytest.mark.parametrize("kinds", SCENES.values(), ids=SCENES.keys())
+def test_rays_find_what_a_loop_over_all_things_finds(kinds):
+    flat, rays = flatten(_scene(*kinds)), _rays(256)
     used = np.arange(256) % 7 > 0
     found = jax.jit(find_layers, static_argnums=3)(flat, rays, jnp.asarray(used), 64)
-    stack = flat.occluders[0]
 
-    def of_ray(ray):
+    def of_ray(ray, stack):
         hits = stack.map(lambda thing: intersect(thing, ray))
-        return hits.t, jax.vmap(part_alphas)(hits)
+        return hits.t.ravel(), jax.vmap(part_alphas)(hits).ravel()
 
-    t, alphas = map(np.asarray, jax.jit(jax.vmap(of_ray))(rays))
+    each = [jax.jit(jax.vmap(lambda ray, x=x: of_ray(ray, x)))(rays) for x in flat.occluders]
+    t, alphas = (np.concatenate(x, axis=1) for x in zip(*each, strict=True))
     # Opacities of less than rounding may be there or not.
-    assert np.sum(alphas > _LEAST, axis=(1, 2)).max() > 2
-    nearest = np.sort(np.where(alphas > _LEAST, t, np.inf).reshape(256, -1), axis=1)[:, :64]
+    assert np.sum(alphas > _LEAST, axis=1).max() > 2
+    nearest = np.sort(np.where(alphas > _LEAST, t, np.inf), axis=1)[:, :64]
     keys = np.sort(np.where(found.values > _LEAST, found.keys, np.inf), axis=0).T
     columns = min(nearest.shape[1], 64)
     np.testing.assert_allclose(keys[used, :columns], nearest[used], rtol=1e-5)
     passes = np.prod(1 - np.asarray(found.values), axis=0) * found.rest
-    np.testing.assert_allclose(passes[used], np.prod(1 - alphas, axis=(1, 2))[used], atol=1e-5)
+    np.testing.assert_allclose(passes[used], np.prod(1 - alphas, axis=1)[used], atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [MANY // 8, MANY + 40])
-def test_shadow_rays_are_stopped_by_what_a_loop_over_all_things_finds(count):
-    flat, rays = flatten(_scene(count, sg.Sphere)), _rays(256)
+@pytest.mark.parametrize("kinds", SCENES.values(), ids=SCENES.keys())
+def test_shadow_rays_are_stopped_by_what_a_loop_over_all_things_finds(kinds):
+    flat, rays = flatten(_scene(*kinds)), _rays(256)
     used, own = np.arange(256) % 5 > 0, jnp.full(256, -1)
     arrives, stopped = jax.jit(transmission)(flat, rays, own, jnp.asarray(used))
-    stack = flat.occluders[0]
-    of_ray = lambda ray: stack.map(lambda thing: occlusion(thing, ray, jnp.asarray(-1)))
-    each = np.asarray(jax.jit(jax.vmap(of_ray))(rays), np.float64)
+
+    def of_ray(ray, stack):
+        return stack.map(lambda thing: occlusion(thing, ray, jnp.asarray(-1)))
+
+    each = [jax.jit(jax.vmap(lambda ray, x=x: of_ray(ray, x)))(rays) for x in flat.occluders]
+    each = np.concatenate(each, axis=1, dtype=np.float64)
     assert np.sum(each > 1e-3, axis=1).max() > 1
-    np.testing.assert_allclose(arrives[used], np.prod(1 - each, axis=1)[used], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(arrives[used], np.prod(1 - each, axis=1)[used], rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(stopped[used], np.sum(each > 1e-3, axis=1)[used])
