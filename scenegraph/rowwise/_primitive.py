@@ -1,5 +1,6 @@
 """Maps over rows as primitives: tracing, and derivatives that are maps again."""
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params, Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import ad, batching, mlir, partial_eval
 
 from .._typing import Array, PyTree
 from ._lower import count_rows
@@ -41,6 +42,7 @@ def define_map(
     ad.primitive_jvps[primitive] = partial(push_map, primitive)
     ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
+    partial_eval.dce_rules[primitive] = _leave_out
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
     mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")
@@ -129,12 +131,19 @@ def push_map(
 
     inputs = [*primals, *(tangents[i] for i in moving)]
     varying = (*varying, *(varying[i] for i in moving))
-    pushed = jax.make_jaxpr(push)(*row_avals(inputs, varying))
+    pushed = _trace(push, row_avals(inputs, varying))
     reduced = tuple(reduced[i] for i in smooth)
     how |= {"jaxpr": pushed, "varying": varying, "reduced": reduced}
     pushed_forward = primitive.bind(*inputs, **how)
     zeros = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
     return results, _replaced(zeros, smooth, pushed_forward)
+
+
+def _trace(function: Callable, avals: Sequence[Any]) -> ClosedJaxpr:
+    """Traces a derivative, without what is computed and not needed."""
+    traced = jax.make_jaxpr(function)(*avals)
+    needed, _ = partial_eval.dce_jaxpr(traced.jaxpr, True, instantiate=True)
+    return ClosedJaxpr(needed, traced.consts)
 
 
 def _is_straight(jaxpr: Any) -> bool:
@@ -178,7 +187,7 @@ def transpose_map(
 
     inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
     all_varying = (*(varying[i] for i in fixed), *(flip(reduced[i]) for i in given))
-    program = jax.make_jaxpr(vjp)(*row_avals(inputs, all_varying))
+    program = _trace(vjp, row_avals(inputs, all_varying))
     summed = tuple(flip(varying[i]) for i in linear)
     how = {"jaxpr": program, "varying": all_varying, "reduced": summed, **others}
     results = primitive.bind(*inputs, **how)
@@ -198,6 +207,25 @@ def _transpose_at_once(
     avals = [values[i].aval for i in linear]
     results = jax.linear_transpose(whole, *avals)([cotangents[i] for i in given])
     return _replaced([None] * len(values), linear, results)
+
+
+def _leave_out(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+    """Leaves out those results of a map that nothing needs, and the operands that only they need.
+
+    The first operand stays, which may be a number of rows, and one that has rows.
+    """
+    if not any(used):
+        return [False] * len(equation.invars), None
+    its, some = equation.params, lambda xs, which: tuple(itertools.compress(xs, which))
+    stays = [i in (0, its["varying"].index(True)) for i in range(len(equation.invars))]
+    jaxpr, needed = partial_eval.dce_jaxpr(its["jaxpr"].jaxpr, used, instantiate=stays)
+    params = its | {
+        "jaxpr": ClosedJaxpr(jaxpr, its["jaxpr"].consts),
+        "varying": some(its["varying"], needed),
+        "reduced": some(its["reduced"], used),
+    }
+    inputs, outputs = list(some(equation.invars, needed)), list(some(equation.outvars, used))
+    return needed, equation.replace(invars=inputs, outvars=outputs, params=params)
 
 
 def _batch(lowering: Callable, values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
