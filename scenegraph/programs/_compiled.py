@@ -1,8 +1,18 @@
 import concurrent.futures
+import hashlib
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+from jax._src import config
+
+
+# Programs that are in use, by what they compute: pictures and gradients of a scene have many pieces
+# in common, whatever they are of.
+_programs: weakref.WeakValueDictionary[Any, concurrent.futures.Future] = (
+    weakref.WeakValueDictionary()
+)
 
 
 class Compiled:
@@ -33,7 +43,11 @@ class Compiled:
     def compile(self, pool: concurrent.futures.Executor, options: Mapping[str, Any]) -> None:
         """Begins to compile: what needs Python is done at once, and the rest by the pool."""
         how = {"compiler_options": dict(options), "donate_argnums": self._donated}
-        self._program = pool.submit(jax.jit(self._function, **how).lower(*self._like).compile)
+        traced = jax.jit(self._function, keep_unused=True, **how).trace(*self._like)
+        lowered = traced.lower()
+        kind = _kind(traced, lowered, options)
+        self._program = _programs.get(kind) or pool.submit(lowered.compile)
+        _programs[kind] = self._program
         # Its equations take much memory.
         del self._function
 
@@ -45,6 +59,17 @@ class Compiled:
     def __call__(self, *values: Any) -> Any:
         """Computes, once it is compiled."""
         return self._program.result()(*values)
+
+
+def _kind(traced: Any, lowered: Any, options: Mapping[str, Any]) -> Any:
+    """Returns what equal programs share: what they compute, of which types, where and how."""
+    text = lowered.as_text()
+    if "jax.const" in text:  # What it computes depends on constants that are not in the text.
+        return object()
+    types = [(x.dtype, x.weak_type) for x in (*traced.jaxpr.in_avals, *traced.jaxpr.out_avals)]
+    digest = hashlib.sha256(text.encode()).digest()
+    where = config.default_device.value
+    return digest, tuple(types), traced.out_tree, tuple(sorted(options.items())), where
 
 
 def like(aval: Any, *rows: int) -> jax.ShapeDtypeStruct:

@@ -1,5 +1,7 @@
 """Programs in pieces compute what they do as a whole."""
 
+import concurrent.futures
+import gc
 import threading
 
 import jax
@@ -381,3 +383,59 @@ def test_what_needs_no_loop_joins_what_is_before_it(compiled):
         assert_close(ProgramInPieces(function, cut=SMALL)(X), function(X), 1e-6)
         counts.append(len(compiled))
     assert counts[0] == counts[1]
+
+
+class Pool(concurrent.futures.Executor):
+    """Compiles at once, and counts."""
+
+    def __init__(self):
+        self.count = 0
+
+    def submit(self, compile, /):
+        self.count += 1
+        future = concurrent.futures.Future()
+        future.set_result(compile())
+        return future
+
+
+def made(pool, function, *like, **options):
+    program = Compiled(function, like)
+    program.compile(pool, options)
+    return program
+
+
+def test_what_is_compiled_and_in_use_is_not_compiled_again():
+    pool, like = Pool(), jax.ShapeDtypeStruct((3,), jnp.float32)
+    first = made(pool, lambda x: [jnp.sin(x) * 2], like)
+    again = made(pool, lambda y: [jnp.sin(y) * 2], like)
+    assert pool.count == 1
+    assert_close(again(X[0])[0], first(X[0])[0], 0)
+    del first
+    made(pool, lambda x: [jnp.sin(x) * 2], like)
+    assert pool.count == 1
+    del again
+    gc.collect()
+    made(pool, lambda x: [jnp.sin(x) * 2], like)
+    assert pool.count == 2
+
+
+def test_programs_that_differ_are_compiled_apart():
+    pool, like = Pool(), jax.ShapeDtypeStruct((3,), jnp.float32)
+    weak = jax.ShapeDtypeStruct((3,), jnp.float32, weak_type=True)
+    table = np.arange(40, dtype=np.float32)
+    kept = [
+        made(pool, lambda x, y: [x * 2], like, like),
+        made(pool, lambda x, y: [y * 2], like, like),
+        made(pool, lambda x, y: [x * 3], like, like),
+        made(pool, lambda x, y: (x * 2,), like, like),
+        made(pool, lambda x, y: [x * 2], weak, like),
+        made(pool, lambda x, y: [x * 2], like, like, xla_backend_optimization_level=0),
+        made(pool, lambda x: [x + jnp.asarray(table)[x.astype(int)]], like),
+        made(pool, lambda x: [x + jnp.asarray(2 * table)[x.astype(int)]], like),
+    ]
+    assert pool.count == len(kept)
+    values = X[0], X[1]
+    assert_close(kept[1](*values)[0], 2 * X[1], 0)
+    assert isinstance(kept[3](*values), tuple)
+    assert kept[4](*values)[0].weak_type
+    assert_close(kept[7](X[0])[0] - kept[6](X[0])[0], table[np.asarray(X[0]).astype(int)], 1e-6)
