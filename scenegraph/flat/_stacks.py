@@ -177,7 +177,8 @@ def _joined(arrays: list[Array], frozen: list[bool]) -> Array:
         if any(frozen) and not all(frozen):
             arrays = [stop(x, mark) for x, mark in zip(arrays, frozen, strict=True)]
         return stop(_joined_in_turn(arrays), all(frozen))
-    return arrays[0][None] if len(arrays) == 1 else jnp.asarray(np.stack(arrays))
+    # `jnp.asarray` compiles a program for every shape.
+    return arrays[0][None] if len(arrays) == 1 else jax.device_put(np.stack(arrays))
 
 
 # Differentiating one stack takes JAX time by the square of its operands.

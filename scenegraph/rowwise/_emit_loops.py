@@ -14,7 +14,7 @@ from jax import lax
 from .._typing import Array
 from ._emit_kernels import shielded
 from ._graph import Node, topological_order
-from ._row_loop import loop_over_rows, OperandCount
+from ._row_loop import COLUMN, loop_over_rows, NUMBER, OperandCount, RESULT
 
 
 # The most nodes and operands of a loop. Measured: LLVM vectorises loops with 112 operands, and
@@ -116,24 +116,31 @@ class _Users:
 
     def longest_loop(self, nodes: Sequence[Node]) -> int:
         """Returns how many of the nodes, from the first on, LLVM vectorises as one loop."""
-        longest, left, count = 1, {}, OperandCount()
+        longest, count = 1, OperandCount()
+        left: dict[Node, int] = {}
         read: set[Node] = set()
         for length, node in enumerate(nodes[:_MOST_NODES], start=1):
-            for x in node.inputs:
-                if x in left:
-                    left[x] -= 1
-                    count.results[x.dtype] -= not left[x]
-                elif x not in read and not x.is_constant:
-                    read.add(x)
-                    (count.columns if x.varying else count.numbers)[x.dtype] += 1
-            left[node] = self._counts[node]
-            count.results[node.dtype] += 1
-            total = count.total
+            total = count.change(self._changes(node, left, read))
             if total <= _MOST_OPERANDS:
                 longest = length
             elif total > 2 * _MOST_OPERANDS:
                 break
         return longest
+
+    def _changes(
+        self, node: Node, left: dict[Node, int], read: set[Node]
+    ) -> list[tuple[Any, int, int]]:
+        """Adds a node to a loop: how many users its results have `left`, and what it has `read`."""
+        changes = [(node.dtype, RESULT, 1)]
+        for x in node.inputs:
+            if x in left:
+                left[x] -= 1
+                changes.append((x.dtype, RESULT, -(not left[x])))
+            elif x not in read and not x.is_constant:
+                read.add(x)
+                changes.append((x.dtype, COLUMN if x.varying else NUMBER, 1))
+        left[node] = self._counts[node]
+        return changes
 
 
 def _split(order: Sequence[Node], outputs: set[Node]) -> list[_Stage]:

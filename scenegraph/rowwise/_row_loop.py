@@ -8,7 +8,6 @@ reducer is given the initial values, which here are numbers that all rows share,
     result_i = function(numbers, (column_1[i], column_2[i], ...))
 """
 
-import collections
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,18 +54,29 @@ def loop_over_rows(
     return [everything[i] for i in results]
 
 
+# What operands are for: a loop reads columns and numbers.
+COLUMN, NUMBER, RESULT = range(3)
+
+
 class OperandCount:
     """Counts the operands of a loop by the types of what it reads and computes."""
 
     def __init__(self):
-        self.columns, self.numbers, self.results = (collections.Counter() for _ in range(3))
+        # Of each type, how many columns, numbers and results there are.
+        self._counts: dict[Any, list[int]] = {}
+        self._operands = 0
 
-    @property
-    def total(self) -> int:
-        """The number of operands: each is at the same time a column, a number and a result."""
-        kinds = self.columns, self.numbers, self.results
-        total = sum(max(kind[x] for kind in kinds) for x in set().union(*kinds))
-        return max(total, _FEWEST)
+    def change(self, changes: Sequence[tuple[Any, int, int]]) -> int:
+        """Adds to the counts of types and uses; returns the number of operands.
+
+        Each is at the same time a column, a number and a result.
+        """
+        for dtype, use, more in changes:
+            own = self._counts.setdefault(dtype, [0, 0, 0])
+            before = max(own)
+            own[use] += more
+            self._operands += max(own) - before
+        return max(self._operands, _FEWEST)
 
 
 def _places(types: list[Any], wanted: Sequence[Any]) -> list[int]:

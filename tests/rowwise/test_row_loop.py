@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from scenegraph.rowwise import _emit_loops, _lower, map_rows
-from scenegraph.rowwise._row_loop import computes_windows, loop_over_rows, OperandCount
+from scenegraph.rowwise._row_loop import (
+    COLUMN,
+    computes_windows,
+    loop_over_rows,
+    NUMBER,
+    OperandCount,
+    RESULT,
+)
 
 
 FLOAT, INT, BOOL = (np.dtype(x) for x in ("float32", "int32", "bool"))
@@ -51,14 +58,13 @@ def test_any_number_of_columns_numbers_and_results(columns, count, results):
 def test_the_number_of_operands():
     # Two columns become results; the third result and the whole number have places of their own.
     count = OperandCount()
-    count.columns.update({FLOAT: 2})
-    count.numbers.update({FLOAT: 1, INT: 1})
-    count.results.update({FLOAT: 3})
-    assert count.total == 4
+    count.change([(FLOAT, COLUMN, 2), (FLOAT, NUMBER, 1), (INT, NUMBER, 1)])
+    assert count.change([(FLOAT, RESULT, 3)]) == 4
+    assert count.change([(FLOAT, RESULT, -1)]) == 3
 
 
 def test_a_loop_has_two_operands_at_least():
-    assert OperandCount().total == 2
+    assert OperandCount().change([]) == 2
 
 
 def steps(shared, x):
