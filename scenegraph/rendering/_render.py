@@ -168,15 +168,18 @@ def _with_first_layers(
     """Returns an integrator with the layers that pictures of so many surfaces are begun with."""
     if count > _MANY_SURFACES:
         integrator = with_more_surfaces(integrator)
-        if _FEW_SIDED * count_sided_surfaces(contents) >= count:
-            integrator = with_more_surfaces(integrator)
+    sided = count_sided_surfaces(contents)
+    if sided > _MANY_SIDED and _FEW_SIDED * sided >= count:
+        integrator = with_more_surfaces(integrator)
     return integrator
 
 
 # Pictures of more surfaces have a second program with options of its own (`_draw_many`), and are
-# begun with twice the layers, because most need them, and each try is another program; with four
-# times the layers if of one in so many a pixel may show several sides, each of which is a layer.
-_MANY_SURFACES, _FEW_SIDED = 4096, 4
+# begun with twice the layers, because most need them, and each try is another program.
+_MANY_SURFACES = 4096
+# So are those of more surfaces of which a pixel may show several sides, each a layer, if they are
+# at least one in so many of all.
+_MANY_SIDED, _FEW_SIDED = 512, 4
 # More array leaves than this are stacked before a picture is traced, which takes its time by leaf.
 _MANY_LEAVES = 256
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.integrators import choose_integrator
 from scenegraph.programs import _tiers, expect_calls, TieredFunction
 from scenegraph.rendering import _render
+from scenegraph.scene import find_contents
 
 
 class Clock:
@@ -101,6 +103,19 @@ def test_pictures_of_many_surfaces_are_optimised_and_begin_with_more_layers(monk
     image = sg.render(sg.Scene(balls), camera)
     assert layers == [16]
     np.testing.assert_allclose(image.rgb, expected.rgb, atol=1e-6)
+
+
+@pytest.mark.parametrize(("boxes", "balls", "layers"), [(3, 0, 8), (4, 12, 16), (4, 13, 8)])
+def test_pictures_of_many_boxes_begin_with_more_layers(monkeypatch, boxes, balls, layers):
+    """Of more than three boxes, if one surface in four is a box."""
+    monkeypatch.setattr(_render, "_MANY_SIDED", 3)
+    parts = {f"box{i}": sg.Box([i, 0, 0], [i + 0.5, 1, 1]) for i in range(boxes)}
+    parts |= {f"ball{i}": sg.Sphere([i, 2, 0], 0.4) for i in range(balls)}
+    scene = sg.Scene(sg.Group(**{name: sg.Surface(x, [0.5] * 3) for name, x in parts.items()}))
+    contents = find_contents(scene)
+    chosen = choose_integrator(scene, None, contents)
+    first = _render._with_first_layers(chosen, contents, boxes + balls)
+    assert first.surfaces.layers == layers
 
 
 def test_constant_scenes_in_traced_functions(ball):
