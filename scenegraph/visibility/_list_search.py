@@ -210,22 +210,57 @@ def _of_kind(turn: _Turn, function: Callable[..., PyTree], *operands: PyTree) ->
 
 def _walk(turn: _Turn, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:
     """Shows every row all candidates of its bundle."""
-    size, begin = rays.near.shape[1], _WORD * turn.listed.words[turn.kind]
-    longest, start = jnp.max(turn.lengths), jnp.zeros((), jnp.int32)
+    size = rays.near.shape[1]
 
     def walk(stack: InstanceStack, own: Columns, memory: PyTree) -> PyTree:
-        def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-            n, memory = carry
-            # Members are those of bundles, whose rows share them.
-            number = turn.listed.candidates.nth(turn.first + n) - begin
-            members = split_rows(stack.take(number).members)
-            each = lambda x: jnp.repeat(x, size, axis=0)
-            members, there = jax.tree.map(each, (members, n < turn.lengths))
-            return n + 1, visit.show(stack.shared, members, own, memory, there)
-
-        return jax.lax.while_loop(lambda carry: carry[0] < longest, one, (start, memory))[1]
+        some = _show_shared if _shares_members(stack) else _show_listed
+        return some(turn, stack, size, visit, own, memory)
 
     return _of_kind(turn, walk, own, memory)
+
+
+# Members of more numbers are not gathered for every row, of which each would be a column.
+_GATHERED = 2**7
+
+
+def _shares_members(stack: InstanceStack) -> bool:
+    """Returns true if rows share one member after the other, instead of having their own."""
+    numbers = sum(x.size for x in jax.tree.leaves(stack.members))
+    return stack.count == 1 or numbers > _GATHERED * stack.count
+
+
+def _show_shared(
+    turn: _Turn, stack: InstanceStack, size: int, visit: Visit, own: Columns, memory: PyTree
+) -> PyTree:
+    """Shows the rows of bundles one member after the other; those on no list cost nothing."""
+    begin = _WORD * turn.listed.words[turn.kind]
+
+    def one(n: Array, memory: PyTree) -> PyTree:
+        member = stack.first() if stack.count == 1 else stack.at(n)
+        there = jnp.repeat(turn.listed.candidates.holds(begin + n), size)
+        show = lambda memory: visit.show(member, None, own, memory, there)
+        return jax.lax.cond(jnp.any(there), show, lambda memory: memory, memory)
+
+    return _in_turn(stack.count, one, memory)
+
+
+def _show_listed(
+    turn: _Turn, stack: InstanceStack, size: int, visit: Visit, own: Columns, memory: PyTree
+) -> PyTree:
+    """Shows the rows of bundles their candidates, each its own."""
+    begin, longest = _WORD * turn.listed.words[turn.kind], jnp.max(turn.lengths)
+
+    def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+        n, memory = carry
+        # Members are those of bundles, whose rows share them.
+        number = turn.listed.candidates.nth(turn.first + n) - begin
+        members = split_rows(stack.take(number).members)
+        each = lambda x: jnp.repeat(x, size, axis=0)
+        members, there = jax.tree.map(each, (members, n < turn.lengths))
+        return n + 1, visit.show(stack.shared, members, own, memory, there)
+
+    start = jnp.zeros((), jnp.int32), memory
+    return jax.lax.while_loop(lambda carry: carry[0] < longest, one, start)[1]
 
 
 def _walk_tested(turn: _Turn, rays: Ray, visit: Visit, own: Columns, memory: PyTree) -> PyTree:

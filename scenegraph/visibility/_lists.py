@@ -70,6 +70,11 @@ class CandidateLists(AbstractCandidates):
         before = jnp.where(begin > 0, self.ends[:, begin - 1], 0)
         return before, self.ends[:, end - 1] - before
 
+    def holds(self, thing: Int[Array, ""]) -> Bool[Array, " bundles"]:
+        """Returns which bundles have a thing on their lists."""
+        word, bit = thing // 32, thing % 32
+        return (self.words[:, word] >> bit.astype(jnp.uint32)) & 1 > 0
+
     def nth(self, n: Int[Array, "*bundles"]) -> Int[Array, " bundles"]:
         return jax.vmap(_nth)(self.words, self.ends, jnp.broadcast_to(n, self.lengths.shape))
 

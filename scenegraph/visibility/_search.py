@@ -11,20 +11,18 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..numerics import choose_block, compact
-from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import put_rows, split_rows, take_rows
+from ..rowwise import split_rows, take_rows
 from ..shapes import AbstractBounded
-from ._bundles import bound_rays, BUNDLE, may_touch
-from ._list_search import BLOCK, close_memory, ELSEWHERE, MANY, open_memory, search_lists, Visit
+from ._bundles import BUNDLE
+from ._list_search import close_memory, MANY, open_memory, search_lists, Visit
 from ._lists import list_along_rays
 from ._order import invert_order, order_shadow_rays
 
 
 # Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
 SHADOW_BUNDLE = 16
-# Kinds of no more members have no bundles: they are searched whole, or ray by ray within bounds.
+# Kinds of no more members, without bounds, have no lists.
 _FEW = 4
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
@@ -93,87 +91,36 @@ def search(
 ) -> PyTree:
     """Shows every row the instances of stacks that it may touch; the memory has its axis last.
 
-    Rows are those of rays. Kinds of many members are listed by bundles of `size` rays; those of few
-    are tested ray by ray, so that what is costly costs nothing elsewhere, in one loop for all: it
-    is compiled once.
+    Rows are those of rays. Things without bounds are shown to all rows, if they are few; the others
+    are listed by bundles of `size` rays, and their kinds searched by one loop: of few and of many
+    members, because these lists are searched otherwise.
     """
-    few = [stack for stack in stacks if stack.count <= _FEW]
-    bounded = [x for x in few if isinstance(x.shared.node.shape, AbstractBounded)]
-    for stack in few:
-        if not isinstance(stack.shared.node.shape, AbstractBounded):
-            memory = _search_all(stack, jnp.tile(used[:, None], stack.count), visit, rows, memory)
-    if bounded:
-        memory = _search_few(bounded, rays, used, visit, rows, memory)
-    some = [stack for stack in stacks if _FEW < stack.count <= MANY]
-    many = [stack for stack in stacks if stack.count > MANY]
-    for alike in filter(None, (some, many)):
+    whole = [stack for stack in stacks if _is_everywhere(stack)]
+    listed = [stack for stack in stacks if not _is_everywhere(stack)]
+    for stack in whole:
+        memory = _search_all(stack, used, visit, rows, memory)
+    few = [stack for stack in listed if stack.count <= MANY]
+    many = [stack for stack in listed if stack.count > MANY]
+    for alike in filter(None, (few, many)):
         memory = search_lists(alike, rays, used, visit, rows, memory, size)
     return memory
 
 
-def _search_few(
-    stacks: Sequence[InstanceStack],
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    visit: Visit,
-    rows: PyTree,
-    memory: PyTree,
-) -> PyTree:
-    """Searches kinds of few members: of each the rays that may touch any, some at a time."""
-    count = used.shape[0]
-    block = min(choose_block(BLOCK, ELSEWHERE), count)
-    touched = _touched(stacks, rays, used)
-    lists = jax.vmap(lambda some: compact(some, count))(jnp.any(touched, axis=2))
-    # Of each kind, the rays that may touch any member, packed; places beyond have no ray.
-    order = jnp.where(lists.valid, lists.indices, count)
-    order = jnp.pad(order, ((0, 0), (0, -count % block)), constant_values=count)
-    blocks = -(-jnp.sum(lists.valid, axis=1) // block)
-    branches = [lambda own, x=x: _search_all(x, own[0], visit, *own[1:]) for x in stacks]
-
-    def one_block(kind: Array, i: Array, memory: PyTree) -> PyTree:
-        chosen = jax.lax.dynamic_slice(order, (kind, i * block), (1, block))[0]
-        mine = take_rows(touched[kind], chosen) & (chosen < count)[:, None]
-        own = take_rows(rows, chosen), take_rows(memory, chosen, -1)
-        own = jax.lax.switch(kind, branches, (mine, *own))
-        return put_rows(memory, chosen, own, -1)
-
-    def one_kind(kind: Array, memory: PyTree) -> PyTree:
-        return jax.lax.fori_loop(0, blocks[kind], lambda i, x: one_block(kind, i, x), memory)
-
-    with say_times(count * _FEW):
-        return jax.lax.fori_loop(0, len(stacks), one_kind, memory)
-
-
-def _touched(
-    stacks: Sequence[InstanceStack], rays: Ray, used: Bool[Array, " rays"]
-) -> Bool[Array, "stacks rays few"]:
-    """Tests which members of stacks every ray may touch."""
-    balls = [stack.map(world_ball) for stack in stacks]
-    joined = jax.tree.map(lambda *x: jnp.concatenate(x), *balls)
-
-    def one(ray: Ray, is_used: Bool[Array, ""]) -> Bool[Array, " members"]:
-        # One ray is a bundle by itself.
-        bundle = bound_rays(jax.tree.map(lambda x: x[None], ray), is_used[None])
-        return is_used & jax.vmap(lambda ball: may_touch(bundle, ball))(joined)
-
-    touched, parts, begin = jax.vmap(one)(rays, used), [], 0
-    for stack in stacks:
-        own = touched[:, begin : begin + stack.count]
-        parts.append(jnp.pad(own, ((0, 0), (0, _FEW - stack.count))))
-        begin += stack.count
-    return jnp.stack(parts)
+def _is_everywhere(stack: InstanceStack) -> bool:
+    """Returns true if all rays are shown a kind."""
+    return stack.count <= _FEW and not isinstance(stack.shared.node.shape, AbstractBounded)
 
 
 def _search_all(
-    stack: InstanceStack, used: Bool[Array, "rows few"], visit: Visit, rows: PyTree, memory: PyTree
+    stack: InstanceStack, used: Bool[Array, " rows"], visit: Visit, rows: PyTree, memory: PyTree
 ) -> PyTree:
-    """Shows all members of a stack to every row that may touch them."""
+    """Shows all members of a stack to every row."""
     own, memory = split_rows(rows), open_memory(memory)
     if stack.count == 1:
-        return close_memory(visit.show(stack.first(), None, own, memory, used[:, 0]))
+        return close_memory(visit.show(stack.first(), None, own, memory, used))
 
     def one(n: Array, memory: PyTree) -> PyTree:
-        return visit.show(stack.at(n), None, own, memory, used[:, n])
+        return visit.show(stack.at(n), None, own, memory, used)
 
     return close_memory(jax.lax.fori_loop(0, stack.count, one, memory))
 
