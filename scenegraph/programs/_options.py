@@ -37,7 +37,7 @@ FOR_MUCH_IN_PIECES: Mapping[str, Any] = MappingProxyType(
 FOR_LONG_PROGRAMS: Mapping[str, Any] = MappingProxyType(
     {"xla_cpu_use_fusion_emitters": False, **FOR_MANY_RUNS}
 )
-_LONG = 5_000
+_LONG = 4_000
 
 
 def options_by_length(equations: int) -> Mapping[str, Any]:

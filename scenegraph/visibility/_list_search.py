@@ -252,9 +252,9 @@ def _show_listed(
 
     def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
         n, memory = carry
-        # Members are those of bundles, whose rows share them.
+        # Members are those of bundles, whose rows share them; beyond a list's end, any.
         number = turn.listed.candidates.nth(turn.first + n) - begin
-        members = split_rows(stack.take(number).members)
+        members = split_rows(stack.take(jnp.minimum(number, stack.count - 1)).members)
         each = lambda x: jnp.repeat(x, size, axis=0)
         members, there = jax.tree.map(each, (members, n < turn.lengths))
         return n + 1, visit.show(stack.shared, members, own, memory, there)
@@ -310,6 +310,8 @@ def _meet(
 ) -> PyTree:
     """Shows every row the members of its bundle whose bits are set."""
     (count,), bundles = touched.shape, members.shape[0]
+    # Beyond a list's end are members of other kinds.
+    members = jnp.minimum(members, stack.count - 1)
     first = _WORD * (jnp.arange(count, dtype=jnp.int32) // (count // bundles))
 
     def one(carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
