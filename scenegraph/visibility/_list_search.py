@@ -1,4 +1,4 @@
-"""The search of kinds of many members: what bundles may touch, and of that what each ray may."""
+"""The search along lists: of every kind what bundles may touch, and of many what each ray may."""
 
 import functools
 import math
@@ -35,9 +35,9 @@ from ._lists import CandidateLists, list_along_rays
 MANY = 256
 # Rays that are searched at once, so that all numbers of a loop over them are in the cache; fewer of
 # kinds of many members, whose lists differ more in length.
-BLOCK, _BLOCK_OF_MANY = 512, 128
+_BLOCK, _BLOCK_OF_MANY = 512, 128
 # Elsewhere than on a CPU, where turns of loops cost more.
-ELSEWHERE, _MANY_ELSEWHERE = 2**16, 2**14
+_ELSEWHERE, _MANY_ELSEWHERE = 2**16, 2**14
 # Candidates in a word, a bit for each; of these, a ray may touch about so many.
 _WORD, _MET = 32, 4
 
@@ -166,8 +166,8 @@ def _search_kind(
 ) -> PyTree:
     """Searches the members of one kind, some bundles at a time."""
     bundles, size = rays.near.shape
-    many = _BLOCK_OF_MANY, _MANY_ELSEWHERE
-    most = choose_block(*(many if _are_many(listed) else (BLOCK, ELSEWHERE)))
+    sizes = (_BLOCK_OF_MANY, _MANY_ELSEWHERE) if _are_many(listed) else (_BLOCK, _ELSEWHERE)
+    most = choose_block(*sizes)
     block = min(most // size, bundles)
     joined = lambda x: x.reshape(*x.shape[:-2], -1)
     apart = lambda x: x.reshape(*x.shape[:-1], -1, size)

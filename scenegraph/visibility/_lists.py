@@ -27,10 +27,6 @@ class AbstractCandidates(AbstractModule):
         """The number of candidates of each bundle."""
 
     @abc.abstractmethod
-    def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
-        """Finds the `n`-th candidate of every bundle; any thing if it has fewer."""
-
-    @abc.abstractmethod
     def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
         """Finds the `n`-th candidates of some bundles; any things if they have fewer."""
 
@@ -44,9 +40,6 @@ class Everything(AbstractCandidates):
     @property
     def lengths(self) -> Int[Array, " bundles"]:
         return jnp.where(self.used, self.count, 0)
-
-    def nth(self, n: Int[Array, ""]) -> Int[Array, " bundles"]:
-        return jnp.broadcast_to(jnp.minimum(n, self.count - 1), self.used.shape)
 
     def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:
         del bundles
@@ -76,6 +69,7 @@ class CandidateLists(AbstractCandidates):
         return (self.words[:, word] >> bit.astype(jnp.uint32)) & 1 > 0
 
     def nth(self, n: Int[Array, "*bundles"]) -> Int[Array, " bundles"]:
+        """Finds the `n`-th candidate of every bundle; any thing if it has fewer."""
         return jax.vmap(_nth)(self.words, self.ends, jnp.broadcast_to(n, self.lengths.shape))
 
     def nth_of(self, bundles: Int[Array, " some"], n: Int[Array, " some"]) -> Int[Array, " some"]:

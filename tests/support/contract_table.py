@@ -271,7 +271,7 @@ TABLE = {
             visibility.Everything(jnp.ones(2, bool), 5),
             visibility.CandidateLists(jnp.ones((2, 1), jnp.uint32), jnp.ones((2, 1), jnp.int32)),
         ],
-        lambda lists, n: (lists.lengths, lists.nth(n)),
+        lambda lists, n: (lists.lengths, lists.nth_of(jnp.zeros(1, int), n[None])),
         (jnp.arange(3),),
     ),
     lights.AbstractEnvironment: Contract(
