@@ -209,11 +209,13 @@ def _transpose_at_once(
     return _replaced([None] * len(values), linear, results)
 
 
-def _leave_out(used: list[bool], equation: Any) -> tuple[list[bool], Any]:
+def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
     """Leaves out those results of a map that nothing needs, and the operands that only they need.
 
     The first operand stays, which may be a number of rows, and one that has rows.
     """
+    # The equation is last; from JAX 0.12 on, which references are read later stands before it.
+    equation = others[-1]
     if not any(used):
         return [False] * len(equation.invars), None
     its, some = equation.params, lambda xs, which: tuple(itertools.compress(xs, which))
