@@ -29,8 +29,6 @@ OPTIMISED = [
     "tests/fitting/test_memory.py::test_the_compiler_says_what_a_step_needs",
     "tests/rendering/test_tiers.py",
     "tests/test_architecture.py::test_compiler_sums_rightly",
-    "tests/test_architecture.py::test_compiler_finds_what_is_not_finite",
-    "tests/test_architecture.py::test_being_too_late_for_the_compiler_is_said",
 ]
 
 

@@ -6,10 +6,12 @@ Subpackages are reached by name (`scenegraph.fields`); what is used every day is
 import importlib.metadata
 
 from ._garbage import defer_garbage_collection
+from ._versions import check_versions
 
 
 # Imports make some 170,000 objects that stay: searching them takes a fifth of the time.
 with defer_garbage_collection():
+    check_versions()
     from . import (
         assets as assets,
         cameras as cameras,
@@ -47,7 +49,6 @@ with defer_garbage_collection():
     )
 
 from ._checks import check_calls
-from ._compiler import avoid_wrong_reductions
 from ._typing import typecheck_enabled
 from .assets import load_scene as load_scene, save_glb as save_glb
 from .cameras import (
@@ -151,6 +152,5 @@ from .transforms import Affine as Affine, Pose as Pose, Similarity as Similarity
 
 __version__ = importlib.metadata.version("scenegraph")
 
-avoid_wrong_reductions()
 if typecheck_enabled():
     check_calls("scenegraph")

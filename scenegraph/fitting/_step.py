@@ -63,7 +63,7 @@ def step(
     healthy = jnp.isfinite(value) & finite.all()
     free, moments, extra = _choose(healthy, (moved, moments, strong_types(extra)), before)
     failures = jnp.where(healthy, 0, state.failures + 1)
-    steepest = jnp.max(sizes.largest, initial=0)
+    steepest = jnp.where(jnp.isnan(sizes.norm()), jnp.nan, jnp.max(sizes.largest, initial=0))
     info = StepInfo(value, sizes.norm(), steepest, finite, failures)
     after = dataclasses.replace(
         state,

@@ -8,7 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, Scalar
-from ..numerics import AbstractModule, order_by_place, safe_norm, safe_normalise
+from ..numerics import (
+    AbstractModule,
+    max_or_nan,
+    min_or_nan,
+    order_by_place,
+    safe_norm,
+    safe_normalise,
+)
 from ..rays import Hit
 from ..scene import has_pattern
 from ..shaders import AbstractShader
@@ -241,7 +248,7 @@ def _tree_of(part: _Part) -> FaceTree:
 
 
 def _boxes_about(points: Float[Array, "boxes points 3"]) -> Boxes:
-    low, high = jnp.min(points, axis=1), jnp.max(points, axis=1)
+    low, high = min_or_nan(points, 1), max_or_nan(points, 1)
     return Boxes((low + high) / 2, (high - low) / 2)
 
 
@@ -251,8 +258,8 @@ _ROUNDING = 1e-5
 
 def _ball_about(points: Float[Array, "points 3"]) -> Ball:
     """Returns a ball about points: the middle of their bounds, and the farthest of them."""
-    center = (jnp.min(points, axis=0) + jnp.max(points, axis=0)) / 2
-    return Ball(center, (1 + _ROUNDING) * jnp.max(safe_norm(points - center)))
+    center = (min_or_nan(points, 0) + max_or_nan(points, 0)) / 2
+    return Ball(center, (1 + _ROUNDING) * max_or_nan(safe_norm(points - center), 0))
 
 
 def _cross(corners: Float[Array, "*faces 3 3"]) -> Float[Array, "*faces 3"]:

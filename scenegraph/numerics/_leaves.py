@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax._src.core import trace_state_clean
 
+from .._jax import trace_state_clean
 from .._typing import Array
 from ._tied import is_tied
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from jax._src import config
 
 
 # Programs that are in use, by what they compute: pictures and gradients of a scene have many pieces
@@ -68,7 +67,7 @@ def _kind(traced: Any, lowered: Any, options: Mapping[str, Any]) -> Any:
         return object()
     types = [(x.dtype, x.weak_type) for x in (*traced.jaxpr.in_avals, *traced.jaxpr.out_avals)]
     digest = hashlib.sha256(text.encode()).digest()
-    where = config.default_device.value
+    where = jax.config.jax_default_device
     return digest, tuple(types), traced.out_tree, tuple(sorted(options.items())), where
 
 

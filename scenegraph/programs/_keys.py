@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
-from jax.extend.core.primitives import custom_jvp_call_p, jit_p
+from .._jax import ClosedJaxpr, custom_jvp_call_p, Jaxpr, jit_p, Literal
 
 
 def key_of(equations: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Literal
 
+from .._jax import Literal
 from ._compiled import Compiled, like
 
 

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax._src.core import trace_state_clean
-from jax._src.dispatch import BACKEND_COMPILE_EVENT
+
+from .._jax import trace_state_clean
 
 
 _MAPS = pathlib.Path("/proc/self/maps")
@@ -38,12 +38,15 @@ _KEEP = {_TRIM: 2**31 - 1, _TOP_PAD: 2**26, _APART: 0}
 # Who sets any of these knows better.
 _OWN = "MALLOC_", "GLIBC_TUNABLES"
 
+# The event of JAX that says how long compiling took.
+_BACKEND_COMPILE = "/jax/core/compile/backend_compile_duration"
+
 _compiled = {"seconds": 0.0}
 _held = {"pieces": 0}
 
 
 def _add_up(event: str, duration_secs: float, **_: object) -> None:
-    if event == BACKEND_COMPILE_EVENT:
+    if event == _BACKEND_COMPILE:
         _compiled["seconds"] += duration_secs
 
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 import jax
-from jax._src import config
-from jax._src.core import trace_state_clean
+
+from .._jax import HAS_PRIMITIVES, trace_state_clean
 
 
 # XLA keeps to half of the widest vectors, because the first processors that had them lower their
@@ -69,5 +69,7 @@ def can_be_quick() -> bool:
 
     And where JAX was not asked to find what goes wrong, for which it needs the function itself.
     """
-    searching = any(x.value for x in (config.disable_jit, config.debug_nans, config.debug_infs))
-    return trace_state_clean() and not searching and jax.default_backend() == "cpu"
+    config = jax.config
+    searching = config.jax_disable_jit or config.jax_debug_nans or config.jax_debug_infs
+    known = HAS_PRIMITIVES and not searching
+    return known and trace_state_clean() and jax.default_backend() == "cpu"

@@ -19,10 +19,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Literal
-from jax.extend.core.primitives import custom_jvp_call_p, jit_p, remat_p
-from jax.interpreters.partial_eval import dce_jaxpr
 
+from .._jax import (
+    ClosedJaxpr,
+    custom_jvp_call_p,
+    dce_jaxpr,
+    jaxpr_as_fun,
+    jit_p,
+    Literal,
+    remat_p,
+)
 from ._compiled import Compiled, like
 from ._keys import key_of
 from ._many_arrays import has_many_arrays, ManyArrays, ManyNumbers

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jax._src import config
-from jax._src.util import weakref_lru_cache
-from jax.extend.core import ClosedJaxpr
 
 from .._garbage import keep_new_objects
+from .._jax import ClosedJaxpr, weakref_lru_cache
 from .._typing import PyTree
 
 
@@ -54,7 +52,7 @@ class TracedFunction:
 
     def __call__(self, call: Call) -> Traced:
         """Returns the equations for a kind, on the present device."""
-        known, device = known_of(self, call.kind), config.default_device.value
+        known, device = known_of(self, call.kind), jax.config.jax_default_device
         if device not in known:
             known[device] = _trace(self.function, call)
         return known[device]

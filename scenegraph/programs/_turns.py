@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal, Primitive
-from jax.extend.core.primitives import add_jaxvals_p as add_any_p, scan_p
 
+from .._jax import add_jaxvals_p as add_any_p, ClosedJaxpr, Literal, Primitive, scan_p
 from .._typing import Array
 from ._compiled import Compiled, like
 from ._threads import share_out

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
-from jax._src.util import weakref_lru_cache
-from jax.extend.core import jaxprs_in_params, Primitive
-from jax.extend.core.primitives import scan_p
+
+from .._jax import jaxprs_in_params, Primitive, scan_p, weakref_lru_cache
 
 
 # Within such a scope, all is done so many times.

@@ -10,9 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
+from .._jax import ad, batching, HAS_PRIMITIVES, mlir, Primitive
 from .._typing import Array, Int, PyTree
 
 
@@ -23,7 +22,8 @@ def exchange_rows(tree: PyTree, places: Int[Array, "*new"], back: Int[Array, " o
     for none. Cotangents of all other new rows are dropped: the caller must not need them, nor what
     such rows hold in second derivatives.
     """
-    return jax.tree.map(lambda x: _exchange_p.bind(x, places, back), tree)
+    exchange = _exchange_p.bind if HAS_PRIMITIVES else _gather
+    return jax.tree.map(lambda x: exchange(x, places, back), tree)
 
 
 def _gather(x: Array, places: Array, back: Array) -> Array:
@@ -31,12 +31,6 @@ def _gather(x: Array, places: Array, back: Array) -> Array:
     return x.at[places].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
-_exchange_p = Primitive("exchange_rows")
-_exchange_p.def_impl(jax.jit(_gather))
-mlir.register_lowering(_exchange_p, mlir.lower_fun(_gather, multiple_results=False))
-
-
-@_exchange_p.def_abstract_eval
 def _shape(x: ShapedArray, places: ShapedArray, back: ShapedArray) -> ShapedArray:
     del back
     return x.update(shape=(*places.shape, *x.shape[1:]))
@@ -66,6 +60,17 @@ def _batch(operands: Any, axes: Any) -> tuple[Any, int]:
     return jax.vmap(_gather, axes)(*operands), 0
 
 
-ad.primitive_jvps[_exchange_p] = _jvp
-ad.primitive_transposes[_exchange_p] = _transpose
-batching.primitive_batchers[_exchange_p] = _batch
+def _define() -> Primitive:
+    """Defines the exchange as a primitive."""
+    primitive = Primitive("exchange_rows")
+    primitive.def_impl(jax.jit(_gather))
+    primitive.def_abstract_eval(_shape)
+    mlir.register_lowering(primitive, mlir.lower_fun(_gather, multiple_results=False))
+    ad.primitive_jvps[primitive] = _jvp
+    ad.primitive_transposes[primitive] = _transpose
+    batching.primitive_batchers[primitive] = _batch
+    return primitive
+
+
+if HAS_PRIMITIVES:
+    _exchange_p = _define()

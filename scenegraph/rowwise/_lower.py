@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from .._jax import ClosedJaxpr, jaxpr_as_fun
 from .._typing import Array, PyTree
 from ._emit_kernels import emit_kernels
 from ._emit_loops import Loops

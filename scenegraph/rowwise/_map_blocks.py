@@ -1,14 +1,14 @@
 """`map_blocks`, `sum_blocks`: the first few of many blocks, as many as there turn out to be."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
-from jax.interpreters import ad, batching
 
+from .._jax import ad, batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
 from ..programs import Loop, take_turns_outside
 from ._lower import count_rows
@@ -43,6 +43,8 @@ def _bind(
     (shared, static), (blocks, rest) = (eqx.partition(x, eqx.is_array) for x in (shared, blocks))
     call = lambda _, shared, block: function(eqx.combine(shared, static), eqx.combine(block, rest))
     count = jax.lax.stop_gradient(jnp.asarray(count, jnp.int32))
+    if not HAS_PRIMITIVES:
+        return _scan(partial(call, None, shared), blocks, count, reduced=reduced)
     flat, structure = jax.tree.flatten((count, shared, blocks))
     varying = (False,) * (1 + len(jax.tree.leaves(shared))) + (True,) * len(jax.tree.leaves(blocks))
     jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))
@@ -51,6 +53,24 @@ def _bind(
     reductions = (reduced,) * len(jaxpr.out_avals)
     results = _map_blocks_p.bind(*flat, jaxpr=jaxpr, varying=varying, reduced=reductions)
     return jax.tree.unflatten(jax.tree.structure(out), results)
+
+
+def _scan(
+    function: Callable[[Any], PyTree], blocks: PyTree, count: Int[Array, ""], *, reduced: bool
+) -> PyTree:
+    """Computes block after block, by means of JAX alone: its memory grows with their number."""
+    first = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), blocks)
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, first))
+
+    def one_block(state: tuple[Array, PyTree], block: PyTree) -> tuple[tuple, PyTree]:
+        number, total = state
+        result = jax.lax.cond(number < count, function, lambda _: zeros, block)
+        if reduced:
+            return (number + 1, jax.tree.map(jnp.add, total, result)), None
+        return (number + 1, total), result
+
+    (_, total), results = jax.lax.scan(one_block, (jnp.int32(0), zeros), blocks)
+    return total if reduced else results
 
 
 def _by_loop(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
@@ -73,9 +93,6 @@ def _by_loop(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> 
         ]
 
     return jax.lax.fori_loop(0, values[0], one_block, start)
-
-
-_map_blocks_p = define_map("map_blocks", _by_loop, _by_loop)
 
 
 def _batch(values: Any, axes: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> Any:
@@ -103,9 +120,6 @@ def _batch(values: Any, axes: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced:
     return results, [0 if is_reduced else 1 for is_reduced in reduced]
 
 
-batching.primitive_batchers[_map_blocks_p] = _batch
-
-
 def _as_loop(equation: Any) -> Loop:
     """Says how the blocks are computed one by one."""
     its = equation.params
@@ -115,11 +129,14 @@ def _as_loop(equation: Any) -> Loop:
     return Loop(its["jaxpr"], operands, results, rows, lambda values: int(values[0]))
 
 
-take_turns_outside(_map_blocks_p, _as_loop)
-
+if HAS_PRIMITIVES:
+    _map_blocks_p = define_map("map_blocks", _by_loop, _by_loop)
+    batching.primitive_batchers[_map_blocks_p] = _batch
+    take_turns_outside(_map_blocks_p, _as_loop)
 
 # Under `jax.vmap`, a `cond` whose predicate differs computes every branch for the whole batch, and
 # stops the gradients of what it reads for nothing. Where that is linear, as in the rule of a
 # `custom_jvp`, JAX lacks the transpose: these rows of the batch have none.
 _stop_gradient_p = jax.make_jaxpr(jax.lax.stop_gradient)(0.0).eqns[0].primitive
-ad.primitive_transposes.setdefault(_stop_gradient_p, lambda cotangent, x: [ad.Zero(x.aval)])
+if HAS_PRIMITIVES:
+    ad.primitive_transposes.setdefault(_stop_gradient_p, lambda cotangent, x: [ad.Zero(x.aval)])

@@ -7,14 +7,16 @@ import equinox as eqx
 import jax
 from jax.core import Tracer
 
+from .._jax import HAS_PRIMITIVES
 from .._typing import PyTree
 from ..programs import are_kernels
 from ._lower import by_scalars, by_vmap, by_vmap_in_blocks
 from ._primitive import define_map, row_avals, trace_row
 
 
-_map_rows_p = define_map("map_rows", by_vmap, by_scalars, at_once=by_vmap_in_blocks)
-are_kernels(_map_rows_p)
+if HAS_PRIMITIVES:
+    _map_rows_p = define_map("map_rows", by_vmap, by_scalars, at_once=by_vmap_in_blocks)
+    are_kernels(_map_rows_p)
 
 
 def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:
@@ -44,6 +46,8 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     shared, static = eqx.partition(shared, _is_operand)
     rows, rest = eqx.partition(rows, eqx.is_array)
     call = lambda shared, row: function(eqx.combine(shared, static), eqx.combine(row, rest))
+    if not HAS_PRIMITIVES:
+        return jax.vmap(call, (None, 0))(shared, rows)
     flat, structure = jax.tree.flatten((shared, rows))
     varying = (False,) * len(jax.tree.leaves(shared)) + (True,) * len(jax.tree.leaves(rows))
     jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))

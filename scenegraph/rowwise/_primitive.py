@@ -9,9 +9,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params, Primitive
-from jax.interpreters import ad, batching, mlir, partial_eval
 
+from .._jax import (
+    ad,
+    batching,
+    ClosedJaxpr,
+    dce_jaxpr,
+    dce_rules,
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    lower_when_compiled,
+    mlir,
+    Primitive,
+)
 from .._typing import Array, PyTree
 from ._lower import count_rows
 
@@ -37,12 +47,13 @@ def define_map(
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
+    lower_when_compiled(primitive)
     primitive.def_impl(lowering)
     primitive.def_abstract_eval(_abstract)
     ad.primitive_jvps[primitive] = partial(push_map, primitive)
     ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
-    partial_eval.dce_rules[primitive] = _leave_out
+    dce_rules[primitive] = _leave_out
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
     mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")
@@ -142,7 +153,7 @@ def push_map(
 def _trace(function: Callable, avals: Sequence[Any]) -> ClosedJaxpr:
     """Traces a derivative, without what is computed and not needed."""
     traced = jax.make_jaxpr(function)(*avals)
-    needed, _ = partial_eval.dce_jaxpr(traced.jaxpr, True, instantiate=True)
+    needed, _ = dce_jaxpr(traced.jaxpr, True, instantiate=True)
     return ClosedJaxpr(needed, traced.consts)
 
 
@@ -220,7 +231,7 @@ def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
         return [False] * len(equation.invars), None
     its, some = equation.params, lambda xs, which: tuple(itertools.compress(xs, which))
     stays = [i in (0, its["varying"].index(True)) for i in range(len(equation.invars))]
-    jaxpr, needed = partial_eval.dce_jaxpr(its["jaxpr"].jaxpr, used, instantiate=stays)
+    jaxpr, needed = dce_jaxpr(its["jaxpr"].jaxpr, used, instantiate=stays)
     params = its | {
         "jaxpr": ClosedJaxpr(jaxpr, its["jaxpr"].consts),
         "varying": some(its["varying"], needed),

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
-from jax.extend.core import Literal
 
+from .._jax import Literal
 from .._typing import Array
 from ._constants import evaluate
 from ._graph import Graph, hashable, Node

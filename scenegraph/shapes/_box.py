@@ -7,7 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import as_float_leaf, polygon_coverage, require_finite, require_order, safe_divide
+from ..numerics import (
+    as_float_leaf,
+    max_or_nan,
+    min_or_nan,
+    polygon_coverage,
+    require_finite,
+    require_order,
+    safe_divide,
+)
 from ..rays import Hit, pixel_jvp, Ray, Span
 from ..transforms import Ball
 from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part, within_reach
@@ -63,8 +71,8 @@ class Box(AbstractShape, AbstractBounded):
         always = jnp.where(inside, -jnp.inf, jnp.inf)
         enters = jnp.where(parallel, always, jnp.minimum(first, second))
         leaves = jnp.where(parallel, -always, jnp.maximum(first, second))
-        near = jnp.maximum(jnp.max(enters), ray.near)
-        far = jnp.minimum(jnp.min(leaves), ray.far)
+        near = jnp.maximum(max_or_nan(enters, 0), ray.near)
+        far = jnp.minimum(min_or_nan(leaves, 0), ray.far)
         hit = far > near
         return Span(jnp.where(hit, near, ray.near), jnp.where(hit, far, ray.near))
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Literal
 
+from .._jax import ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun, Literal
 from .._typing import PyTree, Scalar, Vector
 
 
@@ -16,7 +16,11 @@ def trace_distance(
 
     What does not depend on the point is computed here, once for all points.
     """
-    traced = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(point.shape, point.dtype))
+    like = jax.ShapeDtypeStruct(point.shape, point.dtype)
+    if not HAS_PRIMITIVES:
+        converted, constants = jax.closure_convert(function, like)
+        return lambda constants, point: converted(point, *constants), constants
+    traced = jax.make_jaxpr(function)(like)
     jaxpr = traced.jaxpr
     # What an input of varies, the point first of all, varies with it. All else is computed before,
     # and what the rest needs of it becomes its constants.

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import AbstractModule, dot, matmul, polygon_coverage, safe_divide, safe_norm
+from ..numerics import (
+    AbstractModule,
+    dot,
+    matmul,
+    max_or_nan,
+    polygon_coverage,
+    safe_divide,
+    safe_norm,
+)
 from ..rays import pixel_jvp, Ray
 from ..transforms import Ball
 from ._base import away_from_zero
@@ -26,7 +34,7 @@ class Triangle(AbstractBounded):
 
     def bounding_ball(self) -> Ball:
         center = jnp.mean(self.corners, axis=0)
-        return Ball(center, jnp.max(safe_norm(self.corners - center)))
+        return Ball(center, max_or_nan(safe_norm(self.corners - center), 0))
 
 
 class Fragment(AbstractModule):

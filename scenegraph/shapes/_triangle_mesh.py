@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, ArrayLike, Float, Int, Scalar
-from ..numerics import as_float_leaf, safe_norm, safe_normalise
+from ..numerics import as_float_leaf, max_or_nan, min_or_nan, safe_norm, safe_normalise
 from ..rays import Hit, Ray
 from ..transforms import Ball
 from ._base import AbstractShape, join_parts
@@ -84,9 +84,9 @@ class TriangleMesh(AbstractShape, AbstractBounded):
         check_mesh(self)
 
     def bounding_ball(self) -> Ball:
-        low, high = jnp.min(self.vertices, axis=0), jnp.max(self.vertices, axis=0)
+        low, high = min_or_nan(self.vertices, 0), max_or_nan(self.vertices, 0)
         center = (low + high) / 2
-        return Ball(center, jnp.max(safe_norm(self.vertices - center)))
+        return Ball(center, max_or_nan(safe_norm(self.vertices - center), 0))
 
     def triangles(self) -> Triangle:
         """Gathers the faces with their corners.

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._typing import Array, Float
-from ..numerics import AbstractModule, matmul, safe_sqrt
+from ..numerics import AbstractModule, matmul, max_or_nan, safe_sqrt
 from ._base import AbstractTransform
 
 
@@ -30,5 +30,5 @@ def transform_ball(transform: AbstractTransform, ball: Ball) -> Ball:
     matrix = transform.linear()
     # |A x|^2 = x' (A'A) x <= max_i sum_j |(A'A)_ij| |x|^2, with equality for similarities.
     gram = matmul(matrix.T, matrix)
-    stretch = safe_sqrt(jnp.max(jnp.sum(jnp.abs(gram), axis=1)))
+    stretch = safe_sqrt(max_or_nan(jnp.sum(jnp.abs(gram), axis=1), 0))
     return Ball(transform.point(ball.center), stretch * ball.radius)

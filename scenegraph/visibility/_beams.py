@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float
 from ..flat import Boxes
-from ..numerics import safe_normalise, tangents
+from ..numerics import max_or_nan, min_or_nan, safe_normalise, tangents
 from ..rays import Ray
 from ..rowwise import store
 
@@ -106,8 +106,8 @@ def _ends(depths: Float[Array, "2 rays"], used: Bool[Array, " rays"]) -> Float[A
 
 def _bounds(vectors: Float[Array, "rays 3"], used: Bool[Array, " rays"]) -> Boxes:
     """Returns bounds of the vectors of rays."""
-    low = jnp.min(jnp.where(used[:, None], vectors, jnp.inf), axis=0)
-    high = jnp.max(jnp.where(used[:, None], vectors, -jnp.inf), axis=0)
+    low = min_or_nan(jnp.where(used[:, None], vectors, jnp.inf), 0)
+    high = max_or_nan(jnp.where(used[:, None], vectors, -jnp.inf), 0)
     return Boxes((low + high) / 2, (high - low) / 2)
 
 
@@ -167,8 +167,8 @@ def _most(values: Float[Array, "*n rays"]) -> Float[Array, "*n"]:
     """Returns the largest value of all rays; on CPUs, eight at a time compare sooner."""
     rays = values.shape[-1]
     if rays % 8 == 0:
-        values = store(jnp.max(values.reshape(*values.shape[:-1], -1, 8), axis=-2))
-    return jnp.max(values, axis=-1)
+        values = store(max_or_nan(values.reshape(*values.shape[:-1], -1, 8), -2))
+    return max_or_nan(values, -1)
 
 
 def _planes_about(

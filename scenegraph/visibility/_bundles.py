@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Scalar
-from ..numerics import AbstractModule, safe_divide
+from ..numerics import AbstractModule, max_or_nan, safe_divide
 from ..rays import Ray
 from ..transforms import Ball
 
@@ -105,7 +105,7 @@ class _Statistics(NamedTuple):
         return jnp.sum(jnp.where(self.used, vectors, 0), axis=1) / count
 
     def most(self, values: Float[Array, " rays"]) -> Scalar:
-        return jnp.max(jnp.where(self.used, values, 0))
+        return max_or_nan(jnp.where(self.used, values, 0), 0)
 
 
 def _stretch(rays: Ray, speed: Float[Array, " rays"]) -> Float[Array, " rays"]:

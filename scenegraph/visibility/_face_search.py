@@ -11,7 +11,14 @@ from jax.flatten_util import ravel_pytree
 
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Boxes, CLUSTER, FaceTree
-from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
+from ..numerics import (
+    choose_block,
+    count_bits,
+    max_or_nan,
+    min_or_nan,
+    order_longest_first,
+    pack_bits,
+)
 from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import split_rows, store, take_rows
@@ -74,8 +81,8 @@ class FaceVisit(NamedTuple):
 
 def _box_around(boxes: Boxes) -> Boxes:
     """Returns a box that holds several."""
-    low = jnp.min(boxes.center - boxes.half, axis=0)
-    high = jnp.max(boxes.center + boxes.half, axis=0)
+    low = min_or_nan(boxes.center - boxes.half, 0)
+    high = max_or_nan(boxes.center + boxes.half, 0)
     return Boxes((low + high) / 2, (high - low) / 2)
 
 

@@ -10,7 +10,14 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree, UInt32
-from ..numerics import AbstractModule, count_bits, nth_bit_of_word, pack_bits, safe_norm
+from ..numerics import (
+    AbstractModule,
+    count_bits,
+    max_or_nan,
+    nth_bit_of_word,
+    pack_bits,
+    safe_norm,
+)
 from ..programs import say_times
 from ..rays import Ray
 from ..rowwise import store, take_rows
@@ -177,7 +184,7 @@ def _ball_around(balls: Ball) -> Ball:
     # max_i (|c_i - c| + r_i)
     center = jnp.mean(balls.center, axis=0)
     reach = safe_norm(balls.center - center) + balls.radius
-    return Ball(center, (1 + _ROUNDING) * jnp.max(reach))
+    return Ball(center, (1 + _ROUNDING) * max_or_nan(reach, 0))
 
 
 def _nth(words: UInt32[Array, " words"], ends: Array, n: Int[Array, ""]) -> Int[Array, ""]:

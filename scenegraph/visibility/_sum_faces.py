@@ -10,10 +10,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, Primitive
-from jax.interpreters import ad, batching, mlir
-from jax.interpreters.partial_eval import dce_jaxpr
 
+from .._jax import (
+    ad,
+    batching,
+    ClosedJaxpr,
+    dce_jaxpr,
+    HAS_PRIMITIVES,
+    jaxpr_as_fun,
+    lower_when_compiled,
+    mlir,
+    Primitive,
+)
 from .._typing import Array, Bool, Float, PyTree
 from ..flat import FaceTree
 from ..programs import find_within
@@ -42,6 +50,8 @@ def sum_over_faces(
     leaves out (see `FaceVisit`). It has derivatives by both operands, of any kind and order, whose
     cost does not grow with the number of faces of a ray.
     """
+    if not HAS_PRIMITIVES:
+        return _sum_over_all(function, of_rays, of_faces)
     used = jnp.ones(rays.near.shape, bool)
     shared, structure = jax.tree.flatten(jax.lax.stop_gradient((used, tree, listed, rays)))
     first, first_structure = jax.tree.flatten(of_rays)
@@ -57,6 +67,19 @@ def sum_over_faces(
     how = {"jaxpr": jaxpr, "varying": kinds, "reduced": (_RAYS,) * len(jaxpr.out_avals)}
     sums = _sum_faces_p.bind(*values, **how, structure=structure, way=way)
     return jax.tree.unflatten(jax.tree.structure(out), sums)
+
+
+def _sum_over_all(
+    function: Callable[[PyTree, PyTree], PyTree], of_rays: PyTree, of_faces: PyTree
+) -> PyTree:
+    """Sums over all faces, ray by ray: the function is zero for those that a ray does not touch."""
+
+    @jax.checkpoint
+    def one_ray(ray: PyTree) -> PyTree:
+        terms = jax.vmap(functools.partial(function, ray))(of_faces)
+        return jax.tree.map(lambda x: jnp.sum(x, axis=0), terms)
+
+    return jax.lax.map(one_ray, of_rays)
 
 
 def fill_faces(
@@ -154,21 +177,26 @@ def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
     return results, [0] * len(results)
 
 
-_sum_faces_p = Primitive("sum_faces")
-_sum_faces_p.multiple_results = True
-_sum_faces_p.def_impl(
-    jax.jit(_by_jaxpr, static_argnames=("jaxpr", "varying", "reduced", "structure", "way"))
-)
-_sum_faces_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[_sum_faces_p] = functools.partial(push_map, _sum_faces_p)
-ad.primitive_transposes[_sum_faces_p] = _transpose
-batching.primitive_batchers[_sum_faces_p] = _batch
-mlir.register_lowering(_sum_faces_p, mlir.lower_fun(_by_jaxpr, multiple_results=True))
-
-
 def _find_within(equation: Any) -> Any:
     avals = tuple(x.aval for x in equation.invars)
     return _traced(avals, tuple(equation.params.items())).jaxpr
 
 
-find_within(_sum_faces_p, _find_within)
+def _define() -> Primitive:
+    """Defines the sums as a primitive."""
+    primitive = Primitive("sum_faces")
+    primitive.multiple_results = True
+    lower_when_compiled(primitive)
+    names = "jaxpr", "varying", "reduced", "structure", "way"
+    primitive.def_impl(jax.jit(_by_jaxpr, static_argnames=names))
+    primitive.def_abstract_eval(_abstract)
+    ad.primitive_jvps[primitive] = functools.partial(push_map, primitive)
+    ad.primitive_transposes[primitive] = _transpose
+    batching.primitive_batchers[primitive] = _batch
+    mlir.register_lowering(primitive, mlir.lower_fun(_by_jaxpr, multiple_results=True))
+    find_within(primitive, _find_within)
+    return primitive
+
+
+if HAS_PRIMITIVES:
+    _sum_faces_p = _define()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-ROOT_FILES = ("__init__", "__main__", "_checks", "_compiler", "_typing")
+ROOT_FILES = ("__init__", "__main__", "_checks", "_jax", "_typing", "_versions")
 MAX_FUNCTION = 40
 MAX_FILE = 400
 MAX_FILES, MANY_FILES = 20, 14

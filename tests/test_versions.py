@@ -1,0 +1,87 @@
+"""Which versions of JAX are admitted, and what is said of others."""
+
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+from scenegraph import _versions
+
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def test_the_same_versions_are_asked_of_pip():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {x.name: x.specifier for x in map(Requirement, project["dependencies"])}
+    assert {name: asked[name] for name in _versions.REQUIRED} == _versions.REQUIRED
+
+
+def install(monkeypatch: pytest.MonkeyPatch, jaxlib_of_jax: str, **versions: str | None) -> None:
+    """Makes it look as if some versions were installed."""
+
+    def version(name: str) -> str:
+        if versions[name] is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    requires = ["numpy>=2", f"jaxlib{jaxlib_of_jax}", 'jaxlib==0.1; extra == "old"']
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: requires)
+
+
+@pytest.mark.parametrize(
+    ("jax", "jaxlib", "asks"),
+    [
+        ("0.10.0", "0.10.0", "<=0.10.0,>=0.10.0"),
+        ("0.10.1", "0.10.1", "<=0.10.1,>=0.10.1"),
+        ("0.12.0.1", "0.12.0.1", "<=0.12.0.1,>=0.11.2"),
+        ("0.12.0.1", "0.12.0", " <=0.12.0.1, >=0.11.2"),
+        ("1.4.0", "1.3.9", "<=1.4.0,>=1.3.0"),
+        ("0.13.0.dev20261120", "0.13.0.dev20261119", ">=0.12.0.1,<=0.13.0.dev20261120"),
+    ],
+)
+def test_versions_that_fit_pass(monkeypatch, jax, jaxlib, asks):
+    install(monkeypatch, asks, jax=jax, jaxlib=jaxlib)
+    _versions.check_versions()
+
+
+@pytest.mark.parametrize(
+    ("jax", "jaxlib", "asks", "says"),
+    [
+        ("0.9.2", "0.9.2", "<=0.9.2,>=0.9.2", "scenegraph needs jax>=0.10.0; here is jax 0.9.2,"),
+        ("0.10.2", "0.10.2", "<=0.10.2,>=0.10.2", "needs jaxlib>=0.10.0,!=0.10.2,"),
+        ("0.12.0.1", "0.11.2", "<=0.12.0.1,>=0.11.2", "here is jax 0.12.0.1, jaxlib 0.11.2."),
+        ("0.12.0.1", "0.10.1", "<=0.12.0.1,>=0.11.2", "jax 0.12.0.1 needs jaxlib<=0.12.0.1,>="),
+        ("0.10.1", "0.12.0.1", "<=0.10.1,>=0.10.1", "here is jax 0.10.1, jaxlib 0.12.0.1."),
+        ("0.12.0.1", None, "<=0.12.0.1,>=0.11.2", "here is jax 0.12.0.1, jaxlib (none)."),
+        (None, None, "", "here is jax (none), jaxlib (none)."),
+    ],
+)
+def test_others_are_refused_in_one_line(monkeypatch, jax, jaxlib, asks, says):
+    install(monkeypatch, asks, jax=jax, jaxlib=jaxlib)
+    with pytest.raises(ImportError) as caught:
+        _versions.check_versions()
+    message = str(caught.value)
+    assert says in message
+    assert 'pip install --upgrade "jax>=0.10.0" "jaxlib>=0.10.0,!=0.10.2,' in message
+    assert "\n" not in message
+
+
+def test_a_wrong_version_is_said_before_jax_is_imported():
+    """Whatever JAX itself would say of it, or do."""
+    script = """
+import importlib.metadata, sys
+version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.10.2" if name == "jaxlib" else version(name)
+sys.modules["jax"] = None
+import scenegraph
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1
+    *_, last = done.stderr.strip().splitlines()
+    assert last.startswith("ImportError: scenegraph needs jaxlib>=0.10.0,!=0.10.2,")
