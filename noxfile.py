@@ -3,8 +3,12 @@
 The environment goes through to all sessions; tests find real data by `SCENEGRAPH_DATA`.
 """
 
+import os
 import pathlib
+import shlex
 import shutil
+import subprocess
+import sys
 
 import nox
 
@@ -68,6 +72,45 @@ def slow(session: nox.Session) -> None:
     session.install("-e", WITH_EXTRAS)
     pytest = "pytest", "-n", "2", "--dist", "worksteal"
     session.run(*pytest, "-m", "slow", *session.posargs, env=CACHE)
+
+
+# Pythons for which pip chooses the newest JAX; and the exit code of a command that cannot make one.
+NEWER_PYTHONS = "python3.14", "python3.13", "python3.12"
+CANNOT = 77
+
+
+@nox.session(venv_backend="none")
+def newest(session: nox.Session) -> None:
+    """README's block, a fit and some tests with the newest Python and JAX.
+
+    `NEWEST_PYTHON` may name a command that runs others where there is such a Python; otherwise the
+    newest Python that is installed here is taken. Arguments: `--readme` for the block alone.
+    """
+    script = "tests/versions.py", *session.posargs
+    if command := shlex.split(os.environ.get("NEWEST_PYTHON", "")):
+        done = subprocess.run([*command, "python", *script], check=False)
+        if done.returncode == CANNOT:
+            session.skip(f"{command[0]} has no such Python to offer here")
+        if done.returncode:
+            session.error(f"{' '.join(script)} failed")
+        return
+    if not (python := next(filter(shutil.which, NEWER_PYTHONS), None)):
+        session.skip(f"there is none of {', '.join(NEWER_PYTHONS)}, and no NEWEST_PYTHON")
+    session.run(fresh_python(session, python), *script)
+
+
+@nox.session(venv_backend="none")
+def oldest(session: nox.Session) -> None:
+    """The same with the oldest versions that `pyproject.toml` admits, on this Python."""
+    python = fresh_python(session, sys.executable)
+    session.run(python, "tests/versions.py", "--oldest", *session.posargs)
+
+
+def fresh_python(session: nox.Session, python: str) -> str:
+    """The Python of a new environment, which has nothing."""
+    folder = pathlib.Path(session.create_tmp()) / "fresh"
+    session.run(python, "-m", "venv", "--clear", str(folder))
+    return str(folder / "bin" / "python")
 
 
 @nox.session
