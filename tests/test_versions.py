@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -85,3 +86,23 @@ import scenegraph
     assert done.returncode == 1
     *_, last = done.stderr.strip().splitlines()
     assert last.startswith("ImportError: scenegraph needs jaxlib>=0.10.0,!=0.10.2,")
+
+
+def test_the_tests_for_other_versions_touch_every_package():
+    lines = (ROOT / "tests" / "versions.txt").read_text().splitlines()
+    chosen = [line.split("::")[0] for line in lines if not line.startswith("#")]
+    assert all((ROOT / name).is_file() for name in chosen)
+    packages = {path.name for path in (ROOT / "scenegraph").iterdir() if path.is_dir()}
+    tested = {name for name in packages if list((ROOT / "tests" / name).glob("test_*.py"))}
+    assert tested <= {name.split("/")[1] for name in chosen}
+
+
+def test_the_oldest_versions_are_those_that_are_asked_of_pip():
+    versions = runpy.run_path(str(ROOT / "tests" / "versions.py"))
+    oldest = [Requirement(line) for line in versions["oldest"]()]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for line, asked in zip(oldest, map(Requirement, project["dependencies"]), strict=True):
+        [version] = [x.version for x in line.specifier]
+        assert line.name == asked.name
+        assert asked.specifier.contains(version)
+        assert f">={version}" in str(asked.specifier)
