@@ -1,6 +1,8 @@
 """The versions of JAX that scenegraph runs with."""
 
 import importlib.metadata
+import pathlib
+import sys
 
 from packaging.specifiers import SpecifierSet
 
@@ -13,21 +15,36 @@ REQUIRED = {
 }
 
 
+# What `sys.argv` begins with while the library's own command is being loaded.
+_COMMANDS = "scenegraph", "-m"
+
+
 def check_versions() -> None:
     """Checks the installed JAX, before its first import.
 
-    **Errors:** `ImportError` in one line: what is installed, what is needed and how to get it.
+    **Errors:** `ImportError` in one line: what is installed, what is needed and how to get it. The
+    command `scenegraph` ends with this line alone.
     """
+    if not (wrong := _what_is_wrong()):
+        return
+    if pathlib.Path(sys.argv[0]).stem in _COMMANDS:
+        raise SystemExit(f"scenegraph: {wrong}")
+    raise ImportError(wrong)
+
+
+def _what_is_wrong() -> str | None:
+    """Returns what is wrong with the installed versions, and how to mend it."""
     needed = " ".join(f'"{name}{wanted}"' for name, wanted in REQUIRED.items())
     remedy = f"Install versions that fit: pip install --upgrade {needed}"
     installed = {name: _installed(name) for name in REQUIRED}
     found = ", ".join(f"{name} {version or '(none)'}" for name, version in installed.items())
     for name, version in installed.items():
         if version is None or not _fits(version, REQUIRED[name]):
-            raise ImportError(f"scenegraph needs {name}{REQUIRED[name]}; here is {found}. {remedy}")
+            return f"{name}{REQUIRED[name]} is needed; here is {found}. {remedy}"
     wanted = _wanted_by_jax()
     if not _fits(installed["jaxlib"] or "", wanted):
-        raise ImportError(f"jax {installed['jax']} needs jaxlib{wanted}; here is {found}. {remedy}")
+        return f"jax {installed['jax']} needs jaxlib{wanted}; here is {found}. {remedy}"
+    return None
 
 
 def _installed(name: str) -> str | None:
