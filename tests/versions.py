@@ -19,8 +19,9 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXTRAS = "dev,metrics,tensorboard,video,exr,mesh"
-# A fit of the table-top ends with about 37 dB.
-FIT_TIME, LEAST_PSNR = "1m", 30.0
+# A fit of the table-top ends with 37 dB on two quiet cores, with 26 on a fifth of that, and with 13 if
+# nothing is learnt.
+FIT_TIME, LEAST_PSNR = "1m", 20.0
 
 
 def run(*command: str, **more: object) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 
+from ._traced import default_device
+
 
 # Programs that are in use, by what they compute: pictures and gradients of a scene have many pieces
 # in common, whatever they are of.
@@ -67,7 +69,7 @@ def _kind(traced: Any, lowered: Any, options: Mapping[str, Any]) -> Any:
         return object()
     types = [(x.dtype, x.weak_type) for x in (*traced.jaxpr.in_avals, *traced.jaxpr.out_avals)]
     digest = hashlib.sha256(text.encode()).digest()
-    where = jax.config.jax_default_device
+    where = default_device()
     return digest, tuple(types), traced.out_tree, tuple(sorted(options.items())), where
 
 

@@ -69,7 +69,7 @@ def can_be_quick() -> bool:
 
     And where JAX was not asked to find what goes wrong, for which it needs the function itself.
     """
-    config = jax.config
+    config: Any = jax.config  # its type lacks the settings
     searching = config.jax_disable_jit or config.jax_debug_nans or config.jax_debug_infs
     known = HAS_PRIMITIVES and not searching
     return known and trace_state_clean() and jax.default_backend() == "cpu"

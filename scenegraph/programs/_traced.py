@@ -52,7 +52,7 @@ class TracedFunction:
 
     def __call__(self, call: Call) -> Traced:
         """Returns the equations for a kind, on the present device."""
-        known, device = known_of(self, call.kind), jax.config.jax_default_device
+        known, device = known_of(self, call.kind), default_device()
         if device not in known:
             known[device] = _trace(self.function, call)
         return known[device]
@@ -90,6 +90,12 @@ def _filled(leaves: list[Any], arrays: Sequence[Any]) -> list[Any]:
     """Puts arrays where they stand among leaves."""
     rest = iter(arrays)
     return [next(rest) if x is _Array else x for x in leaves]
+
+
+def default_device() -> Any:
+    """Returns the device that is chosen where nothing else says so, or `None`."""
+    config: Any = jax.config  # its type lacks the settings
+    return config.jax_default_device
 
 
 @weakref_lru_cache
