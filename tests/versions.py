@@ -19,8 +19,8 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXTRAS = "dev,metrics,tensorboard,video,exr,mesh"
-# A fit of the table-top ends with 37 dB on two quiet cores, with 26 on a fifth of that, and with 13 if
-# nothing is learnt.
+# A fit of the table-top ends with 37 dB on two quiet cores, with 26 on a fifth of that, and with 13
+# where nothing is learnt.
 FIT_TIME, LEAST_PSNR = "1m", 20.0
 
 
