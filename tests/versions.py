@@ -74,13 +74,15 @@ def main() -> None:
     parser.add_argument("--readme", action="store_true")
     options = parser.parse_args()
     pip = sys.executable, "-m", "pip", "install", "--quiet"
-    run(*pip, str(ROOT), *(oldest() if options.oldest else ["--upgrade"]))
+    newest = "--upgrade", "--upgrade-strategy", "eager"
+    versions = oldest() if options.oldest else newest
+    run(*pip, str(ROOT), *versions)
     with tempfile.TemporaryDirectory() as folder:
         run_readme(folder)
         if options.readme:
             return
         run_fit(folder)
-    run(*pip, f"{ROOT}[{EXTRAS}]", *(oldest() if options.oldest else []))
+    run(*pip, f"{ROOT}[{EXTRAS}]", *versions)
     run_tests()
 
 
