@@ -36,7 +36,8 @@ def step(
     - `loss`: a function `loss(model, state.extra, batch, key)` that returns `(value, extra)`.
       Keyword only, as is all that follows.
     - `optimizer`: any optax transformation; it may take the extra arguments `step` (counted from
-      one) and `horizon`.
+      one), `horizon`, `value` (the loss), `grad`, and `value_fn`, the loss of other values of the
+      same leaves with the same batch, as line searches need.
     - `trainable`: a tree of booleans (see `select`); by default every floating leaf that is not
       frozen.
 
@@ -53,9 +54,22 @@ def step(
     def objective(free: PyTree) -> tuple[Scalar, PyTree]:
         return loss(eqx.combine(free, fixed), state.extra, batch, key)
 
+    def loss_of(free: PyTree, step: Any = None, horizon: Any = None) -> Scalar:
+        # Line searches refuse arguments that neither they nor this function takes.
+        del step, horizon
+        extra = jax.tree.map(lambda x: x, before[2])
+        return loss(eqx.combine(free, fixed), extra, batch, key)[0]
+
     (value, extra), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(free)
     updates, moments = optax.with_extra_args_support(optimizer).update(
-        gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
+        gradient,
+        state.moments,
+        free,
+        step=state.step + 1,
+        horizon=state.horizon,
+        value=value,
+        grad=gradient,
+        value_fn=loss_of,
     )
     moved = eqx.apply_updates(free, updates)
     sizes = sizes_of(gradient)
