@@ -18,7 +18,7 @@ from ._data import Data
 from ._eval import Eval
 from ._export import Export
 from ._fit import Fit
-from ._flags import as_flags, refuse_others
+from ._flags import as_flags, refuse_others, with_values
 from ._inspect import Inspect
 from ._presets import Presets
 from ._render import Render
@@ -41,7 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     The exit code: 0; 1 for wrong gradients; 2, with a message, for an error that the user can
     correct; 3 for a fit that its --max-time has ended before step 20; 75 if another process of the
-    same fit was lost; 130 or 143 if Ctrl-C or SIGTERM stopped the process, after saving.
+    same fit was lost; 129, 130 or 143 if SIGHUP, Ctrl-C or SIGTERM stopped the process, after
+    saving.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
@@ -89,6 +90,7 @@ _Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | C
 def _parse(arguments: list[str]) -> Fit | _Other:
     """Reads the command and its flags."""
     start = _start(arguments) if arguments[0] == "fit" else Fit()
+    arguments = with_values(arguments) if arguments[0] == "fit" else arguments
     config = start.config
     _, flags = as_flags(config)
     fit_command = tyro.conf.subcommand("fit", default=dataclasses.replace(start, config=flags))

@@ -280,7 +280,9 @@ def test_settings_of_the_checkpoints(data, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, code", [("SIGTERM", 143), ("SIGINT", 130)], ids=["terminated", "Ctrl-C"]
+    "name, code",
+    [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)],
+    ids=["terminated", "Ctrl-C", "hung up"],
 )
 def test_told_to_stop_it_saves_and_goes_on_later(
     fitted, data, tmp_path, monkeypatch, capsys, name, code
