@@ -12,6 +12,7 @@ from ..cameras import AbstractCamera
 from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
+from ..settings import check_ranges, ranged
 from ._flags import OptionalStr
 from ._progress import frames_bar
 
@@ -36,17 +37,20 @@ class Check:
     where: tuple[str, ...] = ()
 
     # The number of pixels to render.
-    pixels: int = 256
+    pixels: int = ranged(256, 1, 2**31 - 1)
 
     # The largest relative error of a gradient that is called right.
-    tolerance: float = 1e-4
+    tolerance: float = ranged(1e-4, 0)
 
     # Print the standard error of every leaf after a fit to whole pictures, and what they leave
     # undetermined, instead of checking gradients.
     fisher: bool = False
 
     # The noise of every pixel and channel, as a standard deviation; for --fisher.
-    sigma: float = 0.01
+    sigma: float = ranged(0.01, 0, open=True)
+
+    def __post_init__(self):
+        check_ranges(self)
 
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
