@@ -1,7 +1,6 @@
 """Pictures that one list names with their lenses and poses, made into views of one split."""
 
 import dataclasses
-import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,8 +9,10 @@ import numpy as np
 from ..pixels import Views
 from ._bounds import depth_range
 from ._lenses import camera_kind, Lens, make_cameras
-from ._listing import Frame
+from ._listing import Frame, normalised
 from ._loading import Loading
+from ._masks import Mask
+from ._origin import choose_origin, note_origin
 from ._pictures import assemble_views, gather_pictures, PictureFile
 from ._sightings import find_sightings, SeenPoints
 
@@ -25,13 +26,21 @@ class ListedView(NamedTuple):
 
     frame: Frame
     lens: Lens
-    mask: pathlib.Path | None = None
+    mask: Mask | None = None
     seen: SeenPoints | None = None
 
     @property
     def name(self) -> str:
         """The name, without detours: `./images/a.png` is `images/a.png`."""
         return normalised(self.frame.name)
+
+    def from_origin(self, origin: np.ndarray) -> "ListedView":
+        """Returns the same with places counted from another origin."""
+        pose, seen = self.frame.pose.copy(), self.seen
+        pose[:3, 3] -= origin
+        if seen is not None:
+            seen = seen._replace(points=seen.points - origin)
+        return self._replace(frame=self.frame._replace(pose=pose), seen=seen)
 
 
 class Shrinking(NamedTuple):
@@ -42,11 +51,6 @@ class Shrinking(NamedTuple):
     resized: bool = False  # whether lenses are scaled to the pictures' sizes
 
 
-def normalised(name: str) -> str:
-    """Normalises a path: `./images/a.png` is `images/a.png`."""
-    return pathlib.PurePosixPath(name).as_posix()
-
-
 def load_listed(
     every: Sequence[ListedView],
     chosen: Sequence[ListedView],
@@ -54,14 +58,24 @@ def load_listed(
     shrinking: Shrinking,
     points: np.ndarray | None = None,
     notes: tuple[str, ...] = (),
+    *,
+    one_size: bool = False,
+    origin: np.ndarray | None = None,
 ) -> Views:
-    """Loads some views of a list; all of it decides what kind of lens there is, and how far."""
+    """Loads some views of a list; all of it decides what kind of lens there is, and how far.
+
+    It also decides which place of its world becomes the origin, unless that is given.
+    """
+    if origin is None:
+        origin = choose_origin(np.stack([one.frame.pose[:3, 3] for one in every]))
+    every, chosen = ([one.from_origin(origin) for one in some] for some in (every, chosen))
+    points = None if points is None else points - origin
     # The sizes of cameras show which way up pictures are.
     wanted = [
         PictureFile(one.frame.picture, one.mask, one.lens.size(shrinking.smaller)) for one in chosen
     ]
     listed = [one.frame.picture for one in every]
-    pictures = gather_pictures(wanted, loading, shrinking.factor, one_size=False, listed=listed)
+    pictures = gather_pictures(wanted, loading, shrinking.factor, one_size=one_size, listed=listed)
     chosen = [chosen[index] for index in pictures.kept]
     lenses = [
         one.lens.pixels(*map(int, size), resized=shrinking.resized)
@@ -69,19 +83,20 @@ def load_listed(
     ]
     sizes = pictures.sizes // shrinking.factor
     cameras = make_cameras(
-        camera_kind([one.lens for one in every]),
+        camera_kind([one.lens for one in every], tuple(map(float, pictures.sizes[0]))),
         [one.lens for one in chosen],
         np.stack([one.frame.pose for one in chosen]),
         np.stack(lenses) / shrinking.factor,
         (int(sizes[0, 0]), int(sizes[0, 1])),
         depth_range(np.stack([one.frame.pose for one in every]), loading.near, loading.far),
     )
+    notes = (*note_origin(every[0].lens.where.split(":")[0], origin), *notes)
     pictures = pictures._replace(notes=(*notes, *pictures.notes))
     names = [one.frame.name for one in chosen]
     views = assemble_views(loading, pictures, cameras, sizes, names, points=thin_out(points))
     scales = _picture_scales(chosen, pictures.sizes) / shrinking.factor
     found = find_sightings([one.seen for one in chosen], scales, sizes)
-    return dataclasses.replace(views, sightings=found)
+    return dataclasses.replace(views, sightings=found, origin=tuple(origin.tolist()))
 
 
 def _picture_scales(chosen: Sequence[ListedView], sizes: np.ndarray) -> np.ndarray:

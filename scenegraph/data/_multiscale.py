@@ -1,5 +1,7 @@
 """The multiscale format of the mip-NeRF paper: `metadata.json`, pictures of several sizes."""
 
+import contextlib
+import dataclasses
 import os
 import pathlib
 from typing import Any, Unpack
@@ -15,6 +17,7 @@ from ..transforms import Pose
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._listing import picture_path
 from ._loading import Loading, LoadOptions
+from ._origin import choose_origin, note_origin
 from ._pictures import assemble_views, gather_pictures, PictureFile
 
 
@@ -47,6 +50,8 @@ def load_multiscale(
     listing, loading = pathlib.Path(folder) / MULTISCALE_LISTING, Loading(**options)
     columns = _read_listing(listing, split)
     files, poses, lenses = _read_cameras(listing, split, columns)
+    origin = _common_origin(listing, poses)
+    poses[:, :3, 3] -= origin
     # All is checked before the first picture is read, which takes longer.
     numbers = {name: _read_numbers(listing, split, name, columns[name]) for name in _NUMBERS}
     sizes = zip(numbers["width"].tolist(), numbers["height"].tolist(), strict=True)
@@ -73,7 +78,17 @@ def load_multiscale(
         *(column.astype(np.float32) for column in (poses, lenses / loading.downscale, *limits))
     )
     names = [columns["file_path"][index] for index in kept]
-    return assemble_views(loading, pictures, cameras, sizes, names, numbers["lossmult"])
+    pictures = pictures._replace(notes=(*note_origin(listing, origin), *pictures.notes))
+    views = assemble_views(loading, pictures, cameras, sizes, names, numbers["lossmult"])
+    return dataclasses.replace(views, origin=tuple(origin.tolist()))
+
+
+def _common_origin(path: pathlib.Path, poses: np.ndarray) -> np.ndarray:
+    """Returns the origin for all splits: that of the training pictures, where they can be read."""
+    with contextlib.suppress(FileError):
+        columns = _read_listing(path, "train")
+        poses = np.stack([as_pose(pose, "") for pose in columns["cam2world"]])
+    return choose_origin(poses[:, :3, 3])
 
 
 def _read_cameras(
