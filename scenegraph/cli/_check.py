@@ -13,6 +13,7 @@ from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
 from ..settings import check_ranges, ranged
+from ._console import show
 from ._flags import OptionalStr
 from ._progress import frames_bar
 
@@ -60,7 +61,7 @@ class Check:
             cameras = camera_paths(scene) if one is None else [one]
             cameras = cameras or [_first_camera(scene, self.scene)]
             leaves = self.where or None
-            print(fisher(scene, cameras, trainable=leaves, sigma=self.sigma).table())
+            show(fisher(scene, cameras, trainable=leaves, sigma=self.sigma).table())
             return
         with frames_bar() as bar:
             checks = check_gradients(
@@ -71,7 +72,7 @@ class Check:
                 tolerance=self.tolerance,
                 progress=_Progress(bar).show,
             )
-        print(gradient_table(checks))
+        show(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
         if bad:
             raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")

@@ -1,9 +1,8 @@
 """Data sets: loaders, and the pictures, pixels and batches that they make (in `pixels`).
 
-Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and
-`_pictures`; `_folds`, `_lenses`, `_sightings`, `_origin`, `_listed`, `_other_keys` and
-`_listed_frames`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms`, `_colmap`, and
-`_formats`; the converters `_convert_multiscale` and
+Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`;
+`_folds`, `_lenses`, `_listed` and `_listed_frames`; the formats `_blender`, `_multiscale`, `_llff`,
+`_transforms`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
 `_convert_colmap`, and `_save_transforms`; at last `_bounds`, which finds the scene from pictures
 and cameras, and `_unbounded` for scenes without walls.
 """

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..io import read_json
 from ..pixels import Views
+from ._bounds import choose_origin
 from ._listed import ListedView, load_listed, Shrinking
 from ._listed_frames import read_listed_frames, usable_pose
-from ._listing import is_listing, read_frames_listing
+from ._listing import has_pictures, is_listing, read_frames_listing
 from ._loading import Loading, LoadOptions
-from ._origin import choose_origin
 
 
 def load_blender(
@@ -42,16 +42,24 @@ def load_blender(
     listing = read_frames_listing(path)
     found = read_listed_frames(path, listing, masks=loading.masks, skip=loading.skip_missing)
     shrinking = Shrinking(loading.downscale, resized=True)
+    notes = (*found.notes, *(_note_unrendered(path.parent) if split == "train" else ()))
     origin = _common_origin(path.with_name("transforms_train.json"), found.views)
     return load_listed(
         found.views,
         found.views,
         loading,
         shrinking,
-        notes=found.notes,
+        notes=notes,
         one_size=True,
         origin=origin,
     )
+
+
+def _note_unrendered(folder: pathlib.Path) -> tuple[str, ...]:
+    """Says which splits have no picture, as if they were never rendered."""
+    others = [folder / f"transforms_{split}.json" for split in ("val", "test")]
+    empty = [file.name for file in others if is_listing(file) and not has_pictures(file)]
+    return tuple(f"{name} is left out: none of its pictures is in {folder}" for name in empty)
 
 
 def _common_origin(train: pathlib.Path, views: list[ListedView]) -> np.ndarray:

@@ -11,11 +11,10 @@ from ..io import as_pose, ColmapCamera, ColmapImage, ColmapModel, FileError, rea
 from ..pixels import Views
 from ._convert_colmap import COLMAP_TURN, convert_lens, convert_pose
 from ._lenses import Lens, read_lens
-from ._listed import ListedView, load_listed, Shrinking
+from ._listed import ListedView, load_listed, SeenPoints, Shrinking
 from ._listing import find_inside, Frame, PICTURES, portable
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
-from ._sightings import SeenPoints
 from ._splits import choose_frames
 from ._transforms import LISTED_SPLITS
 

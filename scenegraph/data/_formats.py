@@ -36,17 +36,15 @@ class Format:
         return (file for marker in self.markers for file in folder.glob(marker))
 
 
-def _blender_listings(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Returns the listings of splits; beside a `transforms.json`, only those of usual names."""
-    usual = [folder / f"transforms_{split}.json" for split in LISTED_SPLITS]
-    if any(is_listing(file) for file in usual) or not is_listing(folder / TRANSFORMS_LISTING):
-        return [file for file in sorted(folder.glob("transforms_*.json")) if is_listing(file)]
-    return []
+def _is_blender(folder: pathlib.Path) -> bool:
+    # Listings of other names, such as `transforms_backup.json`, are of nobody knows what.
+    return any(is_listing(folder / f"transforms_{split}.json") for split in LISTED_SPLITS)
 
 
 def _blender_splits(folder: pathlib.Path) -> tuple[str, ...]:
     """Lists the splits of which any picture is there, or all if none is."""
-    listings = _blender_listings(folder) or sorted(folder.glob("transforms_*.json"))
+    named = sorted(folder.glob("transforms_*.json"))
+    listings = [file for file in named if is_listing(file)] or named
     rendered = [file for file in listings if has_pictures(file)]
     return tuple(file.stem.removeprefix("transforms_") for file in rendered or listings)
 
@@ -117,7 +115,7 @@ FORMATS = (
         ("transforms_*.json",),
         load_blender,
         _blender_splits,
-        lambda folder: bool(_blender_listings(folder)),
+        _is_blender,
     ),
     Format(
         "nerfstudio",

@@ -10,12 +10,27 @@ from ._lenses import read_lens
 from ._listed import ListedView
 from ._listing import find_inside, normalised, portable, read_frame
 from ._masks import find_dynamic_masks, find_masks, Mask
-from ._other_keys import note_other_keys
 
 
 # The key of the folder of the pictures, where that is not the listing's own.
 PICTURES_FOLDER = "pictures_folder"
 _NAMES = "_filenames"
+# instant-ngp's, at the top of a listing or of a frame: what is done instead.
+_OTHER_KEYS = {
+    "black_transparent": "black pixels are opaque",
+    "white_transparent": "white pixels are opaque",
+    "mask_color": "pixels of that colour count",
+    "fix_premult": "colours are taken to be straight",
+    "from_mitsuba": "cameras are taken to have OpenGL's axes",
+    "normal_mts_args": "cameras are taken to have OpenGL's axes",
+    "enable_ray_loading": "rays are those of the lens",
+    "sharpen": "pictures are as they are stored",
+    "sharpness_discard_threshold": "pictures count however sharp they are",
+    "transform_matrix_start": "the camera stands still at `transform_matrix`",
+    "transform_matrix_end": "the camera stands still at `transform_matrix`",
+    "light_dir": "the light does not move",
+    "driver_parameters": "the scene does not change with them",
+}
 
 
 class ListedFrames(NamedTuple):
@@ -42,7 +57,7 @@ def read_listed_frames(
     left_out = [frame.get("file_path") for index, frame in frames if index in odd]
     names = tuple(name for name in left_out if isinstance(name, str))
     views, odd_masks = _add_masks(root, views) if masks else (_without_masks(views), ())
-    return ListedFrames(views, names, (*notes, *note_other_keys(path, listing, root), *odd_masks))
+    return ListedFrames(views, names, (*notes, *_note_other_keys(path, listing, root), *odd_masks))
 
 
 def _unusable_poses(
@@ -99,7 +114,7 @@ def _add_masks(
     folders = [pathlib.PurePosixPath(view.name).parent for view in views]
     files = [view.frame.picture.name for view in views]
     named = [(place / file).as_posix() for place, file in zip(folders, files, strict=True)]
-    beside, odd = find_masks(root, named)
+    beside, odd = find_masks(root, named, pathlib.PurePosixPath(named[0]).parts[0])
     if any(beside):
         odd = (*odd, *_note_dynamic(dynamic))
     else:
@@ -149,3 +164,43 @@ def _read_view(
             raise FileError(f"{where}: `mask_path` must be the name of a picture; got {name!r}.")
         mask = Mask(find_inside(root, where, f"`mask_path` {name!r}", name))
     return ListedView(read, read_lens(where, listing, frame), mask)
+
+
+def _note_other_keys(
+    path: pathlib.Path, listing: dict[str, Any], root: pathlib.Path
+) -> tuple[str, ...]:
+    """Says which keys and files of other programs change pictures there, and not here."""
+    frames = [frame for frame in listing["frames"] if isinstance(frame, dict)]
+    # A switch that is off changes nothing.
+    there = {key for part in (listing, *frames) for key, value in part.items() if value}
+    notes = [
+        f"{path}: `{key}` is ignored: {_OTHER_KEYS[key]}" for key in _OTHER_KEYS if key in there
+    ]
+    count = listing.get("n_frames")
+    if isinstance(count, int) and count < len(frames):
+        notes.append(f"{path}: `n_frames` is {count}, and all {len(frames)} frames are read")
+    times = {frame["time"] for frame in frames if isinstance(frame.get("time"), int | float)}
+    if len(times) > 1:
+        notes.append(
+            f"{path}: frames have a `time`, from {min(times):g} to {max(times):g}, which is "
+            "ignored: the scene is taken to stand still"
+        )
+    return (*notes, *_note_opacities(path, root, frames))
+
+
+def _note_opacities(
+    path: pathlib.Path, root: pathlib.Path, frames: list[dict[str, Any]]
+) -> tuple[str, ...]:
+    """Says that pictures of opacities beside the pictures are not read."""
+    names = [portable(x["file_path"]) for x in frames if isinstance(x.get("file_path"), str)]
+    beside = [root / f"{name}.alpha.png" for name in names if "\0" not in name]
+    try:
+        found = [file for file in beside if file.is_file()]
+    except OSError:  # a name that is too long
+        return ()
+    if not found:
+        return ()
+    return (
+        f"{path}: {len(found)} pictures of opacities, such as {found[0].name}, are not read; save "
+        "them as the pictures' own opacity",
+    )

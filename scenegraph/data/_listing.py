@@ -92,6 +92,8 @@ def is_listing(path: pathlib.Path) -> bool:
 
 def has_pictures(path: pathlib.Path) -> bool:
     """Returns true if any of the pictures that a listing names is there."""
+    if not is_listing(path):
+        return False
     names = [frame["file_path"] for frame in read_json(path)["frames"] if _names_picture(frame)]
     return any(_is_there(path.parent, name) for name in names)
 

@@ -14,10 +14,10 @@ from ..cameras import PerspectiveCamera
 from ..io import are_usable, as_matrix, as_pose, FileError, LARGEST, read_json
 from ..pixels import Views
 from ..transforms import Pose
+from ._bounds import choose_origin, note_origin
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._listing import picture_path
 from ._loading import Loading, LoadOptions
-from ._origin import choose_origin, note_origin
 from ._pictures import assemble_views, gather_pictures, PictureFile
 
 
@@ -54,6 +54,9 @@ def load_multiscale(
     poses[:, :3, 3] -= origin
     # All is checked before the first picture is read, which takes longer.
     numbers = {name: _read_numbers(listing, split, name, columns[name]) for name in _NUMBERS}
+    if not (numbers["near"] < numbers["far"]).all():
+        index = int(np.argmin(numbers["near"] < numbers["far"]))
+        raise FileError(f"{listing}: {split} picture {index}: `near` must be less than `far`.")
     sizes = zip(numbers["width"].tolist(), numbers["height"].tolist(), strict=True)
     wanted = [PictureFile(*pair) for pair in zip(files, [None] * len(files), sizes, strict=True)]
     pictures = gather_pictures(wanted, loading, loading.downscale, one_size=False)

@@ -42,10 +42,9 @@ from ._history import History, Records
 from ._last_step import Deadline, LastStep
 from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
-from ._optimizer import check_optimizer
 from ._polish import Polisher, PosePolish
 from ._state import FitState, start_state, StepInfo
-from ._step import Loss, step
+from ._step import check_optimizer, Loss, step
 from ._trainable import choose_trainable
 
 
@@ -146,7 +145,7 @@ def fit(
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
-    check_optimizer(optimizer, state.moments, eqx.filter(state.model, chosen))
+    check_optimizer(optimizer, state, eqx.filter(state.model, chosen))
     if isinstance(scene, Scene):
         check_scene(scene)
     check_alike(layout, state, batches)

@@ -174,7 +174,9 @@ class DataSettings:
             "ndc": "LLFF data",
             "held_out": listed,
         }.items():
-            if name not in form.options and getattr(self, name) != getattr(DataSettings, name):
+            # Runs of earlier versions have `ndc=True`, whatever their data.
+            usual = (getattr(DataSettings, name), True if name == "ndc" else None)
+            if name not in form.options and getattr(self, name) not in usual:
                 raise ValueError(f"`{name}` is for {where}; {folder} is {form.name} data.")
         return {name: getattr(self, name) for name in form.options}
 

@@ -8,7 +8,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.cameras import read_camera_path
 from scenegraph.data import save_transforms
-from scenegraph.data._origin import choose_origin
+from scenegraph.data._bounds import choose_origin
 from scenegraph.meshing import export_scene
 from support.capture_folders import arc, colmap, F, H, listing, pictures, W
 
@@ -76,10 +76,12 @@ def test_splits_of_their_own_files_have_one_origin(tmp_path):
 
 def test_where_the_origin_moves():
     ring = np.array([pose[:3, 3] for pose in RING])
-    assert not np.any(choose_origin(ring)) and not np.any(choose_origin(ring + 300.0))
+    assert not np.any(choose_origin(ring)) and not np.any(choose_origin(ring + 200.0))
     assert not np.any(choose_origin(np.full((3, 3), 1e6)))  # one place, and no distance
     moved = choose_origin(ring + 1e4)
     assert np.max(np.abs(moved - 1e4)) < 8
+    lost = np.concatenate([ring + 1e4, np.zeros((1, 3))])  # one was not found
+    assert np.max(np.abs(choose_origin(lost) - 1e4)) < 8
     tiny = choose_origin(1e-3 * ring + 10)
     assert np.max(np.abs(tiny - 10)) < 8e-3 and np.any(tiny)
 

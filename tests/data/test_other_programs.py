@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import scenegraph as sg
-from scenegraph.data import convert_colmap, find_format, find_splits
+from scenegraph.data import convert_colmap, find_format, find_splits, load_colmap
 from scenegraph.data._masks import _all_in_parts
 from scenegraph.io import FileError
 from support.capture_folders import (
@@ -121,7 +121,7 @@ def test_cameras_around_the_scene_are_not_bent(tmp_path, poses):
     (note,) = views.notes
     assert str(tmp_path / "sparse/0") in note and "--ndc" in note and views.points is not None
     # All is as from the model alone, so that it is fitted as well.
-    alone = sg.load_colmap(tmp_path)
+    alone = load_colmap(tmp_path)
     assert alone.notes == () and eqx.tree_equal(dataclasses.replace(views, notes=()), alone)
     assert isinstance(sg.load_data(tmp_path, ndc=False).camera(0), sg.PerspectiveCamera)
 
@@ -207,6 +207,8 @@ def test_splits_whose_pictures_were_never_rendered(tmp_path):
     listing(tmp_path, "transforms_train.json", head, RING)
     listing(tmp_path, "transforms_test.json", head, RING, path="./test/r_{}")
     assert find_splits(tmp_path) == ("train",)
+    (note,) = sg.load_data(tmp_path).notes
+    assert note.startswith("transforms_test.json is left out: none of its pictures")
     save(tmp_path / "test" / "r_3.png", plain(0))
     assert find_splits(tmp_path) == ("test", "train")
     with pytest.raises(FileError, match="5 of 6 picture files.*--skip-missing"):
