@@ -50,11 +50,9 @@ class Check:
     # The noise of every pixel and channel, as a standard deviation; for --fisher.
     sigma: float = ranged(0.01, 0, open=True)
 
-    def __post_init__(self):
-        check_ranges(self)
-
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
+        check_ranges(self)
         scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
         if self.fisher:
             one = self.camera or camera

@@ -55,11 +55,9 @@ class Data:
     # Write the true normals, in the world, as r_0_normal.npy and so on.
     normals: bool = False
 
-    def __post_init__(self):
-        check_ranges(self)
-
     def main(self) -> None:
         """Makes the data set, and shows the progress."""
+        check_ranges(self)
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
         if self.views < 1 or self.test < 1:

@@ -51,7 +51,11 @@ def as_flags(settings: Any, title: str = "") -> tuple[Any, Any]:
             kind, value = as_flags(value, name)
         kinds[field.name], values[field.name] = kind, value
     base = type(settings)
-    made = dataclasses.make_dataclass(base.__name__, kinds.items(), bases=(base,), frozen=True)
+    # Ranges are checked once all flags are read: tyro would say it in its own way.
+    unchecked = {"__post_init__": lambda self: None}
+    made = dataclasses.make_dataclass(
+        base.__name__, kinds.items(), bases=(base,), frozen=True, namespace=unchecked
+    )
     return Annotated[made, tyro.conf.arg(name=title, help=summary)], made(**values)
 
 

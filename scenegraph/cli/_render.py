@@ -118,11 +118,9 @@ class Render:
     # what many rays would show, and pictures take as many times as long.
     samples_per_pixel: int = ranged(1, 1, 2**14)
 
-    def __post_init__(self):
-        check_ranges(self)
-
     def main(self) -> None:
         """Renders and writes."""
+        check_ranges(self)
         check_color_map(self.color_map)
         self._check_out()
         scene, cameras, speed = self._gather()

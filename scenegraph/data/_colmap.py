@@ -147,14 +147,15 @@ def _roots(folder: pathlib.Path, model: pathlib.Path) -> list[pathlib.Path]:
     A folder that holds a model below it is one itself, and nothing above it counts; above the
     files of a model are the folders that COLMAP makes, such as `sparse` and the `0` in it.
     """
-    given = folder.resolve()
+    given, below = folder.resolve(), model.resolve()
     roots, at = [given], given
-    if model.resolve() == given and at.name.isdecimal():
-        # The first model of a reconstruction is `0`, in a folder `sparse` or of any name.
-        at = at.parent if at.name == "0" or at.parent.name == "sparse" else at
+    if below == given and at.name.isdecimal() and (at.name == "0" or at.parent.name == "sparse"):
+        at = at.parent
+    elif below not in (given, given / "0"):
+        return roots
     if at.name == "sparse":
         at = at.parent
-        at = at.parent if at.name == "colmap" else at
+        return [*roots, at, at.parent] if at.name == "colmap" else [*roots, at]
     return roots if at == given else [*roots, at]
 
 

@@ -123,9 +123,12 @@ def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Len
 
 def _without_focals(listing: dict[str, Any], frame: dict[str, Any]) -> dict[str, Any]:
     """Returns a listing without the focal lengths that a frame has itself, in whichever key."""
-    given = {axis for axis, keys in _FOCAL.items() if any(frame.get(key) for key in keys)}
-    # A frame's x without y is that of square pixels.
-    axes = set(_FOCAL) if "x" in given else given
+    first = lambda keys, there: next((key for key in keys if there.get(key) is not None), None)
+    given = {axis: first(keys, frame) for axis, keys in _FOCAL.items()}
+    axes = {axis for axis, key in given.items() if key is not None}
+    # The file's y goes with its x, unless the frame has no more than another value of that key.
+    if "x" in axes and given["x"] != first(_FOCAL["x"], listing):
+        axes = set(_FOCAL)
     dropped = {key for axis in axes for key in _FOCAL[axis]}
     return {key: value for key, value in listing.items() if key not in dropped}
 

@@ -66,7 +66,8 @@ def _unusable_poses(
     """Returns the reasons of frames whose poses cannot be, by number; says which, too."""
     odd = {}
     for index, frame in enumerate(frames):
-        if isinstance(frame, dict):
+        # Frames without a file are refused later.
+        if isinstance(frame, dict) and isinstance(frame.get("file_path"), str):
             try:
                 as_pose(frame.get("transform_matrix"), f"frame {index}: `transform_matrix`")
             except FileError as error:

@@ -130,7 +130,7 @@ def test_what_is_asked_for_decides(tmp_path):
     pictures(tmp_path, 12)
     poses_bounds(tmp_path, AROUND["arc"])
     colmap(tmp_path, AROUND["arc"])
-    assert isinstance(sg.load_data(tmp_path, ndc=True).camera(0), sg.NDCCamera)
+    assert isinstance(sg.load_data(tmp_path, ndc=True).camera(0), sg.cameras.NDCCamera)
     assert sg.load_data(tmp_path, spherify=True).points is None
     poses_bounds(tmp_path, AROUND["level ring"])
     with pytest.raises(FileError, match="all directions.*--ndc"):
@@ -142,7 +142,7 @@ def test_forward_cameras_stay_bent(tmp_path):
     pictures(tmp_path, 8)
     poses_bounds(tmp_path, poses)
     views = sg.load_data(tmp_path)
-    assert isinstance(views.camera(0), sg.NDCCamera) and views.notes == ()
+    assert isinstance(views.camera(0), sg.cameras.NDCCamera) and views.notes == ()
     assert isinstance(sg.load_data(tmp_path, ndc=False).camera(0), sg.PerspectiveCamera)
 
 

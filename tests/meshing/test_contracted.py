@@ -78,7 +78,7 @@ def test_as_the_picture_shows_it_under_a_similarity(tmp_path):
         )
         loaded = trimesh.load(tmp_path / name)
         vertices = loaded.to_geometry().vertices if name == "a.glb" else loaded.vertices
-        assert np.max(np.abs(offsets(vertices, middle) - RADIUS / 2)) < 0.05
+        assert np.max(np.abs(offsets(vertices, middle) - RADIUS / 2)) < 0.08
 
 
 def test_viewpoints_are_in_the_world():

@@ -27,7 +27,8 @@ KINDS = (*KINDS, OutputSettings)
 def numbers(kind: type) -> list[str]:
     """The settings that are numbers, or may be."""
     words = ("int", "float")
-    return [x.name for x in dataclasses.fields(kind) if any(w in str(x.type) for w in words)]
+    kinds = {x.name: str(x.type) for x in dataclasses.fields(kind)}
+    return [x for x, of in kinds.items() if any(w in of for w in words) and "Literal" not in of]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,11 +40,10 @@ def test_every_number_has_a_range(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_not_finite_is_refused(kind):
-    for name in (x.name for x in dataclasses.fields(kind) if "range" in x.metadata):
-        for value in (math.nan, math.inf, -math.inf):
-            given = (1, value) if isinstance(getattr(kind(), name), tuple) else value
-            with pytest.raises(ValueError, match=f"^--{name.replace('_', '-')} "):
-                dataclasses.replace(kind(), **{name: given})
+    for field in (x for x in dataclasses.fields(kind) if "float" in str(x.type)):
+        for value in (math.nan, math.inf, -math.inf) if "range" in field.metadata else ():
+            with pytest.raises(ValueError, match=f"^--{field.name.replace('_', '-')} "):
+                dataclasses.replace(kind(), **{field.name: value})
 
 
 @pytest.mark.parametrize("name", PRESETS)
