@@ -41,7 +41,7 @@ class Data:
     val: int = ranged(10, 0, 10**6)
 
     # The number of held-out views for the scores at the end.
-    test: int = ranged(20, 0, 10**6)
+    test: int = ranged(20, 1, 10**6)
 
     # The number of things on the table; with 300, most of them are small and many thin.
     count: int = ranged(30, 0, 10**6)
@@ -60,8 +60,6 @@ class Data:
         check_ranges(self)
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
-        if self.views < 1 or self.test < 1:
-            raise ValueError("--views and --test must be at least 1: without them there is no fit.")
         began = time.monotonic()
         # The usual scene is not named: of it, the library brings pictures along.
         usual = (self.count, self.seed) == (30, 0)

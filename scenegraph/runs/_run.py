@@ -155,6 +155,8 @@ class Run:
 
     def origin(self) -> tuple[float, float, float]:
         """Returns the place of the data's world from which the scene's places are counted."""
+        if not self.begun:
+            return (0.0, 0.0, 0.0)
         path, given = self.folder / "config.json", self.load_config()[1].get("origin", [0, 0, 0])
         place = as_matrix(given, f"{path}: `origin`")
         if place.shape != (3,) or not are_usable(place):
