@@ -53,8 +53,8 @@ class DataSettings:
     - `skip_missing`: if true, pictures whose files are missing or damaged are left out; otherwise
       they are an error that names them all.
     - `masks`: if true, pixels that masks leave out do not count (nerfstudio, COLMAP and LLFF data).
-    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC; if false (`--no-ndc`), it
-      is not; by default it is where the rays of all pixels leave forward (LLFF data).
+    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC; if false (`--no-ndc`),
+      it is not; by default it is where the rays of all pixels leave forward (LLFF data).
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
       exact (LLFF data).
