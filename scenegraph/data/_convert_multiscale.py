@@ -144,19 +144,19 @@ def _metadata(
     """Makes the rows of `metadata.json` of one picture, size by size."""
     # Focal length and centre are halved at every level; a pixel of level l stands for 4^l pixels
     # of the largest picture.
-    focal, _, *centre = view.lens.pixels(*sizes[0], resized=True)
+    focal, _, x, y = view.lens.pixels(*sizes[0], resized=True).tolist()
     return [
         {
             "file_path": picture_name(split, index, level),
             "cam2world": view.frame.pose.tolist(),
             "width": width,
             "height": height,
-            "focal": float(focal) / 2**level,
+            "focal": focal / 2**level,
             "label": level,
             "near": float(limits[0]),
             "far": float(limits[1]),
             "lossmult": 4.0**level,
-            "pix2cam": _pixel_to_camera(float(focal), *map(float, centre), 2.0**level),
+            "pix2cam": _pixel_to_camera(focal, x, y, 2.0**level),
         }
         for level, (width, height) in enumerate(sizes)
     ]

@@ -91,8 +91,9 @@ def load_listed(
         for one, size in zip(chosen, pictures.sizes, strict=True)
     ]
     sizes = pictures.sizes // shrinking.factor
+    width, height = pictures.sizes[0].tolist()
     cameras = make_cameras(
-        camera_kind([one.lens for one in every], tuple(map(float, pictures.sizes[0]))),
+        camera_kind([one.lens for one in every], (float(width), float(height))),
         [one.lens for one in chosen],
         np.stack([one.frame.pose for one in chosen]),
         np.stack(lenses) / shrinking.factor,
