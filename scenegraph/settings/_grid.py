@@ -77,7 +77,7 @@ class Grid(AbstractMethod):
     features: int = ranged(4, 1, 64)
     capacity: int | None = ranged(None, 1, 2**28)
     occupancy: int | None = ranged(None, 0, 1024)
-    candidates: int | None = ranged(None, 1, 2**14)
+    candidates: int | None = ranged(None, 2, 2**14)
     precision: Literal["float32", "bfloat16"] = "float32"
     width: int | None = ranged(None, 1, 2**14)
     view_degree: int = ranged(4, 0, 16)

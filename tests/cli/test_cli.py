@@ -395,9 +395,9 @@ def test_unknown_preset(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     "flags, reason",
     [
-        (["--preset", "tiny", "--samples", "0"], "at least one sample"),
+        (["--preset", "tiny", "--samples", "0"], "--samples (`samples`) must be between 1"),
         (["--capacity", "1000"], "power of two"),
-        (["--candidates", "0"], "`candidates` must be at least 2"),
+        (["--candidates", "0"], "--candidates (`candidates`) must be between 2"),
         (["--learning-rate", "0"], "must be positive"),
         (["--downscale", "99"], "cannot shrink"),
     ],
