@@ -2,6 +2,7 @@ import math
 import os
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def save_glb(
     plane_size: float = 100.0,
     texture_size: int = 512,
     z_up: bool = False,
+    origin: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> None:
     """Saves a scene as a GLB file (glTF 2.0), for other programs.
 
@@ -56,6 +58,7 @@ def save_glb(
     - `texture_size`: the number of texels along each side of a texture made of a pattern.
     - `z_up`: if true, the scene is turned so that its z axis points upwards in other programs,
       where y does.
+    - `origin`: the place in the file of the scene's origin, in double precision.
 
     **Errors:**
 
@@ -65,7 +68,7 @@ def save_glb(
     if segments < 4 or segments % 4:
         raise ValueError(f"`segments` must be a multiple of 4, and at least 4; got {segments}.")
     writer = _Writer(segments, plane_size, texture_size)
-    content = writer.write(open_scene(scene), z_up)
+    content = writer.write(open_scene(scene), z_up, np.asarray(origin, float))
     write_container(path, content, bytes(writer.content.binary))
     if writer.left_out:
         shown = "; ".join(f"{count} x {what}" for what, count in writer.left_out.items())
@@ -87,15 +90,16 @@ class _Writer:
             AbstractLight: self._light,
         }
 
-    def write(self, scene: Scene, z_up: bool) -> dict[str, Any]:
+    def write(self, scene: Scene, z_up: bool, origin: np.ndarray) -> dict[str, Any]:
         """Returns the JSON of a scene."""
-        root = scene.root
-        if isinstance(root, Group) and not z_up:
+        root, moved = scene.root, np.eye(4)
+        moved[:3, 3] = origin
+        if isinstance(root, Group) and not z_up and not np.any(origin):
             nodes = self.children(root)
         else:
             # y up from z up: (x, y, z) to (x, z, -y)
             turn = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
-            nodes = self.node("root", root, turn if z_up else np.eye(4))
+            nodes = self.node("root", root, turn @ moved if z_up else moved)
         entry: dict[str, Any] = {"nodes": nodes} if nodes else {}
         if (background := self._background(scene.background)) is not None:
             entry["extras"] = {"scenegraph_background": background}

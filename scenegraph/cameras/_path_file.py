@@ -36,8 +36,14 @@ class _Entry:
     focal: float | None
 
 
-def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraPath:
+def read_camera_path(
+    path: str | os.PathLike,
+    camera: AbstractCamera,
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
+) -> CameraPath:
     """Reads a camera path; `camera` gives what the file does not (size, focal length, near, far).
+
+    The scene's places are counted from `origin`, a place of the file's world.
 
     Poses are world from camera. The file is a JSON list of 4x4 matrices, or an object that has such
     a list as `cameras`, whose entries may also be objects with `camera_to_world` and `fov_x` or
@@ -49,6 +55,8 @@ def read_camera_path(path: str | os.PathLike, camera: AbstractCamera) -> CameraP
         raise FileError(f"{path} must hold a list of cameras; it holds {_kind(content)}.")
     reader = _read_nerfstudio if "camera_path" in content else _read_plain
     size, entries = reader(str(path), content)
+    for entry in entries:
+        entry.pose[:3, 3] -= origin
     speed = content.get("fps")
     speed = None if speed is None else as_number(speed, f"{path}: `fps`", 0, 1e4)
     return CameraPath(_make_cameras(str(path), camera, size, entries), speed)

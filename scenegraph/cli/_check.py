@@ -12,6 +12,8 @@ from ..cameras import AbstractCamera
 from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
 from ..scene import camera_paths, Scene
+from ..settings import check_ranges, ranged
+from ._console import show
 from ._flags import OptionalStr
 from ._progress import frames_bar
 
@@ -36,27 +38,28 @@ class Check:
     where: tuple[str, ...] = ()
 
     # The number of pixels to render.
-    pixels: int = 256
+    pixels: int = ranged(256, 1, 2**31 - 1)
 
     # The largest relative error of a gradient that is called right.
-    tolerance: float = 1e-4
+    tolerance: float = ranged(1e-4, 0)
 
     # Print the standard error of every leaf after a fit to whole pictures, and what they leave
     # undetermined, instead of checking gradients.
     fisher: bool = False
 
     # The noise of every pixel and channel, as a standard deviation; for --fisher.
-    sigma: float = 0.01
+    sigma: float = ranged(0.01, 0, open=True)
 
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
+        check_ranges(self)
         scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
         if self.fisher:
             one = self.camera or camera
             cameras = camera_paths(scene) if one is None else [one]
             cameras = cameras or [_first_camera(scene, self.scene)]
             leaves = self.where or None
-            print(fisher(scene, cameras, trainable=leaves, sigma=self.sigma).table())
+            show(fisher(scene, cameras, trainable=leaves, sigma=self.sigma).table())
             return
         with frames_bar() as bar:
             checks = check_gradients(
@@ -67,7 +70,7 @@ class Check:
                 tolerance=self.tolerance,
                 progress=_Progress(bar).show,
             )
-        print(gradient_table(checks))
+        show(gradient_table(checks))
         bad = [check.path for check in checks if check.verdict in ("wrong", "not finite")]
         if bad:
             raise WrongGradients(f"{len(bad)} of {len(checks)} gradients: {', '.join(bad)}")

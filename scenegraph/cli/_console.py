@@ -1,11 +1,39 @@
+import os
 import sys
 
 import jax
+
+
+def printable(text: str) -> str:
+    """Replaces control characters, such as terminals' escapes in names of files, by their codes."""
+    return "".join(x if x.isprintable() or x in "\n\t" else repr(x)[1:-1] for x in text)
 
 
 def say(text: str) -> None:
     """Writes a line to the error stream; of several processes, only the first does."""
     if jax.distributed.is_initialized() and jax.process_index() > 0:
         return
-    sys.stderr.write(text + "\n")
+    complain(text)
+
+
+def complain(text: str) -> None:
+    """Writes a line to the error stream."""
+    sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
+
+
+def show(text: str) -> None:
+    """Writes a line of results; what the terminal has no characters for is written as codes."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    sys.stdout.write(shown + "\n")
+    sys.stdout.flush()
+
+
+def close_output() -> None:
+    """Drops what is left to be written where nobody reads any more."""
+    # Python would complain of it at its end.
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # no file
+        pass

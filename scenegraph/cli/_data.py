@@ -8,6 +8,7 @@ import tyro
 
 from ..diagnostics import make_dataset, table_top
 from ..io import FileError
+from ..settings import check_ranges, ranged
 from ._console import say
 from ._progress import show_phase
 
@@ -31,22 +32,22 @@ class Data:
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
     # Height and width of the pictures, in pixels.
-    size: int = 128
+    size: int = ranged(128, 1, 2**14)
 
     # The number of views to fit.
-    views: int = 100
+    views: int = ranged(100, 1, 10**6)
 
     # The number of held-out views for scores on the way.
-    val: int = 10
+    val: int = ranged(10, 0, 10**6)
 
     # The number of held-out views for the scores at the end.
-    test: int = 20
+    test: int = ranged(20, 1, 10**6)
 
     # The number of things on the table; with 300, most of them are small and many thin.
-    count: int = 30
+    count: int = ranged(30, 0, 10**6)
 
     # The seed of things and cameras.
-    seed: int = 0
+    seed: int = ranged(0, 0, 2**32 - 1)
 
     # Write the true depths, along the camera's axis, as r_0_depth.npy and so on.
     depth: bool = False
@@ -56,10 +57,9 @@ class Data:
 
     def main(self) -> None:
         """Makes the data set, and shows the progress."""
+        check_ranges(self)
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
-        if self.views < 1 or self.test < 1:
-            raise ValueError("--views and --test must be at least 1: without them there is no fit.")
         began = time.monotonic()
         # The usual scene is not named: of it, the library brings pictures along.
         usual = (self.count, self.seed) == (30, 0)

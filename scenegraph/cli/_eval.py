@@ -5,7 +5,7 @@ from typing import Annotated
 import tyro
 
 from ..runs import evaluate_run, find_measures, markdown, metric_table, open_run
-from ._console import say
+from ._console import say, show
 from ._flags import OptionalPath, OptionalStr
 
 
@@ -53,4 +53,4 @@ class Eval:
             measures=measures,
             say=say,
         )
-        print(markdown(metric_table(metrics)))
+        show(markdown(metric_table(metrics)))

@@ -25,6 +25,8 @@ OptionalFloat = Annotated[float | None, optional("FLOAT")]
 OptionalStr = Annotated[str | None, optional("STR")]
 OptionalPath = Annotated[pathlib.Path | None, optional("PATH")]
 
+# The type of switches that may be unset, and their values.
+_UNSET, _VALUES = {bool, type(None)}, ("True", "False", "None")
 _ARGUMENT = re.compile(r"^- `(\w+)`: (.*?)(?=^\S|\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -49,7 +51,11 @@ def as_flags(settings: Any, title: str = "") -> tuple[Any, Any]:
             kind, value = as_flags(value, name)
         kinds[field.name], values[field.name] = kind, value
     base = type(settings)
-    made = dataclasses.make_dataclass(base.__name__, kinds.items(), bases=(base,), frozen=True)
+    # Ranges are checked once all flags are read: tyro would say it in its own way.
+    unchecked = {"__post_init__": lambda self: None}
+    made = dataclasses.make_dataclass(
+        base.__name__, kinds.items(), bases=(base,), frozen=True, namespace=unchecked
+    )
     return Annotated[made, tyro.conf.arg(name=title, help=summary)], made(**values)
 
 
@@ -61,6 +67,22 @@ def _metavar(kind: Any) -> str | None:
     items = get_args(options[0]) or options[:1]
     more = " ..." if get_args(options[0]) else ""
     return "True|False" if items[0] is bool else items[0].__name__.upper() + more
+
+
+def with_values(arguments: list[str]) -> list[str]:
+    """Adds the values of switches that may be unset: `--no-ndc` is `--ndc False`."""
+    kinds = [type(FitConfig()), *METHODS.values(), *(type(getattr(FitConfig(), x)) for x in PARTS)]
+    fields = [field for kind in kinds for field in dataclasses.fields(kind)]
+    names = {f"--{x.name.replace('_', '-')}" for x in fields if set(get_args(x.type)) == _UNSET}
+    spelt = []
+    for argument, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument in names and after not in _VALUES:
+            spelt += [argument, "True"]
+        elif argument.replace("--no-", "--", 1) in names and argument not in names:
+            spelt += [argument.replace("--no-", "--", 1), "False"]
+        else:
+            spelt.append(argument)
+    return spelt
 
 
 def refuse_others(arguments: list[str], config: FitConfig, preset: str) -> None:

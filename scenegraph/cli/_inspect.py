@@ -5,6 +5,7 @@ from typing import Annotated
 import tyro
 
 from ..scene import describe, load
+from ._console import show
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,4 +17,4 @@ class Inspect:
 
     def main(self) -> None:
         """Prints the tree."""
-        print(describe(load(self.run)))
+        show(describe(load(self.run)))

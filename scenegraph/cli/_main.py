@@ -13,12 +13,13 @@ from ..runs import open_run, Run, Stopped, TooFewSteps
 from ..settings import field_name, METHODS, preset
 from ._cache import remember_compiled_programs
 from ._check import Check, WrongGradients
+from ._console import close_output, complain
 from ._convert import Convert
 from ._data import Data
 from ._eval import Eval
 from ._export import Export
 from ._fit import Fit
-from ._flags import as_flags, refuse_others
+from ._flags import as_flags, refuse_others, with_values
 from ._inspect import Inspect
 from ._presets import Presets
 from ._render import Render
@@ -41,27 +42,32 @@ def main(arguments: list[str] | None = None) -> int:
 
     The exit code: 0; 1 for wrong gradients; 2, with a message, for an error that the user can
     correct; 3 for a fit that its --max-time has ended before step 20; 75 if another process of the
-    same fit was lost; 130 or 143 if Ctrl-C or SIGTERM stopped the process, after saving.
+    same fit was lost; 129, 130 or 143 if SIGHUP, Ctrl-C or SIGTERM stopped the process, after
+    saving; 141 if nobody reads what is printed.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     remember_compiled_programs()
     collect_garbage_seldom()
     try:
         _parse(arguments or ["--help"]).main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # as of `| head`: the exit code of a process that SIGPIPE ends
+        close_output()
+        return 141
     except _USER_ERRORS as error:
-        sys.stderr.write(f"scenegraph: {_explain(error)}\n")
+        complain(f"scenegraph: {_explain(error)}")
         return 2
     except WrongGradients as error:
-        sys.stderr.write(f"scenegraph: {error}\n")
+        complain(f"scenegraph: {error}")
         return 1
     except Stopped as stop:
-        sys.stderr.write(f"scenegraph: {stop.message}\n")
+        complain(f"scenegraph: {stop.message}")
         return 128 + stop.received
     except TooFewSteps as error:
-        sys.stderr.write(f"scenegraph: {error}\n")
+        complain(f"scenegraph: {error}")
         return 3
     except KeyboardInterrupt:
-        sys.stderr.write("scenegraph: interrupted\n")
+        complain("scenegraph: interrupted")
         return 130
     return 0
 
@@ -89,6 +95,7 @@ _Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | C
 def _parse(arguments: list[str]) -> Fit | _Other:
     """Reads the command and its flags."""
     start = _start(arguments) if arguments[0] == "fit" else Fit()
+    arguments = with_values(arguments) if arguments[0] == "fit" else arguments
     config = start.config
     _, flags = as_flags(config)
     fit_command = tyro.conf.subcommand("fit", default=dataclasses.replace(start, config=flags))

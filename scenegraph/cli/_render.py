@@ -6,7 +6,7 @@ import tyro
 
 from ..assets import add_lights, camera_path, load_scene, scene_camera, up_of
 from ..cameras import AbstractCamera
-from ..images import Quantity
+from ..images import check_color_map, Quantity
 from ..io import FileError
 from ..models import MODEL_ENDINGS
 from ..rendering import (
@@ -29,6 +29,7 @@ from ..runs import (
     read_cameras,
 )
 from ..scene import camera_paths, find_camera, load, Scene
+from ..settings import check_ranges, ranged
 from ._console import say
 from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 from ._progress import track_frames
@@ -60,19 +61,19 @@ class Render:
     out: OptionalPath = None
 
     # The number of frames; by default 60, or as many as there are views or cameras in the file.
-    frames: OptionalInt = None
+    frames: OptionalInt = ranged(None, 1, 10**6)
 
     # The speed of a film, in frames a second; by default 20, or that of the file of cameras.
-    fps: OptionalFloat = None
+    fps: OptionalFloat = ranged(None, 0, 1000, open=True)
 
     # The width of the picture in pixels; the height follows. By default that of the data.
-    width: OptionalInt = None
+    width: OptionalInt = ranged(None, 1, 2**16)
 
     # The height of the picture in pixels; the width follows.
-    height: OptionalInt = None
+    height: OptionalInt = ranged(None, 1, 2**16)
 
     # The size of the picture, as a multiple of that of the data.
-    scale: OptionalFloat = None
+    scale: OptionalFloat = ranged(None, 0, 1024, open=True)
 
     # The format of the frames in a folder; .exr files hold numbers and need the extra exr.
     format: Literal["png", "exr"] = "png"
@@ -95,7 +96,7 @@ class Render:
     order: Literal["nearest", "index"] = "nearest"
 
     # The number of the data's cameras that interpolate passes; by default one for ten frames.
-    keyframes: OptionalInt = None
+    keyframes: OptionalInt = ranged(None, 1, 10**6)
 
     # The split of views: test (the default, if there is one), val, or train.
     split: OptionalStr = None
@@ -111,18 +112,19 @@ class Render:
     camera: OptionalStr = None
 
     # The number of rays that are rendered at a time; by default what suits the device.
-    chunk: OptionalInt = None
+    chunk: OptionalInt = ranged(None, 1, 2**31 - 1)
 
     # The number of cones of every pixel, a square such as 16: edges and patterns are then closer to
     # what many rays would show, and pictures take as many times as long.
-    samples_per_pixel: int = 1
+    samples_per_pixel: int = ranged(1, 1, 2**14)
 
     def main(self) -> None:
         """Renders and writes."""
+        check_ranges(self)
+        check_color_map(self.color_map)
+        self._check_out()
         scene, cameras, speed = self._gather()
         cameras = resized(cameras, self.width, self.height, self.scale)
-        if self.fps is not None and not self.fps > 0:
-            raise ValueError(f"--fps must be positive; got {self.fps}.")
         chunk = "auto" if self.chunk is None else self.chunk
         show = ("rgb", "depth", "opacity") if self.suite else self.show
         film = Film(
@@ -136,6 +138,16 @@ class Render:
         out = self.out or self._default_out()
         for path in self._write(film, out, self.fps or speed or _SPEED):
             say(f"wrote {path}")
+
+    def _check_out(self) -> None:
+        """Refuses a file in a folder that does not exist, or of another kind."""
+        out = self.out
+        if out is None or self.suite or out.is_dir() or out.suffix == "":
+            return
+        if out.suffix not in _ENDINGS:
+            raise FileError(f"--out {out} must end in {', '.join(_ENDINGS)}, or be a folder.")
+        if not out.absolute().parent.is_dir():
+            raise FileError(f"--out {out}: there is no folder {out.parent} to write into.")
 
     def _gather(self) -> tuple[Scene, list[AbstractCamera], float | None]:
         """Returns the scene, the cameras, and the frames a second that a file asks for."""
@@ -188,8 +200,6 @@ class Render:
         if self.suite or out.is_dir() or out.suffix == "":
             write_frames(film, out, self._frame_files(), overwrite=self.overwrite, track=track)
             return [out]
-        if out.suffix not in _ENDINGS:
-            raise FileError(f"--out {out} must end in {', '.join(_ENDINGS)}, or be a folder.")
         if out.suffix in (".png", ".exr"):
             return write_still(film, out, separate=self.separate)
         return write_film(film, out, frames_per_second=speed, separate=self.separate, track=track)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import tyro
 
 from ..runs import cautions, latex, markdown, open_run, paper_tables, read_result
-from ._console import say
+from ._console import say, show
 from ._flags import OptionalPath, OptionalStr
 
 
@@ -44,7 +44,7 @@ class Table:
         for sentence in cautions(results):
             say(sentence)
         if self.out is None:
-            print(text)
+            show(text)
             return
         self.out.write_text(text + "\n", encoding="utf-8")
         say(f"wrote {self.out}")

@@ -1,8 +1,8 @@
 """Data sets: loaders, and the pictures, pixels and batches that they make (in `pixels`).
 
-Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and
-`_pictures`; the formats `_blender`, `_multiscale`, `_llff`, `_transforms` with `_folds`, `_lenses`,
-`_sightings` and `_listed`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
+Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and `_pictures`;
+`_folds`, `_lenses`, `_listed` and `_listed_frames`; the formats `_blender`, `_multiscale`, `_llff`,
+`_transforms`, `_colmap`, and `_formats`; the converters `_convert_multiscale` and
 `_convert_colmap`, and `_save_transforms`; at last `_bounds`, which finds the scene from pictures
 and cameras, and `_unbounded` for scenes without walls.
 """
@@ -38,6 +38,6 @@ from ._bounds import find_bounds, find_empty_cells, focus_point, Probe, probe_vi
 from ._convert_colmap import convert_colmap
 from ._convert_multiscale import convert_multiscale
 from ._formats import find_folder, find_format, find_splits, Format
-from ._llff import llff_path
+from ._llff import llff_path, looks_forward
 from ._transforms import transforms_path, transforms_splits
 from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything

@@ -4,23 +4,24 @@ import os
 import pathlib
 from typing import Unpack
 
-import jax
 import numpy as np
 
-from .._typing import Array, Matrix4
-from ..cameras import focal_from_fov, PerspectiveCamera
+from ..io import read_json
 from ..pixels import Views
-from ..transforms import Pose
-from ._bounds import depth_range
-from ._listing import read_blender_listing
+from ._bounds import choose_origin
+from ._listed import ListedView, load_listed, Shrinking
+from ._listed_frames import read_listed_frames, usable_pose
+from ._listing import has_pictures, is_listing, read_frames_listing
 from ._loading import Loading, LoadOptions
-from ._pictures import assemble_views, gather_pictures, PictureFile
 
 
 def load_blender(
     folder: str | os.PathLike, split: str = "train", **options: Unpack[LoadOptions]
 ) -> Views:
     """Loads one split of a Blender data set.
+
+    Lenses are read as those of a `transforms.json` are: `fl_x`, `cx`, `k1` and so on, of the file
+    or of a frame, which Blender's add-ons write, go before `camera_angle_x`.
 
     **Arguments:**
 
@@ -37,23 +38,34 @@ def load_blender(
 
     `FileError` for anything missing or malformed; the message names the file.
     """
-    loading = Loading(**options)
-    fov_x, frames = read_blender_listing(pathlib.Path(folder) / f"transforms_{split}.json")
-    wanted = [PictureFile(frame.picture) for frame in frames]
-    pictures = gather_pictures(wanted, loading, loading.downscale)
-    frames = [frames[index] for index in pictures.kept]
-    sizes = pictures.sizes // loading.downscale
-    width, height = map(int, sizes[0])
-    poses = np.stack([frame.pose for frame in frames]).astype(np.float32)
-    near, far = depth_range(poses, loading.near, loading.far)
-    focal = focal_from_fov(fov_x, width)
+    path, loading = pathlib.Path(folder) / f"transforms_{split}.json", Loading(**options)
+    listing = read_frames_listing(path)
+    found = read_listed_frames(path, listing, masks=loading.masks, skip=loading.skip_missing)
+    shrinking = Shrinking(loading.downscale, resized=True)
+    notes = (*found.notes, *(_note_unrendered(path.parent) if split == "train" else ()))
+    origin = _common_origin(path.with_name("transforms_train.json"), found.views)
+    return load_listed(
+        found.views,
+        found.views,
+        loading,
+        shrinking,
+        notes=notes,
+        one_size=True,
+        origin=origin,
+    )
 
-    @jax.jit
-    def cameras(poses: Array) -> PerspectiveCamera:
-        def camera(pose: Matrix4) -> PerspectiveCamera:
-            return PerspectiveCamera(Pose(pose), focal, width, height, near=near, far=far)
 
-        return jax.vmap(camera)(poses)
+def _note_unrendered(folder: pathlib.Path) -> tuple[str, ...]:
+    """Says which splits have no picture, as if they were never rendered."""
+    others = [folder / f"transforms_{split}.json" for split in ("val", "test")]
+    empty = [file.name for file in others if is_listing(file) and not has_pictures(file)]
+    return tuple(f"{name} is left out: none of its pictures is in {folder}" for name in empty)
 
-    names = [frame.name for frame in frames]
-    return assemble_views(loading, pictures, cameras(poses), sizes, names)
+
+def _common_origin(train: pathlib.Path, views: list[ListedView]) -> np.ndarray:
+    """Returns the origin for all splits: that of the training pictures, where there are some."""
+    poses = [view.frame.pose for view in views]
+    if is_listing(train):
+        frames = read_json(train)["frames"]
+        poses = [pose for pose in map(usable_pose, frames) if pose is not None] or poses
+    return choose_origin(np.stack(poses)[:, :3, 3])

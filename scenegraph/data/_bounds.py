@@ -30,6 +30,9 @@ _FEWEST_POINTS, _OUTLIERS, _SPARE, _TRIALS = 64, 5, 0.05, 10
 _HELD = 0.75
 # A point that fewer of the cameras see than this share is taken to be outside the scene.
 _QUORUM = 0.5
+# Single precision resolves places to 6e-8 of their distance from the origin. If that is more than
+# so many times the cameras' distance from each other, the origin is moved.
+_FAR = 100.0
 
 
 def focus_point(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -54,6 +57,29 @@ def depth_range(
     # From a thousandth to ten times the largest distance of a camera from that thing.
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
     return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
+
+
+def choose_origin(places: Float[np.ndarray, "cameras 3"]) -> Float[np.ndarray, "3"]:
+    """Returns the place that becomes the origin: zero, or near cameras that are far from there."""
+    middle = np.median(places, axis=0)
+    # The median, because a camera that was not found may be at the origin.
+    apart = float(np.median(np.linalg.norm(places - middle, axis=1)))
+    if not apart or np.linalg.norm(middle) <= _FAR * apart:
+        return np.zeros(3)
+    # A multiple of a power of two is the same number in every file.
+    unit = 2.0 ** np.floor(np.log2(apart))
+    return np.round(middle / unit) * unit
+
+
+def note_origin(where: object, origin: np.ndarray) -> tuple[str, ...]:
+    """Says that the origin is moved."""
+    if not np.any(origin):
+        return ()
+    place = ", ".join(f"{x:.12g}" for x in origin)
+    return (
+        f"{where}: cameras are far from the origin, so that places are counted from ({place}); "
+        "files that are written for other programs have those of the data",
+    )
 
 
 def find_bounds(views: Views, *, spare: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

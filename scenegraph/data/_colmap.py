@@ -11,11 +11,10 @@ from ..io import as_pose, ColmapCamera, ColmapImage, ColmapModel, FileError, rea
 from ..pixels import Views
 from ._convert_colmap import COLMAP_TURN, convert_lens, convert_pose
 from ._lenses import Lens, read_lens
-from ._listed import ListedView, load_listed, Shrinking
-from ._listing import find_inside, Frame, PICTURES
+from ._listed import ListedView, load_listed, SeenPoints, Shrinking
+from ._listing import find_inside, Frame, PICTURES, portable
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
-from ._sightings import SeenPoints
 from ._splits import choose_frames
 from ._transforms import LISTED_SPLITS
 
@@ -33,10 +32,11 @@ _FOLDERS = ("images", "images_2", "images_4", "images_8", "input", ".")
 
 
 class _Folder(NamedTuple):
-    """A folder of pictures, and how much smaller they are than the cameras say."""
+    """A folder of pictures, how much smaller they are than the cameras say, and its capture."""
 
     place: pathlib.Path
     smaller: int
+    root: pathlib.Path
 
 
 def load_colmap(
@@ -73,7 +73,8 @@ def load_colmap(
     `FileError` for anything missing, cut, malformed or not supported; the message names the file
     and the entry. `ValueError` for `hold_every` below two.
     """
-    loading, model_folder = Loading(**options), find_model(pathlib.Path(folder))
+    folder = pathlib.Path(folder)
+    loading, model_folder = Loading(**options), find_model(folder)
     if model_folder is None:
         raise FileError(f"{folder} has no COLMAP model: no cameras.bin or cameras.txt.")
     if split not in LISTED_SPLITS:
@@ -81,7 +82,7 @@ def load_colmap(
     model = read_colmap(model_folder)
     kind = ".bin" if (model_folder / "cameras.bin").is_file() else ".txt"
     where, images = model_folder / f"images{kind}", sorted(model.images, key=lambda x: x.name)
-    pictures = _find_pictures(model_folder, where, images, loading.downscale)
+    pictures = _find_pictures(folder, model_folder, where, images, loading.downscale)
     lenses = _read_lenses(model, model_folder / f"cameras{kind}")
     every = [_read_view(where, image, lenses[image.camera], pictures.place) for image in images]
     turned = model.points @ COLMAP_TURN[:, :3].T
@@ -89,7 +90,7 @@ def load_colmap(
     every = [view._replace(seen=one) for view, one in zip(every, seen, strict=True)]
     odd = _note_folder(model_folder, pictures, loading.downscale)
     if loading.masks:
-        every, odd_masks = _add_masks(every, model_folder, pictures.place)
+        every, odd_masks = _add_masks(every, pictures)
         odd = (*odd, *odd_masks)
     names = [view.name for view in every]
     chosen = [every[i] for i in choose_frames(where, names, split, hold_every, held_out)]
@@ -113,11 +114,12 @@ def _seen_points(
 
 
 def _add_masks(
-    views: list[ListedView], model: pathlib.Path, place: pathlib.Path
+    views: list[ListedView], pictures: _Folder
 ) -> tuple[list[ListedView], tuple[str, ...]]:
     """Finds the masks beside the pictures; also says what is odd about them."""
-    named = [f"{place.name}/{view.name}" for view in views]
-    masks, odd = find_masks(_root(model), named)
+    place = pictures.place.name
+    named = [f"{place}/{view.name}" for view in views]
+    masks, odd = find_masks(pictures.root, named, place)
     return [view._replace(mask=mask) for view, mask in zip(views, masks, strict=True)], odd
 
 
@@ -139,32 +141,46 @@ def find_model(folder: pathlib.Path) -> pathlib.Path | None:
     return None
 
 
-def _root(model: pathlib.Path) -> pathlib.Path:
-    """Returns the folder beside whose `sparse/0` the pictures lie."""
-    model = model.resolve()
-    while model.name in ("sparse", "colmap") or model.name.isdecimal():
-        model = model.parent
-    return model
+def _roots(folder: pathlib.Path, model: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the folders beside whose `sparse/0` pictures may lie.
+
+    A folder that holds a model below it is one itself, and nothing above it counts; above the
+    files of a model are the folders that COLMAP makes, such as `sparse` and the `0` in it.
+    """
+    given, below = folder.resolve(), model.resolve()
+    roots, at = [given], given
+    if below == given and at.name.isdecimal() and (at.name == "0" or at.parent.name == "sparse"):
+        at = at.parent
+    elif below not in (given, given / "0"):
+        return roots
+    if at.name == "sparse":
+        at = at.parent
+        return [*roots, at, at.parent] if at.name == "colmap" else [*roots, at]
+    return roots if at == given else [*roots, at]
 
 
 def _find_pictures(
-    model: pathlib.Path, where: pathlib.Path, images: list[ColmapImage], downscale: int
+    folder: pathlib.Path,
+    model: pathlib.Path,
+    where: pathlib.Path,
+    images: list[ColmapImage],
+    downscale: int,
 ) -> _Folder:
     """Finds the folder in which any of the pictures is."""
     if not images:
         raise FileError(f"{where} holds no image; reconstruct again, with pictures that overlap.")
-    root = _root(model)
     order = [f"images_{downscale}", *_FOLDERS] if downscale > 1 else _FOLDERS
-    places = [root / name for name in order] + ([model] if model.resolve() != root else [])
-    for place in places:
+    roots = _roots(folder, model)
+    places = [(root, root / name) for root in roots for name in order]
+    for root, place in places:
         if place.is_dir() and any(_is_there(place, image.name) for image in images):
             _, _, smaller = place.name.rpartition("_")
             named = place.name.startswith("images_") and smaller.isdecimal()
-            return _Folder(place, int(smaller) if named and int(smaller) else 1)
-    looked = ", ".join(str(place) for place in places if place.is_dir())
+            return _Folder(place, int(smaller) if named and int(smaller) else 1, root)
+    looked = ", ".join(str(place) for _, place in places if place.is_dir())
     raise FileError(
         f"{where}: none of its {len(images)} pictures, such as {images[0].name!r}, is in {looked}; "
-        f"put them into {root / 'images'}."
+        f"put them into {roots[-1] / 'images'}."
     )
 
 
@@ -178,6 +194,7 @@ def _is_there(place: pathlib.Path, name: str) -> bool:
 def _picture(place: pathlib.Path, name: str) -> pathlib.Path:
     """Returns a picture's file, or one of the same name with another ending."""
     file = place / name
+    file = file if file.is_file() else place / portable(name)
     if file.is_file() or file.suffix.lower() not in PICTURES:
         return file
     # Smaller copies are often PNGs.
@@ -208,11 +225,12 @@ def _read_view(
 
 def _note_folder(model: pathlib.Path, pictures: _Folder, downscale: int) -> tuple[str, ...]:
     """Says which of several folders are read."""
-    place, smaller = pictures
+    place, smaller, _ = pictures
     notes = []
     if smaller > 1 or place.name != "images":
         notes.append(f"the pictures are those in {place}")
-    others = [x.name for x in sorted(model.parent.glob("[0-9]*")) if x.name != model.name]
+    siblings = sorted(model.parent.glob("[0-9]*")) if model.parent.name == "sparse" else []
+    others = [x.name for x in siblings if x.name != model.name and find_model(x) == x]
     if model.name == "0" and others:
         notes.append(
             f"the model is {model}, of {1 + len(others)} of one reconstruction; for another, pass "

@@ -9,6 +9,7 @@ import numpy as np
 from ..io import ColmapCamera, ColmapImage, ColmapModel, FileError, read_colmap, write_json
 from ..models import write_points
 from ._lenses import MODELS
+from ._listing import portable
 from ._transforms import transforms_path
 
 
@@ -89,8 +90,8 @@ def _picture_names(
 def _existing(folder: pathlib.Path, name: str) -> pathlib.Path | None:
     """Returns a picture's file; `None` if it is not there, or if no file can have this name."""
     try:
-        file = (folder / name).resolve()
-        return file if file.is_file() else None
+        files = [(folder / one).resolve() for one in (name, portable(name))]
+        return next((file for file in files if file.is_file()), None)
     except (OSError, RuntimeError, ValueError):
         return None
 

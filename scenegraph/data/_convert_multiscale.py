@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..cameras import PerspectiveCamera
 from ..images import shrink
-from ..io import FileError, read_picture, write_json, write_picture
-from ._listing import Frame, read_blender_listing
+from ..io import FileError, read_picture, read_picture_header, write_json, write_picture
+from ._lenses import camera_kind
+from ._listed import ListedView
+from ._listed_frames import read_listed_frames
+from ._listing import Frame, read_frames_listing
 
 
 MULTISCALE_LISTING = "metadata.json"
@@ -42,23 +46,36 @@ def convert_multiscale(
             f"`levels` is at least 1, and 0 <= near < far; got {levels}, {near}, {far}."
         )
     splits = [split for split in _SPLITS if _listing_path(source, split).exists()] or ["train"]
-    listings = {split: read_blender_listing(_listing_path(source, split)) for split in splits}
+    listings = {split: _read_views(_listing_path(source, split)) for split in splits}
     if out.exists() and any(out.iterdir()):
         raise FileError(f"{out} is not empty; choose a new folder to convert to.")
-    total, done, metadata = sum(len(frames) for _, frames in listings.values()), 0, {}
+    total, done, metadata = sum(map(len, listings.values())), 0, {}
     with _new_folder(out) as folder:
-        for split, (fov_x, frames) in listings.items():
-            rows = []
+        for split, views in listings.items():
+            rows, frames = [], [view.frame for view in views]
             for index, sizes in enumerate(
                 _write_pictures(folder, split, frames, levels, straight_alpha)
             ):
-                rows += _metadata(split, index, frames[index], sizes, fov_x, (near, far))
+                rows += _metadata(split, index, views[index], sizes, (near, far))
                 done += 1
                 if progress is not None:
                     progress(done, total)
             metadata[split] = {key: [row[key] for row in rows] for key in rows[0]}
         # Last, so that a folder with a listing is whole.
         write_json(folder / MULTISCALE_LISTING, metadata)
+
+
+def _read_views(path: pathlib.Path) -> list[ListedView]:
+    """Reads the frames of a listing, whose lenses the format must have: pinholes."""
+    found = read_listed_frames(path, read_frames_listing(path), masks=False, skip=False)
+    header = read_picture_header(found.views[0].frame.picture)
+    size = float(header.width), float(header.height)
+    if camera_kind([view.lens for view in found.views], size) is not PerspectiveCamera:
+        raise FileError(
+            f"{path}: multiscale data have lenses without distortion, and with square pixels; "
+            "fit these pictures as they are."
+        )
+    return found.views
 
 
 def _listing_path(source: pathlib.Path, split: str) -> pathlib.Path:
@@ -120,36 +137,36 @@ def _pyramid(frame: Frame, levels: int, straight_alpha: bool) -> Iterator[np.nda
 def _metadata(
     split: str,
     index: int,
-    frame: Frame,
+    view: ListedView,
     sizes: list[tuple[int, int]],
-    fov_x: float,
     limits: tuple[float, float],
 ) -> list[dict[str, Any]]:
     """Makes the rows of `metadata.json` of one picture, size by size."""
-    # f = (width / 2) / tan(fov / 2), halved at every level; a pixel of level l stands for 4^l
-    # pixels of the largest picture.
-    full = float(0.5 * sizes[0][0] / np.tan(0.5 * fov_x))
+    # Focal length and centre are halved at every level; a pixel of level l stands for 4^l pixels
+    # of the largest picture.
+    focal, _, x, y = view.lens.pixels(*sizes[0], resized=True).tolist()
     return [
         {
             "file_path": picture_name(split, index, level),
-            "cam2world": frame.pose.tolist(),
+            "cam2world": view.frame.pose.tolist(),
             "width": width,
             "height": height,
-            "focal": full / 2**level,
+            "focal": focal / 2**level,
             "label": level,
             "near": float(limits[0]),
             "far": float(limits[1]),
             "lossmult": 4.0**level,
-            "pix2cam": _pixel_to_camera(full / 2**level, width, height),
+            "pix2cam": _pixel_to_camera(focal, x, y, 2.0**level),
         }
         for level, (width, height) in enumerate(sizes)
     ]
 
 
-def _pixel_to_camera(focal: float, width: int, height: int) -> list[list[float]]:
-    # x = (u - width / 2) / f, y = -(v - height / 2) / f, z = -1
+def _pixel_to_camera(focal: float, x: float, y: float, smaller: float) -> list[list[float]]:
+    # x = (u - c_x) / f, y = -(v - c_y) / f, z = -1
+    focal, x, y = focal / smaller, x / smaller, y / smaller
     return [
-        [1 / focal, 0.0, -0.5 * width / focal],
-        [0.0, -1 / focal, 0.5 * height / focal],
+        [1 / focal, 0.0, -x / focal],
+        [0.0, -1 / focal, y / focal],
         [0.0, 0.0, -1.0],
     ]

@@ -36,6 +36,10 @@ _WIDE: dict[str, Kind] = {
 }
 # A fitted polynomial may fold in the corners of a picture, which no scene needs; not in more.
 _FOLDED = 0.05
+# Focal lengths along x and y that differ by less than this share are one.
+_ALIKE = 1e-5
+# The keys of focal lengths along each axis.
+_FOCAL = {"x": ("fl_x", "camera_angle_x"), "y": ("fl_y", "camera_angle_y")}
 # Keys that instant-ngp reads and this does not: nothing that changes a picture is ignored silently.
 _OTHER_LENSES = ("ftheta_p0", "latlong", "equirectangular", "orthographic", "rolling_shutter")
 
@@ -74,22 +78,22 @@ class Lens(NamedTuple):
                     "pixels; correct the listing, or use pictures of its size."
                 )
         centre = self.numbers.get("cx", own[0] / 2), self.numbers.get("cy", own[1] / 2)
-        found = np.array([*self._focal(*own), *centre])
+        found = np.array([*self.focals(*own), *centre])
         check_fold(self, found, own)
         # (f_x, f_y, c_x, c_y) grow with width and height.
         return found * np.tile(scale, 2)
 
-    def _focal(self, width: int, height: int) -> tuple[float, float]:
+    def focals(self, width: float, height: float) -> tuple[float, float]:
+        """Returns the focal lengths along x and y, for pictures of the lens' own size."""
         # f = (length / 2) / tan(angle / 2), where the listing has angles of view instead.
         whole = self.model == "EQUIRECTANGULAR"
         x = self._focal_along("x", width, width / 2 if whole else None)
         y = self._focal_along("y", height, height if whole else x)
-        if x is None or y is None:
-            raise FileError(f"{self.where}: `fl_x` or `camera_angle_x` is needed, and not there.")
+        assert x is not None and y is not None  # `read_lens` has seen to it.
         # nerfstudio's panoramas have pixels a half turn, the cameras here pixels a radian.
         return (x / math.pi, y / math.pi) if whole else (x, y)
 
-    def _focal_along(self, axis: str, length: int, otherwise: float | None) -> float | None:
+    def _focal_along(self, axis: str, length: float, otherwise: float | None) -> float | None:
         angle = self.numbers.get(f"camera_angle_{axis}")
         known = otherwise if angle is None else 0.5 * length / math.tan(0.5 * angle)
         return self.numbers.get(f"fl_{axis}", known)
@@ -97,7 +101,7 @@ class Lens(NamedTuple):
 
 def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Lens:
     """Reads the lens of one frame, whose keys take precedence over the whole listing's."""
-    keys = listing | frame
+    keys = _without_focals(listing, frame) | frame
     for key in _OTHER_LENSES:
         if keys.get(key) not in (None, False, 0, [0, 0, 0], [0, 0, 0, 0]):
             raise FileError(f"{where}: lenses with `{key}` are not supported.")
@@ -109,7 +113,24 @@ def read_lens(where: str, listing: dict[str, Any], frame: dict[str, Any]) -> Len
     given = [key for key in (*_SIZES, *_COEFFICIENTS) if keys.get(key) is not None]
     lens = Lens(where, model, {key: _checked_number(where, key, keys[key]) for key in given})
     _check_coefficients(lens)
+    if lens.model != "EQUIRECTANGULAR" and not any(key in lens.numbers for key in _FOCAL["x"]):
+        raise FileError(
+            f"{where}: `fl_x` or `camera_angle_x`, an angle between 0 and pi, is needed, and not "
+            "there."
+        )
     return lens
+
+
+def _without_focals(listing: dict[str, Any], frame: dict[str, Any]) -> dict[str, Any]:
+    """Returns a listing without the focal lengths that a frame has itself, in whichever key."""
+    first = lambda keys, there: next((key for key in keys if there.get(key) is not None), None)
+    given = {axis: first(keys, frame) for axis, keys in _FOCAL.items()}
+    axes = {axis for axis, key in given.items() if key is not None}
+    # The file's y goes with its x, unless the frame has no more than another value of that key.
+    if "x" in axes and given["x"] != first(_FOCAL["x"], listing):
+        axes = set(_FOCAL)
+    dropped = {key for axis in axes for key in _FOCAL[axis]}
+    return {key: value for key, value in listing.items() if key not in dropped}
 
 
 def _positive(value: float) -> bool:
@@ -137,11 +158,11 @@ _SIZES = {
 
 
 def _checked_number(where: str, key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FileError(f"{where}: `{key}` must be a number; got {value!r}.")
-    if not abs(value) <= LARGEST:  # not NaN, nor an integer that no float holds
-        raise FileError(f"{where}: `{key}` must be finite, and not above {LARGEST:g}.")
     fits, rule = _SIZES.get(key, (math.isfinite, "be finite"))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FileError(f"{where}: `{key}` must be a number, and {rule}; got {value!r}.")
+    if not abs(value) <= LARGEST:  # not NaN, nor an integer that no float holds
+        raise FileError(f"{where}: `{key}` must be finite, not above {LARGEST:g}, and {rule}.")
     if not fits(value):
         raise FileError(f"{where}: `{key}` must {rule}; got {value!r}.")
     return float(value)
@@ -170,8 +191,11 @@ def check_fold(lens: Lens, pixels: np.ndarray, size: tuple[int, int]) -> None:
         )
 
 
-def camera_kind(lenses: list[Lens]) -> Kind:
-    """Returns the camera class for all of these lenses: a pinhole if none of them distorts."""
+def camera_kind(lenses: list[Lens], size: tuple[float, float]) -> Kind:
+    """Returns the camera class for all of these lenses: a pinhole if none of them distorts.
+
+    `size` is the width and height of the pictures of those that do not say it.
+    """
     kinds = [_WIDE.get(lens.model, OpenCVCamera) for lens in lenses]
     for lens, kind in zip(lenses, kinds, strict=True):
         if kind is not kinds[0]:
@@ -180,14 +204,10 @@ def camera_kind(lenses: list[Lens]) -> Kind:
                 f"{lenses[0].model}; put these pictures into a data set of their own."
             )
     # A plain pinhole has fewer leaves, and an exact inverse.
-    plain = not any(any(lens.coefficients().values()) or _has_two_focals(lens) for lens in lenses)
+    bent = any(any(lens.coefficients().values()) for lens in lenses)
+    pairs = np.array([lens.focals(*(lens.size() or size)) for lens in lenses])
+    plain = not bent and np.allclose(pairs[:, 0], pairs[:, 1], rtol=_ALIKE, atol=0)
     return PerspectiveCamera if kinds[0] is OpenCVCamera and plain else kinds[0]
-
-
-def _has_two_focals(lens: Lens) -> bool:
-    """Returns true if the focal lengths of x and y may differ."""
-    x, y = lens.numbers.get("fl_x"), lens.numbers.get("fl_y")
-    return (y is not None and y != x) or (y is None and "camera_angle_y" in lens.numbers)
 
 
 def make_cameras(

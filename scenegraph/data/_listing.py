@@ -1,7 +1,7 @@
 """JSON listings of pictures: frames with a file and a pose, checked one by one."""
 
-import math
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,43 @@ import numpy as np
 from ..io import as_pose, FileError, read_json
 
 
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
+# The endings of pictures' names, of all kinds that Pillow decodes to pixels.
+PICTURES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".bmp",
+    ".tga",
+    ".gif",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
+    ".jp2",
+    ".j2k",
+    ".jfif",
+    ".jpe",
+    ".avif",
+    ".avifs",
+    ".heic",
+    ".heif",
+    ".dds",
+    ".pcx",
+    ".sgi",
+    ".mpo",
+    ".qoi",
+    ".dib",
+    ".rgb",
+    ".xbm",
+    ".xpm",
+)
+
+
+# What looks like an ending, of whatever kind: `.exr`, and not the `.5` of `frame.5`.
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}")
 
 
 class Frame(NamedTuple):
@@ -20,14 +56,19 @@ class Frame(NamedTuple):
     pose: np.ndarray
 
 
-def read_blender_listing(path: pathlib.Path) -> tuple[float, list[Frame]]:
-    """Reads a `transforms_{split}.json`: the horizontal angle of view in radians, and frames."""
-    listing = read_frames_listing(path)
-    fov_x = listing.get("camera_angle_x")
-    if isinstance(fov_x, bool) or not isinstance(fov_x, int | float) or not 0 < fov_x < math.pi:
-        raise FileError(f"{path}: `camera_angle_x` must lie between 0 and pi; got {fov_x!r}.")
-    frames = [read_frame(path, index, frame) for index, frame in enumerate(listing["frames"])]
-    return float(fov_x), frames
+def is_picture(file: pathlib.Path) -> bool:
+    """Returns true for names of pictures; not for those that begin with a dot, as macOS's do."""
+    return file.suffix.lower() in PICTURES and not file.name.startswith(".")
+
+
+def portable(name: str) -> str:
+    """Returns the name of a file with slashes, as other systems than Windows write it."""
+    return name.replace("\\", "/")
+
+
+def normalised(name: str) -> str:
+    """Normalises a path: `./images/a.png` and `images\\a.png` are `images/a.png`."""
+    return pathlib.PurePosixPath(portable(name)).as_posix()
 
 
 def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
@@ -40,6 +81,35 @@ def read_frames_listing(path: pathlib.Path) -> dict[str, Any]:
     if not listing["frames"]:
         raise FileError(f"{path}: `frames` is empty; at least one picture is needed.")
     return listing
+
+
+def is_listing(path: pathlib.Path) -> bool:
+    """Returns true for a JSON file with frames that name pictures."""
+    try:
+        listing = read_json(path)
+    except FileError:
+        return False
+    frames = listing.get("frames") if isinstance(listing, dict) else None
+    return isinstance(frames, list) and any(map(_names_picture, frames))
+
+
+def has_pictures(path: pathlib.Path) -> bool:
+    """Returns true if any of the pictures that a listing names is there."""
+    if not is_listing(path):
+        return False
+    names = [frame["file_path"] for frame in read_json(path)["frames"] if _names_picture(frame)]
+    return any(_is_there(path.parent, name) for name in names)
+
+
+def _names_picture(frame: Any) -> bool:
+    return isinstance(frame, dict) and isinstance(frame.get("file_path"), str)
+
+
+def _is_there(folder: pathlib.Path, name: str) -> bool:
+    try:
+        return find_inside(folder, "", "", name).is_file()
+    except (FileError, OSError):
+        return False
 
 
 def read_frame(
@@ -68,6 +138,8 @@ def find_inside(folder: pathlib.Path, where: str, what: str, name: str) -> pathl
     folder = folder.resolve()
     try:
         picture = with_ending(folder / name)
+        if not picture.is_file():
+            picture = with_ending(folder / portable(name))
         inside = picture.resolve().is_relative_to(folder)
     except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a name with a zero
         raise FileError(f"{where}: {what} names no file ({error}).") from error
@@ -81,9 +153,10 @@ def find_inside(folder: pathlib.Path, where: str, what: str, name: str) -> pathl
 
 def with_ending(picture: pathlib.Path) -> pathlib.Path:
     """Completes a name without the ending of a picture, by that of the file that is there."""
-    if picture.suffix.lower() in PICTURES:
+    if picture.suffix.lower() in PICTURES or picture.is_file():
         return picture
-    # A name without one is a PNG's where nothing is there.
     endings = [*PICTURES, *(ending.upper() for ending in PICTURES)]
     named = [picture.with_name(picture.name + ending) for ending in endings]
-    return next((file for file in named if file.is_file()), named[0])
+    # A name without any ending is a PNG's where nothing is there.
+    otherwise = picture if _ENDING.fullmatch(picture.suffix) else named[0]
+    return next((file for file in named if file.is_file()), otherwise)

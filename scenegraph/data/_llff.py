@@ -1,5 +1,6 @@
 """The LLFF format: `poses_bounds.npy` and folders of pictures, of forward-facing scenes mostly."""
 
+import math
 import os
 import pathlib
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from ..cameras import (
 from ..io import are_usable, as_pose, FileError, LARGEST, read_array
 from ..pixels import Views
 from ..transforms import Pose
-from ._listing import picture_path, PICTURES
+from ._listing import is_picture, picture_path
 from ._loading import Loading, LoadOptions
 from ._masks import find_masks
 from ._pictures import assemble_views, gather_pictures, PictureFile
@@ -31,16 +32,37 @@ from ._splits import choose_frames
 
 LLFF_LISTING = "poses_bounds.npy"
 LLFF_SPLITS = ("train", "test")
+# NDC is for cameras all of whose rays are this close to the average camera's axis: 70 degrees, at
+# which a unit of NDC shows three of the world. Cameras whose axes' mean is shorter have no average.
+_FORWARD, _SHORTEST = math.cos(math.radians(70)), 0.1
 
 
 class _Scene(NamedTuple):
-    """All cameras of a folder: in the world that they are loaded into, with full-size pictures."""
+    """All cameras of a folder: in the world that they are loaded into, with full-size pictures.
+
+    `facing` is the least cosine between the ray of a pixel and the axis of the average camera; -1
+    for cameras that have no average, because they look in all directions.
+    """
 
     poses: np.ndarray
     bounds: np.ndarray
     height: float
     width: float
     focal: float
+    facing: float
+
+    def uses_ndc(self, path: pathlib.Path, ndc: bool | None, spherify: bool) -> bool:
+        """Returns true for NDC: if it is asked for, or if nobody says, where it can be."""
+        if spherify or ndc is False:
+            return False
+        if ndc is None:
+            return self.facing > _FORWARD
+        if self.facing <= -1:
+            raise FileError(
+                f"{path}: its cameras look in all directions, of which there is no NDC; leave out "
+                "--ndc (`ndc=True`)."
+            )
+        return True
 
 
 class _Optics(NamedTuple):
@@ -61,7 +83,7 @@ def load_llff(
     *,
     hold_every: int = 8,
     held_out: Sequence[str | int] = (),
-    ndc: bool = True,
+    ndc: bool | None = None,
     spherify: bool = False,
     published_radii: bool = False,
     **options: Unpack[LoadOptions],
@@ -81,7 +103,8 @@ def load_llff(
     - `hold_every`: another number than eight. Keyword only, as is all that follows.
     - `held_out`: the pictures of `test` instead, by names or by numbers in their order.
     - `ndc`: if true, space is bent so that all in front of the cameras fits into a cube
-      (`NDCCamera`).
+      (`NDCCamera`); by default where the rays of all pixels leave forward, within 70 degrees of the
+      average camera's axis.
     - `spherify`: if true, the world is scaled to the unit sphere instead of bent: for cameras that
       look inwards from all around.
     - `published_radii`: if true, rays in NDC have the radii and views of the published code, as in
@@ -101,7 +124,8 @@ def load_llff(
     """
     folder, loading = pathlib.Path(folder), Loading(**options)
     scene = _read_scene(folder / LLFF_LISTING, spherify)
-    every, factor = _find_pictures(folder, loading, len(scene.poses))
+    bent = scene.uses_ndc(folder / LLFF_LISTING, ndc, spherify)
+    every, factor, odd = _find_pictures(folder, loading, len(scene.poses))
     names = [one.file.name for one in every]
     if split not in LLFF_SPLITS:
         raise FileError(f"{folder} has no split {split!r}; LLFF data have train and test.")
@@ -111,11 +135,13 @@ def load_llff(
     expected = scene.width / smaller, scene.height / smaller
     wanted = [every[index]._replace(expected=expected) for index in chosen]
     pictures = gather_pictures(wanted, loading, factor, listed=[one.file for one in every])
-    chosen = chosen[pictures.kept]
+    if ndc is None and not bent and not spherify:
+        odd = (f"{listing}: its cameras do not all look forward: no NDC (--ndc for it)", *odd)
+    pictures, chosen = pictures._replace(notes=(*odd, *pictures.notes)), chosen[pictures.kept]
     sizes = pictures.sizes // factor
     width, height = map(int, sizes[0])
     _check_size(folder, every[chosen[0]].file, width, height, scene, loading.downscale)
-    optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
+    optics = _optics(scene, (width, height), loading, bent, published_radii)
     cameras = jax.jit(jax.vmap(lambda pose: _make_camera(pose, optics)))(scene.poses[chosen])
     return assemble_views(loading, pictures, cameras, sizes, [names[index] for index in chosen])
 
@@ -127,19 +153,21 @@ def llff_path(
     downscale: int = 1,
     near: float | None = None,
     far: float | None = None,
-    ndc: bool = True,
+    ndc: bool | None = None,
     spherify: bool = False,
     published_radii: bool = False,
 ) -> list[AbstractCamera]:
     """Makes the cameras of the film that goes with an LLFF data set."""
-    scene = _read_scene(pathlib.Path(folder) / LLFF_LISTING, spherify)
+    path = pathlib.Path(folder) / LLFF_LISTING
+    scene = _read_scene(path, spherify)
+    bent = scene.uses_ndc(path, ndc, spherify)
     if spherify:
         poses = spherified_circle(scene.poses, frames, closed=published_radii)
     else:
         poses = llff_spiral(scene.poses, scene.bounds, frames)
     width, height = (max(1, round(size / downscale)) for size in (scene.width, scene.height))
     loading = Loading(downscale, near, far)
-    optics = _optics(scene, (width, height), loading, ndc and not spherify, published_radii)
+    optics = _optics(scene, (width, height), loading, bent, published_radii)
     return [_make_camera(jnp.asarray(pose, jnp.float32), optics) for pose in poses]
 
 
@@ -173,11 +201,38 @@ def _read_scene(path: pathlib.Path, spherify: bool) -> _Scene:
         raise FileError(f"{path}: depths from {nearest:g} to {farthest:g} differ too much.")
     # After scaling by 1 / (3/4 nearest), the nearest depth is 4/3.
     scale = 1 / (0.75 * nearest)
-    poses = recentre_poses(_convert_poses(path, columns, scale))
+    poses = _convert_poses(path, columns, scale)
+    facing = _least_cosine(poses, np.array([width, height]) / focal)
+    if facing > -1:
+        poses = recentre_poses(poses)
+    else:
+        poses[:, :3, 3] -= poses[:, :3, 3].mean(axis=0)
     if spherify:
         poses, more = spherify_poses(poses)
         scale = scale * more
-    return _Scene(poses, scale * bounds, height, width, focal)
+    return _Scene(poses, scale * bounds, height, width, focal, facing)
+
+
+def looks_forward(folder: str | os.PathLike) -> bool:
+    """Returns true if the rays of all pixels of an LLFF data set leave forward."""
+    return _read_scene(pathlib.Path(folder) / LLFF_LISTING, False).facing > _FORWARD
+
+
+def _least_cosine(poses: np.ndarray, extent: np.ndarray) -> float:
+    """Returns the least cosine between the mean axis and the rays of pixels; -1 without a mean.
+
+    `extent` is the pictures' width and height in focal lengths.
+    """
+    mean = poses[:, :3, 2].mean(axis=0)
+    length = float(np.linalg.norm(mean))
+    if length < _SHORTEST:
+        return -1.0
+    # d = (x, y, -1): its cosine is least at a corner of the picture.
+    signs = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]) / 2
+    corners = np.concatenate([signs * extent, -np.ones((4, 1))], axis=1)
+    rays = corners @ poses[:, :3, :3].transpose(0, 2, 1)
+    cosines = -(rays @ mean) / (np.linalg.norm(rays, axis=-1) * length)
+    return float(cosines.min())
 
 
 def _read_table(path: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
@@ -211,8 +266,8 @@ def _convert_poses(path: pathlib.Path, columns: np.ndarray, scale: float) -> np.
 
 def _find_pictures(
     folder: pathlib.Path, loading: Loading, count: int
-) -> tuple[list[PictureFile], int]:
-    """Finds the files of all pictures in order, and the factor by which they have to shrink."""
+) -> tuple[list[PictureFile], int, tuple[str, ...]]:
+    """Finds the files of all pictures in order, the factor to shrink them by, and what is odd."""
     downscale = loading.downscale
     small, full = folder / f"images_{downscale}", folder / "images"
     if downscale > 1 and small.is_dir():
@@ -226,7 +281,7 @@ def _find_pictures(
             f"{folder} has no folder {neither}; folders of pictures in it: {known} (choose one "
             "by --downscale)."
         )
-    names = sorted(x.name for x in place.iterdir() if x.suffix.lower() in PICTURES)
+    names = _of_one_kind(sorted(x.name for x in place.iterdir() if is_picture(x)), count)
     if len(names) != count:
         raise FileError(
             f"{place} has {len(names)} pictures; {LLFF_LISTING} has {count} poses, and has no "
@@ -235,8 +290,19 @@ def _find_pictures(
         )
     names = [f"{place.name}/{name}" for name in names]
     files = [picture_path(folder / LLFF_LISTING, str(place), name) for name in names]
-    masks = find_masks(folder, names)[0] if loading.masks else [None] * count
-    return [PictureFile(*pair) for pair in zip(files, masks, strict=True)], factor
+    masks, odd = [None] * count, ()
+    if loading.masks:
+        masks, odd = find_masks(folder, names, place.name)
+    return [PictureFile(*pair) for pair in zip(files, masks, strict=True)], factor, odd
+
+
+def _of_one_kind(names: list[str], count: int) -> list[str]:
+    """Returns the names of one ending, if there are others, too, and so many of one alone."""
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(pathlib.PurePath(name).suffix.lower(), []).append(name)
+    fitting = [kind for kind in kinds.values() if len(kind) == count]
+    return fitting[0] if len(names) != count and len(fitting) == 1 else names
 
 
 def _check_size(

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import TypedDict
 
+from ..io import LARGEST
 from ..pixels import AbstractBackdrop
 
 
@@ -47,3 +48,10 @@ class Loading:
     memory_map: bool | None = None
     skip_missing: bool = False
     masks: bool = True
+
+    def __post_init__(self):
+        for name, value in {"near": self.near, "far": self.far}.items():
+            if value is not None and not 0 <= value <= LARGEST:
+                raise ValueError(f"`{name}` must be between 0 and {LARGEST:g}; got {value}.")
+        if self.near is not None and self.far is not None and not self.near < self.far:
+            raise ValueError(f"`near` must be less than `far`; got {self.near} and {self.far}.")

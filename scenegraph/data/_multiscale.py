@@ -1,5 +1,7 @@
 """The multiscale format of the mip-NeRF paper: `metadata.json`, pictures of several sizes."""
 
+import contextlib
+import dataclasses
 import os
 import pathlib
 from typing import Any, Unpack
@@ -12,6 +14,7 @@ from ..cameras import PerspectiveCamera
 from ..io import are_usable, as_matrix, as_pose, FileError, LARGEST, read_json
 from ..pixels import Views
 from ..transforms import Pose
+from ._bounds import choose_origin, note_origin
 from ._convert_multiscale import MULTISCALE_LISTING
 from ._listing import picture_path
 from ._loading import Loading, LoadOptions
@@ -47,8 +50,13 @@ def load_multiscale(
     listing, loading = pathlib.Path(folder) / MULTISCALE_LISTING, Loading(**options)
     columns = _read_listing(listing, split)
     files, poses, lenses = _read_cameras(listing, split, columns)
+    origin = _common_origin(listing, poses)
+    poses[:, :3, 3] -= origin
     # All is checked before the first picture is read, which takes longer.
     numbers = {name: _read_numbers(listing, split, name, columns[name]) for name in _NUMBERS}
+    if not (numbers["near"] < numbers["far"]).all():
+        index = int(np.argmin(numbers["near"] < numbers["far"]))
+        raise FileError(f"{listing}: {split} picture {index}: `near` must be less than `far`.")
     sizes = zip(numbers["width"].tolist(), numbers["height"].tolist(), strict=True)
     wanted = [PictureFile(*pair) for pair in zip(files, [None] * len(files), sizes, strict=True)]
     pictures = gather_pictures(wanted, loading, loading.downscale, one_size=False)
@@ -73,7 +81,17 @@ def load_multiscale(
         *(column.astype(np.float32) for column in (poses, lenses / loading.downscale, *limits))
     )
     names = [columns["file_path"][index] for index in kept]
-    return assemble_views(loading, pictures, cameras, sizes, names, numbers["lossmult"])
+    pictures = pictures._replace(notes=(*note_origin(listing, origin), *pictures.notes))
+    views = assemble_views(loading, pictures, cameras, sizes, names, numbers["lossmult"])
+    return dataclasses.replace(views, origin=tuple(origin.tolist()))
+
+
+def _common_origin(path: pathlib.Path, poses: np.ndarray) -> np.ndarray:
+    """Returns the origin for all splits: that of the training pictures, where they can be read."""
+    with contextlib.suppress(FileError):
+        columns = _read_listing(path, "train")
+        poses = np.stack([as_pose(pose, "") for pose in columns["cam2world"]])
+    return choose_origin(poses[:, :3, 3])
 
 
 def _read_cameras(

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from ..images import shrink
 from ..io import FileError, PictureHeader, read_picture, read_picture_header, turn_upright
 from ..pixels import gather_pixels, PixelArray, Solid, Views
 from ._loading import Loading
-from ._masks import read_masks
+from ._masks import Mask, read_masks
 
 
 # So many files are named in a message.
@@ -28,8 +29,13 @@ class PictureFile(NamedTuple):
     """A picture to be read: its file, its mask's, and the width and height that its camera has."""
 
     file: pathlib.Path
-    mask: pathlib.Path | None = None
+    mask: Mask | None = None
     expected: tuple[float, float] | None = None
+
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """The file of the picture, and that of its mask if it has one."""
+        return [self.file] if self.mask is None else [self.file, self.mask.file]
 
 
 class Pictures(NamedTuple):
@@ -55,7 +61,7 @@ def gather_pictures(
     Files that cannot be read are an error that names them all, and `listed`, the files of other
     splits, with them; or they are left out.
     """
-    files = [file for one in wanted for file in (one.file, one.mask) if file is not None]
+    files = [file for one in wanted for file in one.files]
     everything = list(dict.fromkeys([*files, *listed]))
     broken = _find_broken(everything, read_picture_header)
     if loading.skip_missing or not broken:
@@ -118,7 +124,7 @@ def _read_whole(
     one_size: bool,
 ) -> Pictures:
     """Reads all pictures but those that are broken, or whose masks are."""
-    kept = [i for i, x in enumerate(wanted) if x.file not in broken and x.mask not in broken]
+    kept = [i for i, x in enumerate(wanted) if not any(file in broken for file in x.files)]
     if not kept:
         raise FileError(
             f"{_describe_broken(broken, total)} No picture is left; restore some of them."
@@ -131,7 +137,7 @@ def _read_whole(
     masks = [one.mask for one in chosen]
     weights, masked = read_masks(masks, upright, sizes // factor) if any(masks) else (None, ())
     skipped = _note_skipped(broken, len(wanted) - len(kept), len(wanted), total)
-    notes = (*skipped, *_note_exif(headers, chosen), *masked)
+    notes = (*skipped, *_note_twice(chosen), *_note_exif(headers, chosen), *masked)
     return Pictures(pixels, sizes, kept, weights, notes)
 
 
@@ -194,6 +200,15 @@ def _note_exif(headers: list[PictureHeader], chosen: list[PictureFile]) -> list[
         "should be; if the cameras are those of upright pictures, save these upright",
     }
     return [f"{number} pictures {texts[kind]}" for kind, number in kinds.items() if number]
+
+
+def _note_twice(chosen: list[PictureFile]) -> list[str]:
+    """Says which pictures are named more than once."""
+    counts = Counter(picture.file for picture in chosen)
+    twice = [file for file, count in counts.items() if count > 1]
+    if not twice:
+        return []
+    return [f"{len(twice)} pictures are named more than once, such as {twice[0]}"]
 
 
 def _note_skipped(

@@ -17,8 +17,9 @@ from ..cameras import (
 from ..io import FileError, read_picture_header, write_json
 from ..pixels import known_cameras, on_host, take_camera, Views
 from ._lenses import MODELS
-from ._listing import with_ending
-from ._transforms import PICTURES_FOLDER, transforms_path
+from ._listed_frames import PICTURES_FOLDER
+from ._listing import portable, with_ending
+from ._transforms import transforms_path
 
 
 # The folders in which loaders find pictures whose names lack the folder.
@@ -49,6 +50,7 @@ def save_transforms(
     does not have, such as those in NDC.
     """
     path, root = transforms_path(path), pathlib.Path(folder).resolve()
+    root = root.parent if root.is_file() else root
     path.parent.mkdir(parents=True, exist_ok=True)
     listing: dict[str, Any] = {PICTURES_FOLDER: root.as_posix(), "frames": []}
     for split, views in splits.items():
@@ -70,9 +72,11 @@ def _frame(views: Views, frame: int, root: pathlib.Path) -> dict[str, Any]:
     width, height = (width, height) if upright or width == height else (height, width)
     # Pictures are averaged over whole blocks, of which a rest may be cut off.
     factor = max(1, round(width / size[0]))
+    moved = np.zeros((4, 4))
+    moved[:3, 3] = views.origin
     return {
         "file_path": file.relative_to(root).as_posix(),
-        "transform_matrix": np.asarray(_matrix(camera), np.float64).tolist(),
+        "transform_matrix": (np.asarray(_matrix(camera), np.float64) + moved).tolist(),
         "w": width,
         "h": height,
         **_lens(camera, factor),
@@ -84,7 +88,8 @@ _matrix = jax.jit(pose_matrix)
 
 def _find_file(root: pathlib.Path, name: str) -> pathlib.Path:
     """Finds a picture by the name that it has in a data folder of any format."""
-    places = [with_ending(root / place / name) for place in _PLACES]
+    names = dict.fromkeys((name, portable(name)))
+    places = [with_ending(root / place / one) for one in names for place in _PLACES]
     found = next((file for file in places if file.is_file()), None)
     if found is None:
         raise FileError(f"there is no picture {name!r} in {root}.")

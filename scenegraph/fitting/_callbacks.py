@@ -127,9 +127,18 @@ class Every(AbstractCallback):
         return False
 
 
-class StopOnSignal(AbstractCallback):
-    """Ends a fit after the step at hand when the process gets SIGTERM or SIGINT (Ctrl-C).
+# Windows has no SIGHUP.
+_STOPPING = [
+    signal.Signals[name]
+    for name in ("SIGTERM", "SIGINT", "SIGHUP")
+    if name in signal.Signals.__members__
+]
 
+
+class StopOnSignal(AbstractCallback):
+    """Ends a fit after the step at hand when the process gets SIGTERM, SIGHUP or SIGINT (Ctrl-C).
+
+    A SIGHUP, which a closed terminal sends, is ignored where it was before, as under `nohup`.
     It is used in a `with` statement, in the main thread. A second signal acts as usual.
 
     Example:
@@ -149,8 +158,9 @@ class StopOnSignal(AbstractCallback):
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopOnSignal":
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._before[number] = signal.signal(number, self._receive)
+        for number in _STOPPING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._receive)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:

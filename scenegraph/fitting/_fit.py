@@ -44,7 +44,7 @@ from ._loss import empty_extra, RenderLoss
 from ._memory import fit_into_memory, Needs, needs_of
 from ._polish import Polisher, PosePolish
 from ._state import FitState, start_state, StepInfo
-from ._step import Loss, step
+from ._step import check_optimizer, Loss, step
 from ._trainable import choose_trainable
 
 
@@ -107,7 +107,8 @@ def fit(
     - `views_or_batches`: `Views`, or anything with a method `batch(seed, step)`.
     - `trainable`: paths (see `select`) or a tree of booleans; by default every floating leaf that
       is not frozen. Keyword only, as is all that follows.
-    - `optimizer`: any optax transformation.
+    - `optimizer`: any optax transformation, also those that want the loss or search along a line
+      (`optax.lbfgs`); those that evaluate gradients themselves are refused (`optax.contrib.sam`).
     - `loss`: an `AbstractLoss`, which compares radiance with pixels; or a function
       `(model, state, batch, key)` that returns `(value, state)`.
     - `integrator`: the integrator that renders the rays; by default the scene's.
@@ -130,7 +131,8 @@ def fit(
 
     `FitError` if ten steps in a row are not finite; it holds the last state that was, because such
     steps change nothing. `ValueError` for a path that matches nothing, and for negative `steps`;
-    `TypeError` for data without a method `batch`, or a function of other arguments as `loss`.
+    `TypeError` for data without a method `batch`, a function of other arguments as `loss`, or an
+    optimiser that needs more than a step has.
     `TooLarge`, a `MemoryError`, before the first step, if there is not the memory for one.
     """
     steps = _check_arguments(views_or_batches, loss, steps)
@@ -143,6 +145,7 @@ def fit(
     if state is None:
         extra = empty_extra(objective, scene, batches, key)
         state = start_state(scene, optimizer, trainable=chosen, extra=extra, steps=steps, key=key)
+    check_optimizer(optimizer, state, eqx.filter(state.model, chosen))
     if isinstance(scene, Scene):
         check_scene(scene)
     check_alike(layout, state, batches)
@@ -341,9 +344,11 @@ def _check(info: StepInfo | None, state: Flat, trainable: PyTree, *, most: int) 
     paths = [path for path, _, _ in named_leaves(eqx.filter(state.tree.model, trainable))]
     bad = [path for path, finite in zip(paths, info.finite, strict=True) if not finite]
     where = f"the gradient of {bad[0]} is not finite" if bad else "all gradients are finite"
+    number, failures = int(state.tree.step), int(info.failures)
     raise FitError(
-        f"the loss is {float(info.loss)} after {int(state.tree.step)} steps, {int(info.failures)} "
-        f"in a row have failed, and {where}. Lower the learning rate, or clip the gradient.",
+        f"the loss is {float(info.loss)} after {number} steps, {failures} in a row have failed, "
+        f"and {where}, since step {number - failures + 1}. Lower the learning rate, or clip the "
+        "gradient.",
         state.tree,
     )
 

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from ._state import FitState, StepInfo, strong_types
 
 # Called as `loss(model, state, batch, key)`; returns `(value, state)`.
 Loss = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+# The function that made an update, in Python's words about its arguments.
+_MAKER = re.compile(r"(\w+)\.<locals>\.\w+\(\)|passed to `?(\w+)")
 
 
 def step(
@@ -36,7 +39,8 @@ def step(
     - `loss`: a function `loss(model, state.extra, batch, key)` that returns `(value, extra)`.
       Keyword only, as is all that follows.
     - `optimizer`: any optax transformation; it may take the extra arguments `step` (counted from
-      one) and `horizon`.
+      one), `horizon`, `value` (the loss), `grad`, and `value_fn`, the loss of other values of the
+      same leaves with the same batch, as line searches need.
     - `trainable`: a tree of booleans (see `select`); by default every floating leaf that is not
       frozen.
 
@@ -53,10 +57,14 @@ def step(
     def objective(free: PyTree) -> tuple[Scalar, PyTree]:
         return loss(eqx.combine(free, fixed), state.extra, batch, key)
 
+    def loss_of(free: PyTree, step: Any = None, horizon: Any = None) -> Scalar:
+        # Line searches refuse arguments that neither they nor this function takes.
+        del step, horizon
+        extra = jax.tree.map(lambda x: x, before[2])
+        return loss(eqx.combine(free, fixed), extra, batch, key)[0]
+
     (value, extra), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(free)
-    updates, moments = optax.with_extra_args_support(optimizer).update(
-        gradient, state.moments, free, step=state.step + 1, horizon=state.horizon
-    )
+    updates, moments = _update(optimizer, gradient, state, free, value, loss_of)
     moved = eqx.apply_updates(free, updates)
     sizes = sizes_of(gradient)
     finite = jnp.isfinite(sizes.largest) & jnp.isfinite(sizes_of(moved).largest)
@@ -75,6 +83,53 @@ def step(
         skipped=state.skipped + ~healthy,
     )
     return after, info
+
+
+def _update(
+    optimizer: optax.GradientTransformation,
+    gradient: PyTree,
+    state: FitState,
+    free: PyTree,
+    value: Scalar,
+    value_fn: Callable[..., Scalar],
+) -> tuple[PyTree, PyTree]:
+    """Calls an optimiser with all that a step has."""
+    return optax.with_extra_args_support(optimizer).update(
+        gradient,
+        state.moments,
+        free,
+        step=state.step + 1,
+        horizon=state.horizon,
+        value=value,
+        grad=gradient,
+        value_fn=value_fn,
+    )
+
+
+def check_optimizer(optimizer: optax.GradientTransformation, state: FitState, free: PyTree) -> None:
+    """Refuses an optimiser that needs what a step does not have, by its name."""
+
+    def value_fn(others: PyTree, step: Any = None, horizon: Any = None) -> Scalar:
+        del step, horizon
+        if jax.tree.structure(others) != jax.tree.structure(free):
+            raise ValueError("it evaluates the loss of a part of the leaves alone")
+        leaves = [jnp.sum(x) for x in jax.tree.leaves(eqx.filter(others, eqx.is_array))]
+        return jnp.asarray(sum(leaves), jnp.result_type(float))
+
+    def update(state: FitState, free: PyTree) -> Any:
+        value = jnp.zeros((), jnp.result_type(float))
+        return _update(optimizer, free, state, free, value, value_fn)
+
+    try:
+        eqx.filter_eval_shape(update, state, free)
+    except (TypeError, ValueError) as error:
+        maker = _MAKER.search(str(error))
+        name = f"`{maker[1] or maker[2]}`" if maker else "it"
+        raise TypeError(
+            f"`optimizer` of `fit`: {name} cannot be used here: {str(error).splitlines()[0]}. A "
+            "step has the gradient, `value`, `grad` and `value_fn` of all leaves, and nothing "
+            "else; choose another optimiser."
+        ) from error
 
 
 def _choose(condition: Array, tree: PyTree, otherwise: PyTree) -> PyTree:

@@ -15,6 +15,10 @@ from ._atomic import atomic_write
 from ._errors import FileError
 
 
+# More frames a second than these, GIFs do not show at their speed.
+_FASTEST = 50
+
+
 def read_picture(path: str | os.PathLike) -> np.ndarray:
     """Reads a picture file as 8-bit colours, straight RGB or RGBA, whatever its mode.
 
@@ -131,18 +135,33 @@ def write_animation(
     - `path`: path of the file, ending in `.gif` or `.mp4`.
     - `frames`: the pictures, uint8, `height width 3`, of one size. In an MP4, the last column and
       row are repeated where their number is odd.
-    - `frames_per_second`: the speed. Keyword only argument.
+    - `frames_per_second`: the speed. Keyword only argument. A GIF counts hundredths of a second,
+      so that some frames last longer than others.
 
     **Errors:**
 
-    `FileError` for an MP4 without the extra `video`.
+    `FileError` for an MP4 without the extra `video`. A GIF of more than 50 frames a second is a
+    warning: many programs show those slowly.
     """
     with atomic_write(path) as beside:
         if beside.suffix == ".gif":
-            duration = 1000 / frames_per_second
-            iio.imwrite(beside, np.stack(frames), duration=duration, loop=0)
+            durations = _gif_durations(len(frames), frames_per_second)
+            iio.imwrite(beside, np.stack(frames), duration=durations, loop=0)
         else:
             _write_video(beside, np.stack(frames), frames_per_second)
+
+
+def _gif_durations(count: int, speed: float) -> list[int]:
+    """Returns how long the frames of a GIF are shown, in milliseconds: whole hundredths."""
+    if speed > _FASTEST:
+        warnings.warn(
+            f"a GIF of {speed:g} frames a second has frames of less than 20 ms, which many "
+            f"programs show for 100 ms; pass at most {_FASTEST} a second, or write an .mp4.",
+            stacklevel=3,
+        )
+    # Frame i ends at round(100 (i + 1) / speed): errors do not add up.
+    ends = np.round(100 * np.arange(count + 1) / speed).astype(int)
+    return (10 * np.diff(ends)).tolist()
 
 
 def require_video() -> None:

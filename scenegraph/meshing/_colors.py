@@ -10,8 +10,8 @@ import numpy as np
 
 from .._typing import Array, Float, Scalar, Vector
 from ..encodings import SphericalHarmonics
-from ..fields import AbstractField
 from ..numerics import matmul, safe_normalise
+from ..scene import Volume
 from ._occlusion import is_seen, SolidCells
 from ._opacity_grid import cell_gaussian, Track
 
@@ -28,9 +28,9 @@ _TINY = 1e-6
 
 
 class Seen(NamedTuple):
-    """Points of a field's surface, and from where they are seen."""
+    """Points of a volume's surface, in its frame, and from where they are seen."""
 
-    field: AbstractField
+    volume: Volume
     points: np.ndarray  # n 3
     normals: np.ndarray
     cells: SolidCells
@@ -73,7 +73,7 @@ def color_moments(seen: Seen, bands: int, track: Track) -> Iterator[tuple[slice,
             jnp.asarray(np.pad(x[block], ((0, _BLOCK - count), (0, 0))), jnp.float32)
             for x in (seen.points, seen.normals)
         )
-        found = _moments_of(seen.field, points, normals, seen.cells, places, bands)
+        found = _moments_of(seen.volume, points, normals, seen.cells, places, bands)
         yield block, jax.tree.map(lambda x: np.asarray(x)[:count], found)  # noqa: B023
 
 
@@ -93,19 +93,19 @@ def spread_out(points: np.ndarray, most: int) -> np.ndarray:
 
 @eqx.filter_jit
 def _moments_of(
-    field: AbstractField,
+    volume: Volume,
     points: Float[Array, "points 3"],
     normals: Float[Array, "points 3"],
     cells: SolidCells,
     viewpoints: Float[Array, "views 3"],
     bands: int,
 ) -> Moments:
-    one = lambda point, normal: _moments(field, point, normal, cells, viewpoints, bands)
+    one = lambda point, normal: _moments(volume, point, normal, cells, viewpoints, bands)
     return jax.vmap(one)(points, safe_normalise(normals))
 
 
 def _moments(
-    field: AbstractField,
+    volume: Volume,
     point: Vector,
     normal: Vector,
     cells: SolidCells,
@@ -120,7 +120,7 @@ def _moments(
     views = jnp.concatenate([-normal[None], views[best]])
     weights = jnp.concatenate([jnp.full(1, _LEAST), facing])
     width = jnp.max(cells.cell)
-    rgb = jax.vmap(lambda view: _seen_color(field, point, view, width))(views)
+    rgb = jax.vmap(lambda view: _seen_color(volume, point, view, width))(views)
     total = jnp.sum(weights)
     color = matmul(weights, rgb) / total
     harmonics = jax.vmap(SphericalHarmonics(bands))(views)[:, 1:]
@@ -130,12 +130,11 @@ def _moments(
     return Moments(color, mean, total, square, product)
 
 
-def _seen_color(
-    field: AbstractField, point: Vector, view: Vector, width: Scalar
-) -> Float[Array, "3"]:
+def _seen_color(volume: Volume, point: Vector, view: Vector, width: Scalar) -> Float[Array, "3"]:
     """Composites the field along a short part of a ray through a point."""
     offsets = jnp.linspace(-_BEFORE, _BEHIND, _SAMPLES, dtype=point.dtype) * width
-    medium = jax.vmap(lambda t: field(cell_gaussian(point + t * view, view, width), view))(offsets)
+    at = lambda t: volume.medium_at(cell_gaussian(point + t * view, view, width), view)
+    medium = jax.vmap(at)(offsets)
     depth = medium.density * (offsets[1] - offsets[0])
     # w_i = exp(-sum_{j<i} depth_j) (1 - exp(-depth_i))
     weights = jnp.exp(depth - jnp.cumsum(depth)) * -jnp.expm1(-depth) + _TINY

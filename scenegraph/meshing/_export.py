@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -34,6 +34,7 @@ def export_scene(
     points: bool = False,
     z_up: bool = False,
     viewpoints: ArrayLike | None = None,
+    origin: Sequence[float] = (0.0, 0.0, 0.0),
     track: Track = iter,
     say: Callable[[str], Any] = lambda text: None,
 ) -> None:
@@ -54,6 +55,8 @@ def export_scene(
     - `z_up`: if true, a `.glb` is turned so that the scene's z axis points upwards in other
       programs, where y does.
     - `viewpoints`, `track`, `say`: the arguments of `mesh_volumes`.
+    - `origin`: the place in the file of the scene's origin, such as the `Views.origin` of the
+      pictures, in double precision.
 
     **Errors:**
 
@@ -73,9 +76,9 @@ def export_scene(
         scene = mesh_volumes(scene, options, viewpoints=viewpoints, track=track, say=say)
     scene = in_linear_light(scene)
     if path.suffix.lower() == ".glb":
-        save_glb(scene, path, z_up=z_up)
+        save_glb(scene, path, z_up=z_up, origin=origin)
     else:
-        _save_ply(scene, path, points)
+        _save_ply(scene, path, points, np.asarray(origin, float))
 
 
 def check_export(
@@ -139,7 +142,7 @@ def _decoded_colors(shader: Any) -> Any:
     return shader
 
 
-def _save_ply(scene: Scene, path: pathlib.Path, points: bool) -> None:
+def _save_ply(scene: Scene, path: pathlib.Path, points: bool, origin: np.ndarray) -> None:
     """Writes all surfaces as one mesh, or their vertices."""
     parts, left_out = world_parts(scene)
     left_out.pop("AmbientLight", None)
@@ -151,7 +154,9 @@ def _save_ply(scene: Scene, path: pathlib.Path, points: bool) -> None:
     colors = np.asarray(join("colors"), np.float32)
     encoded = as_bytes(Image(colors[None], space=Linear()))[0]
     corners = None if points else np.concatenate(faces)
-    write_ply(path, join("vertices"), join("normals"), encoded, corners)
+    vertices = join("vertices") + origin
+    # Single precision would round places that are far from the file's origin.
+    write_ply(path, vertices, join("normals"), encoded, corners, double=bool(np.any(origin)))
     if left_out:
         shown = "; ".join(f"{count} x {what}" for what, count in left_out.items())
         warnings.warn(f"export_scene: {path}: left out: {shown}", stacklevel=3)

@@ -161,7 +161,7 @@ class _Maker:
         if places is not None:
             back = np.linalg.inv(matrix)
             places = places @ back[:3, :3].T + back[:3, 3]
-        return Seen(volume.field, points, normals, solid_cells(grid, self.options.level), places)
+        return Seen(volume, points, normals, solid_cells(grid, self.options.level), places)
 
     def _lit(self, volume: Volume, colors: np.ndarray) -> np.ndarray:
         """Returns colours of a field as the scene's numbers."""

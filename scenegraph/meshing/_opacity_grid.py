@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, Scalar, Vector
+from .._typing import Array, Bool, Float, Scalar, Vector
 from ..encodings import Grid
-from ..fields import AbstractField, GridField
+from ..fields import GridField
 from ..numerics import unfreeze
 from ..rays import Gaussian
 from ..scene import Volume
@@ -22,6 +22,8 @@ Track: TypeAlias = Callable[[list[int]], Iterable[int]]
 
 # Points that are evaluated at a time, and cells along the longest side where the field has none.
 _BLOCK, _USUAL = 2**15, 256
+# Cells whose occupancy is looked up at a time.
+_MANY = 2**18
 _COARSEST, _FINEST = 128, 512
 # The level is the opacity of a layer that is this part of the longest side thick, so that it means
 # the same at all resolutions.
@@ -49,7 +51,7 @@ def measure_opacity(volume: Volume, options: MeshOptions, track: Track) -> Opaci
     """
     lower, upper = _corners(volume, options)
     extent = upper - lower
-    resolution = options.resolution or _default_resolution(volume.field)
+    resolution = options.resolution or _default_resolution(volume, float(extent.max()))
     shape = np.maximum(np.round(resolution * extent / extent.max()), 1).astype(int)
     # docs/meshes.md, "The surface of a fitted field"
     thickness = float(extent.max()) / _LAYERS
@@ -59,7 +61,7 @@ def measure_opacity(volume: Volume, options: MeshOptions, track: Track) -> Opaci
     for start in track(starts):
         block = places[start : start + _BLOCK]
         index = np.stack(np.unravel_index(block, shape), axis=1)
-        density = densities(volume.field, lower + (index + 0.5) * grid.cell, grid.width)
+        density = densities(volume, lower + (index + 0.5) * grid.cell, grid.width)
         # 1 - exp(-density * thickness)
         grid.opacity.reshape(-1)[block] = -np.expm1(-density * thickness)
     return grid
@@ -73,55 +75,63 @@ def _corners(volume: Volume, options: MeshOptions) -> tuple[np.ndarray, np.ndarr
     if volume.bounds is None:
         raise ValueError(
             "the volume has no bounds, so that there is no end to where its surface may be; pass "
-            "the corners of a box (`box`, on the command line `--box -1 -1 -1 1 1 1`)."
+            "the corners of a box in the volume's frame (`box`, on the command line "
+            "`--box -1 -1 -1 1 1 1`, which holds what cameras look at in all of space)."
         )
     return np.asarray(volume.bounds.lower, float), np.asarray(volume.bounds.upper, float)
 
 
-def _default_resolution(field: AbstractField) -> int:
-    """Returns two cells for each of the field's finest grid, which spans the same cube."""
-    if isinstance(field, GridField) and isinstance(field.encoding, Grid):
-        return int(np.clip(2 * max(field.encoding.resolutions), _COARSEST, _FINEST))
-    return _USUAL
+def _default_resolution(volume: Volume, extent: float) -> int:
+    """Returns two cells for each of the field's finest grid that lie along what is searched."""
+    field = unfreeze(volume.field)
+    if not (isinstance(field, GridField) and isinstance(field.encoding, Grid)):
+        return _USUAL
+    # A grid spans its cube: the bounds, or the contraction's ball, whose inner half is the unit
+    # ball, so that its cube is four units wide.
+    share = 1.0 if volume.contraction is None else min(1.0, extent / 4)
+    return int(np.clip(2 * share * max(field.encoding.resolutions), _COARSEST, _FINEST))
 
 
 def _occupied(volume: Volume, grid: OpacityGrid) -> np.ndarray:
     """Returns false for cells in which rays take no samples, flat."""
     shape = grid.opacity.shape
-    if volume.bounds is None or volume.occupancy is None:
-        return np.ones(grid.opacity.size, bool)
-    occupancy = unfreeze(volume.occupancy)
-    known = np.asarray(occupancy.thickness) > occupancy.threshold
-    first, last = np.asarray(volume.bounds.lower), np.asarray(volume.bounds.upper)
-    axes = []
-    for axis, count in enumerate(shape):
-        # The occupancy's cell in which the middle of each cell lies, axis by axis.
-        middle = grid.lower[axis] + (np.arange(count) + 0.5) * grid.cell[axis]
-        place = (middle - first[axis]) / (last[axis] - first[axis]) * known.shape[axis]
-        axes.append(np.clip(place.astype(int), 0, known.shape[axis] - 1))
-    found = known[np.ix_(*axes)].reshape(-1)
+    size = grid.opacity.size
+    if volume.bounds is None and volume.occupancy is None:
+        return np.ones(size, bool)
+    found = np.zeros(size, bool)
+    for start in range(0, size, _MANY):
+        block = np.arange(start, min(start + _MANY, size))
+        index = np.stack(np.unravel_index(block, shape), axis=1)
+        points = grid.lower + (index + 0.5) * grid.cell
+        padded = np.pad(points, ((0, _MANY - len(block)), (0, 0)), "edge").astype(np.float32)
+        found[block] = np.asarray(_cells_at(volume, jnp.asarray(padded)))[: len(block)]
     if not found.any():
         raise ValueError(
-            "no cell of the volume's occupancy is occupied: the field is empty, or has not been "
-            "fitted."
+            f"no cell between {grid.lower} and {grid.lower + shape * grid.cell} in the volume's "
+            "frame is occupied: the field is empty there, or has not been fitted."
         )
     return found
 
 
-def densities(field: AbstractField, points: np.ndarray, width: float) -> np.ndarray:
+@eqx.filter_jit
+def _cells_at(volume: Volume, points: Float[Array, "points 3"]) -> Bool[Array, " points"]:
+    return volume.cells_at(points)
+
+
+def densities(volume: Volume, points: np.ndarray, width: float) -> np.ndarray:
     """Returns the mean densities over cells of some width about points `n 3`."""
     count = len(points)
     padded = np.zeros((-(-count // _BLOCK) * _BLOCK if count > _BLOCK else _BLOCK, 3), np.float32)
     padded[:count] = points
-    return np.asarray(_densities(field, jnp.asarray(padded), jnp.float32(width)))[:count]
+    return np.asarray(_densities(volume, jnp.asarray(padded), jnp.float32(width)))[:count]
 
 
 @eqx.filter_jit
 def _densities(
-    field: AbstractField, points: Float[Array, "points 3"], width: Scalar
+    volume: Volume, points: Float[Array, "points 3"], width: Scalar
 ) -> Float[Array, " points"]:
     up = jnp.asarray([0.0, 0.0, 1.0], points.dtype)
-    return jax.vmap(lambda point: field.density(cell_gaussian(point, up, width)))(points)
+    return jax.vmap(lambda point: volume.density_at(cell_gaussian(point, up, width)))(points)
 
 
 def cell_gaussian(point: Vector, direction: Vector, width: Scalar) -> Gaussian:

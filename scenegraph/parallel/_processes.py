@@ -20,7 +20,7 @@ from jax.experimental import multihost_utils
 # The exit code of a process that has lost another one: try again (EX_TEMPFAIL of sysexits.h).
 _LOST = 75
 # Exit codes with which processes end that were stopped by a signal and ended together.
-_ORDERLY = (0, 130, 143)
+_ORDERLY = (0, 129, 130, 143)
 # A process that has been silent for so many seconds is lost.
 _SILENCE = 30
 _LOST_WORDS = re.compile("gloo|nccl|heartbeat|coordination|unavailable|connection (closed|reset)")

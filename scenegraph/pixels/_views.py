@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from .._typing import Array, Bool, Float, Int, Scalar, ScalarLike, UInt8
 from ..cameras import AbstractCamera, pixel_centres
 from ..images import AbstractColorSpace, Image, SRGB
-from ..io import MappedArray
+from ..io import LARGEST, MappedArray
 from ..numerics import AbstractModule, as_float_leaf
 from ..rays import Ray, widen
 from ._annealing import Annealing
@@ -44,6 +44,8 @@ class Views(AbstractModule):
       `None` if none are.
     - `sightings`: the pixels that show such points; `None` if none are known to.
     - `notes`: sentences about what a loader left out, turned or guessed.
+    - `origin`: the place of the data's world from which all places here are counted, x, y and z in
+      its units, in double precision; static. It is not zero for data far from their origin.
     """
 
     pixels: UInt8[Array, "pixels channels"] | Float[Array, "pixels channels"] | MappedArray
@@ -58,6 +60,7 @@ class Views(AbstractModule):
     points: Float[Array, "points 3"] | None = None
     sightings: Sightings | None = None
     notes: tuple[str, ...] = eqx.field(static=True, default=())
+    origin: tuple[float, float, float] = eqx.field(static=True, default=(0.0, 0.0, 0.0))
 
     @property
     def frames(self) -> int:
@@ -221,7 +224,8 @@ def views(
 
     **Errors:**
 
-    `ValueError` if numbers, sizes or colour spaces differ, or if weights are negative or all zero;
+    `ValueError` if numbers, sizes or colour spaces differ, if colours are not finite, or if weights
+    are negative or all zero;
     `TypeError` for paths among cameras.
 
     Example: leave out the left half of a picture.
@@ -236,8 +240,9 @@ def views(
     images = [_as_image(image, space) for image in _as_list(images, 3)]
     if len(cameras) != len(images) or not images:
         raise ValueError(f"there are {len(cameras)} cameras for {len(images)} pictures.")
-    for camera, image in zip(cameras, images, strict=True):
+    for index, (camera, image) in enumerate(zip(cameras, images, strict=True)):
         _check_sizes(camera, image)
+        _check_colors(index, image)
     if len({type(image.space) for image in images}) > 1:
         raise ValueError("the pictures differ in their colour space.")
     return Views(
@@ -277,6 +282,20 @@ def _check_sizes(camera: AbstractCamera | str, image: Image) -> None:
         f"the camera's picture is {camera.width}x{camera.height} pixels; the image has "
         f"{image.width}x{image.height}."
     )
+
+
+def _check_colors(index: int, image: Image) -> None:
+    """Refuses colours that no loss can compare with, where they are known."""
+    if isinstance(image.rgb, Tracer):
+        return
+    odd = ~(np.abs(np.asarray(image.rgb)) <= LARGEST).all(axis=-1)  # also where one is NaN
+    if odd.any():
+        row, column = np.argwhere(odd)[0].tolist()
+        raise ValueError(
+            f"image {index} has {int(odd.sum())} pixels whose colours are not finite, or above "
+            f"{LARGEST:g}; the first is in row {row} and column {column}. Correct them, or leave "
+            "them out with `weights`, of finite colours."
+        )
 
 
 def _combine(cameras: list) -> AbstractCamera | SceneCameras:

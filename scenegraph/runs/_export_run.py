@@ -60,6 +60,7 @@ def export_run(
         points=points,
         z_up=z_up,
         viewpoints=viewpoints,
+        origin=run.origin(),
         track=track,
         say=say,
     )

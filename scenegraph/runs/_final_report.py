@@ -15,7 +15,7 @@ from ._evaluate import score_views
 from ._held_out import HeldOut, place_held_out
 from ._paths import describe_path, FILM_SPEED, find_cameras, PathRequest
 from ._report import report
-from ._residuals import find_outliers, residual_rays
+from ._residuals import EMPTY_SCENE, find_outliers, residual_rays
 from ._run import read_log, Run, silent
 from ._time_plan import TimePlan
 
@@ -101,6 +101,8 @@ class FinalReport:
             return
         metrics["training"] = found
         run.save_metrics(metrics, report(metrics))
+        if found["empty"]:
+            say(EMPTY_SCENE)
         if number := len(found["outliers"]) + found["more"]:
             say(f"{number} training pictures are shown badly; {run.report} names them")
 

@@ -142,6 +142,8 @@ def _begin(
         writes=options.processes.is_first,
     )
     state = _restore(run, checkpoints, parts, options) if options.resume else None
+    if any(views.origin):
+        about["origin"] = list(views.origin)
     about["fingerprint"] = {"train": take_fingerprint(views)}
     run.save_config(config, **about)
     run.cut_log(0 if state is None else int(state.step))

@@ -1,6 +1,7 @@
 """The pictures of a report, and where their cameras are in the scene."""
 
 import contextlib
+import dataclasses
 import pathlib
 import threading
 import time
@@ -59,9 +60,17 @@ def read_held_out(
     settings: DataSettings, folder: pathlib.Path, split: str, views: Views
 ) -> HeldOut:
     """Reads the pictures of the report, which are the training pictures if there are no others."""
-    return HeldOut(
-        folder, split, views if split == "train" else settings.load(folder, split), settings
-    )
+    if split == "train":
+        return HeldOut(folder, split, views, settings)
+    others = settings.load(folder, split)
+    shared = set(others.names) & set(views.names)
+    if shared:
+        note = (
+            f"{len(shared)} of {others.frames} {split} pictures, such as {min(shared)}, are "
+            "training pictures, too: scores are those of pictures that were fitted"
+        )
+        others = dataclasses.replace(others, notes=(note, *others.notes))
+    return HeldOut(folder, split, others, settings)
 
 
 @contextlib.contextmanager

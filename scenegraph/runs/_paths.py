@@ -187,7 +187,7 @@ def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], 
     path = request.path or known.usual_path
     if path in PATHS:
         return PATHS[path](known, request), None
-    return read_cameras(request, known.camera)
+    return read_cameras(request, known.camera, run.origin())
 
 
 def describe_path(run: Run, request: PathRequest) -> str | None:
@@ -207,9 +207,14 @@ def describe_path(run: Run, request: PathRequest) -> str | None:
 
 
 def read_cameras(
-    request: PathRequest, camera: AbstractCamera
+    request: PathRequest,
+    camera: AbstractCamera,
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0),
 ) -> tuple[list[AbstractCamera], float | None]:
-    """Returns the cameras of a file, and its frames a second; sizes by default are a camera's."""
+    """Returns the cameras of a file, and its frames a second; sizes by default are a camera's.
+
+    The scene's places are counted from `origin`, a place of the file's world.
+    """
     path = request.path or ""
     if not path.endswith(".json"):
         choices = [*PATHS, "views"]
@@ -218,7 +223,7 @@ def read_cameras(
             f"there is no path {path!r}; did you mean {near!r}? A run knows "
             f"{', '.join(choices)}; any scene can be filmed along a file that ends in .json."
         )
-    found = read_camera_path(path, camera)
+    found = read_camera_path(path, camera, origin)
     return _some(found.cameras, request.frames), found.frames_per_second
 
 

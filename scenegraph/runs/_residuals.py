@@ -1,7 +1,7 @@
 """Training pictures that a fit shows badly: blurred ones, and those with wrong cameras."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,12 @@ _WIDTH, _LEAST_LIMIT = 48, 60.0
 # An outlier's PSNR is lower than the median by so many robust deviations, and so many decibels;
 # so many are named.
 _DEVIATIONS, _DECIBELS, _NAMED = 3.5, 2.0, 20
+# The opacity below which nothing is seen of a scene, and what is said of one that is empty.
+_EMPTY = 0.01
+EMPTY_SCENE = (
+    "the scene is empty: no training picture shows anything of it. Lower the learning rate "
+    "(--learning-rate), or try another --seed."
+)
 
 
 def residual_rays(views: Views) -> int:
@@ -36,7 +42,8 @@ def find_outliers(scene: Scene, views: Views, plan: TimePlan) -> dict[str, Any] 
     if plan.limit < _LEAST_LIMIT or plan.affordable(most) < views.frames:
         return None
     begin = time.monotonic()
-    values = np.array([_small_psnr(scene, views, frame) for frame in range(views.frames)])
+    small = [_compare_small(scene, views, frame) for frame in range(views.frames)]
+    values = np.array([one.psnr for one in small])
     middle = float(np.median(values))
     # 1.4826 times the median deviation is the standard deviation of normal numbers.
     spread = 1.4826 * float(np.median(np.abs(values - middle)))
@@ -50,6 +57,7 @@ def find_outliers(scene: Scene, views: Views, plan: TimePlan) -> dict[str, Any] 
             {"name": views.names[index], "psnr": float(values[index])} for index in worst[:_NAMED]
         ],
         "more": max(0, len(worst) - _NAMED),
+        "empty": max(one.opacity for one in small) < _EMPTY,
         "seconds": round(time.monotonic() - begin, 1),
     }
 
@@ -57,7 +65,8 @@ def find_outliers(scene: Scene, views: Views, plan: TimePlan) -> dict[str, Any] 
 def describe_outliers(found: dict[str, Any]) -> str:
     """Names the outliers in a sentence of the report."""
     width, height = found["size"]
-    head = (
+    head = f"{EMPTY_SCENE[0].upper()}{EMPTY_SCENE[1:]} " if found.get("empty") else ""
+    head += (
         f"The median PSNR of the {found['pictures']} training pictures is {found['psnr']:.2f} dB, "
         f"at {width}x{height} pixels."
     )
@@ -81,12 +90,21 @@ def _small_size(views: Views, frame: int) -> tuple[int, int]:
     return max(1, size[0] // block), max(1, size[1] // block)
 
 
-def _small_psnr(scene: Scene, views: Views, frame: int) -> float:
+class _Small(NamedTuple):
+    """How a small picture compares with the truth, and its largest opacity."""
+
+    psnr: float
+    opacity: float
+
+
+def _compare_small(scene: Scene, views: Views, frame: int) -> _Small:
     """Compares one picture, averaged over blocks, with what its camera sees of the scene."""
     (width, height), block = _small_size(views, frame), _block(views, frame)
     # A rest that fills no block is cut off, at the right and the bottom.
     camera = scale_resolution(views.camera(frame), 1 / block).resized(width, height)
-    image = np.asarray(render(scene, camera).rgb)
+    rendered = render(scene, camera)
+    image = np.asarray(rendered.rgb)
+    opacity = 1.0 if rendered.alpha is None else float(np.max(rendered.alpha))
     truth = np.asarray(views.image(frame).rgb)
     truth = shrink(truth[: height * block, : width * block], block) if block > 1 else truth
     squares = np.mean((np.clip(image, 0, 1) - truth) ** 2, axis=-1)
@@ -97,5 +115,6 @@ def _small_psnr(scene: Scene, views: Views, frame: int) -> float:
         # A block counts if all of its pixels do.
         weight = counts.reshape(height, block, width, block).mean(axis=(1, 3)) == 1
     if not np.any(weight):
-        return float("inf")
-    return float(-10 * np.log10(max(np.sum(weight * squares) / np.sum(weight), 1e-10)))
+        return _Small(float("inf"), opacity)
+    mean = np.sum(weight * squares) / np.sum(weight)
+    return _Small(float(-10 * np.log10(max(mean, 1e-10))), opacity)

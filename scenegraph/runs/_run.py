@@ -12,6 +12,8 @@ import numpy as np
 
 from ..data import find_folder
 from ..io import (
+    are_usable,
+    as_matrix,
     FileError,
     LOCK_FILE,
     locked_folder,
@@ -150,6 +152,17 @@ class Run:
             return config_of_record(others.pop("fit")), others
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise FileError(f"{path} does not hold the settings of a fit ({error}).") from error
+
+    def origin(self) -> tuple[float, float, float]:
+        """Returns the place of the data's world from which the scene's places are counted."""
+        if not self.begun:
+            return (0.0, 0.0, 0.0)
+        path, given = self.folder / "config.json", self.load_config()[1].get("origin", [0, 0, 0])
+        place = as_matrix(given, f"{path}: `origin`")
+        if place.shape != (3,) or not are_usable(place):
+            raise FileError(f"{path}: `origin` must be three finite numbers; got {given}.")
+        x, y, z = place.tolist()
+        return x, y, z
 
     def data_folder(self) -> pathlib.Path:
         """Returns the data folder to which the run was fitted.

@@ -1,14 +1,15 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, PyTree, RandomKey, Scalar
+from .._typing import Array, Bool, Float, PyTree, RandomKey, Scalar, Vector
 from ..encodings import Contraction
 from ..fields import AbstractAppearanceField, AbstractConditionedField, AbstractField
 from ..images import AbstractColorSpace, SRGB
 from ..numerics import AbstractModule, Frozen, safe_norm, unfreeze
-from ..rays import Medium, overlap, Ray, Section, Span
+from ..rays import Gaussian, Medium, overlap, Ray, Section, Span
 from ..shapes import Box
 from ._node import AbstractNode
 from ._occupancy import Occupancy
@@ -153,6 +154,42 @@ class Volume(AbstractNode):
         share = overlap(section, span)
         return eqx.tree_at(lambda m: m.density, medium, share * medium.density)
 
+    def density_at(self, gaussian: Gaussian) -> Scalar:
+        """Returns the density about a place of the volume's frame, by length there."""
+        place = gaussian.mean
+        if self.contraction is None:
+            return self._is_inside(place) * self.field.density(gaussian)
+        # The mean of |J d| over directions d is about tr J / 3.
+        stretch = jnp.trace(self.contraction.linear(place)) / 3
+        return stretch * self.field.density(self.contraction.gaussian(gaussian))
+
+    def medium_at(self, gaussian: Gaussian, view: Vector) -> Medium:
+        """Returns density and colour about a place of the volume's frame, seen along a unit `view`.
+
+        The density is by length along the view.
+        """
+        place, bent, stretch = gaussian.mean, gaussian, self._is_inside(gaussian.mean)
+        if self.contraction is not None:
+            # sigma |J d|
+            stretch = safe_norm(self.contraction.direction(place, view))
+            bent = self.contraction.gaussian(gaussian)
+        medium = self.field(bent, view)
+        return eqx.tree_at(lambda m: m.density, medium, stretch * medium.density)
+
+    def cells_at(self, places: Float[Array, "places 3"]) -> Bool[Array, " places"]:
+        """Returns false for places of the volume's frame where rays take no samples."""
+        inside = jax.vmap(self._is_inside)(places) > 0
+        if self.occupancy is None:
+            return inside
+        return inside & jax.vmap(unfreeze(self.occupancy).at)(jax.vmap(self._cell_at)(places))
+
+    def _is_inside(self, place: Vector) -> Scalar:
+        """Returns one in the bounds, and zero outside of them."""
+        if self.bounds is None:
+            return jnp.ones((), place.dtype)
+        inside = jnp.all((place >= self.bounds.lower) & (place <= self.bounds.upper))
+        return inside.astype(place.dtype)
+
     def _unbent(self, density: Scalar, section: Section, prepared: PyTree) -> Scalar:
         """Returns the density by length in the volume's frame, from that by contracted length."""
         span, _, (origin, direction) = prepared
@@ -167,7 +204,10 @@ class Volume(AbstractNode):
 
     def _cell(self, ray: Ray, part: Span) -> Array:
         """Returns the middle of a part of a ray, from 0 to 1 along the axes of the occupancy."""
-        point = ray.at((part.near + part.far) / 2)
+        return self._cell_at(ray.at((part.near + part.far) / 2))
+
+    def _cell_at(self, point: Vector) -> Vector:
+        """Returns a place of the volume's frame, from 0 to 1 along the axes of the occupancy."""
         if self.contraction is not None:
             # From the cube of contracted space, -radius to radius along each axis, to 0 to 1.
             return (self.contraction.point(point) / self.contraction.radius + 1) / 2

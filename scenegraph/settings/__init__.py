@@ -36,5 +36,6 @@ from ._corrections import (
 )
 from ._data_settings import held_out_split
 from ._presets import differences, NOTES
+from ._ranges import check_ranges, ranged
 from ._recipe import describe_cut, FitParts, warm_up
 from ._space import choose_space

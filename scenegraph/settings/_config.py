@@ -10,6 +10,7 @@ from ._data_settings import DataSettings
 from ._grid import Grid
 from ._method import AbstractMethod
 from ._mipnerf import MipNerf
+from ._ranges import check_ranges, ranged
 from ._training import TrainingSettings
 
 
@@ -36,11 +37,14 @@ class OutputSettings:
     - `film`: the film at the end: a turntable, or none.
     """
 
-    log_every: int = 50
-    eval_every: int = 500
-    save_every: int = 1000
-    keep: int = 3
+    log_every: int = ranged(50, 1, 2**31 - 1)
+    eval_every: int = ranged(500, 0, 2**31 - 1)
+    save_every: int = ranged(1000, 0, 2**31 - 1)
+    keep: int = ranged(3, 1, 2**31 - 1)
     film: Literal["turntable", "none"] = "turntable"
+
+    def __post_init__(self):
+        check_ranges(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +68,11 @@ class FitConfig:
     training: TrainingSettings = TrainingSettings()
     corrections: CorrectionSettings = CorrectionSettings()
     output: OutputSettings = OutputSettings()
-    steps: int | None = None
-    seed: int = 0
+    steps: int | None = ranged(None, 0, 2**31 - 1)
+    seed: int = ranged(0, 0, 2**32 - 1)
+
+    def __post_init__(self):
+        check_ranges(self)
 
     def count_steps(self, limit: float | None = None) -> int:
         """Returns the number of steps of a fit, whose time may have a `limit` in seconds."""

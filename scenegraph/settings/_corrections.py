@@ -19,6 +19,7 @@ from ..optimizers import (
 )
 from ..pixels import edge_pixels, known_cameras
 from ..scene import Capture, find_capture, Occupancy, Scene
+from ._ranges import check_ranges, ranged
 
 
 # The node of the scene that holds them.
@@ -62,11 +63,14 @@ class CorrectionSettings:
     """
 
     refine_cameras: Literal["none", "poses", "all"] = "none"
-    camera_rate: float = 0.4
+    camera_rate: float = ranged(0.4, 0)
     polish_cameras: Literal["auto", "on", "off"] = "auto"
     exposure: Literal["auto", "on", "off"] = "off"
-    exposure_rate: float = 2e-3
-    appearance_rate: float = 2e-2
+    exposure_rate: float = ranged(2e-3, 0)
+    appearance_rate: float = ranged(2e-2, 0)
+
+    def __post_init__(self):
+        check_ranges(self)
 
     @property
     def refines(self) -> bool:

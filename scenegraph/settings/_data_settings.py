@@ -18,12 +18,15 @@ from ..data import (
     find_splits,
     llff_path,
     load_data,
+    looks_forward,
     Random,
     Solid,
     Views,
 )
+from ..io import LARGEST
 from ..pixels import known_cameras
 from ._method import Corners, Space
+from ._ranges import check_ranges, ranged
 
 
 # Held-out pictures on random colours are put on white.
@@ -50,7 +53,8 @@ class DataSettings:
     - `skip_missing`: if true, pictures whose files are missing or damaged are left out; otherwise
       they are an error that names them all.
     - `masks`: if true, pixels that masks leave out do not count (nerfstudio, COLMAP and LLFF data).
-    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC (LLFF data).
+    - `ndc`: if true, the space before the cameras is mapped to a cube, NDC; if false (`--no-ndc`),
+      it is not; by default it is where the rays of all pixels leave forward (LLFF data).
     - `spherify`: if true, the cameras look inwards and are scaled to the unit sphere (LLFF data).
     - `published_radii`: if true, radii and views of rays in NDC are the published ones; otherwise
       exact (LLFF data).
@@ -62,22 +66,29 @@ class DataSettings:
     - `far`: the distance at which rays end; by default behind everything.
     """
 
-    downscale: int = 1
+    downscale: int = ranged(1, 1, 1024)
     background: Literal["white", "black", "random"] = "white"
     memory_map: Literal["auto", "always", "never"] = "auto"
     straight_alpha: bool = False
     area_weights: bool = True
-    hold_every: int = 8
+    hold_every: int = ranged(8, 2, 2**31 - 1)
     held_out: tuple[str, ...] = ()
     skip_missing: bool = False
     masks: bool = True
-    ndc: bool = True
+    ndc: bool | None = None
     spherify: bool = False
     published_radii: bool = False
     bounds: Literal["auto", "found", "contracted", "none"] = "auto"
-    box_scale: float = 1.0
-    near: float | None = None
-    far: float | None = None
+    box_scale: float = ranged(1.0, 0, open=True)
+    near: float | None = ranged(None, 0, LARGEST)
+    far: float | None = ranged(None, 0, LARGEST)
+
+    def __post_init__(self):
+        check_ranges(self)
+        if self.near is not None and self.far is not None and not self.near < self.far:
+            raise ValueError(
+                f"--near (`near`) must be less than --far (`far`); got {self.near} and {self.far}."
+            )
 
     @property
     def background_color(self) -> tuple[float, float, float]:
@@ -133,10 +144,8 @@ class DataSettings:
         """Finds the box that holds the scene, or the ball about which all of space is contracted.
 
         `spare` is the distance by which pictures may be off, as a share of their width.
-        `ValueError` for a `box_scale` that is not positive, and for a contraction of NDC.
+        `ValueError` for a contraction of NDC.
         """
-        if not self.box_scale > 0:
-            raise ValueError(f"`box_scale` must be positive; got {self.box_scale:g}.")
         if self.bounds == "none":
             return None
         if self.bounds == "contracted":
@@ -147,9 +156,10 @@ class DataSettings:
         return scale_box(find_bounds(views, spare=spare), self.box_scale)
 
     def own_path(self, folder: str | os.PathLike) -> list | None:
-        """Returns the cameras of the film that goes with the data; only LLFF data have one."""
+        """Returns the cameras of the film that goes with the data: LLFF's that look forward."""
         options = self._loader_options(folder)
-        if "spherify" not in options:
+        around = options.get("ndc") is None and not options.get("spherify")
+        if "spherify" not in options or (around and not looks_forward(folder)):
             return None
         del options["hold_every"], options["held_out"]
         limits = {"downscale": self.downscale, "near": self.near, "far": self.far}
@@ -164,7 +174,9 @@ class DataSettings:
             "ndc": "LLFF data",
             "held_out": listed,
         }.items():
-            if name not in form.options and getattr(self, name) != getattr(DataSettings, name):
+            # Runs of earlier versions have `ndc=True`, whatever their data.
+            usual = (getattr(DataSettings, name), True if name == "ndc" else None)
+            if name not in form.options and getattr(self, name) not in usual:
                 raise ValueError(f"`{name}` is for {where}; {folder} is {form.name} data.")
         return {name: getattr(self, name) for name in form.options}
 

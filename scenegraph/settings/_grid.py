@@ -15,6 +15,7 @@ from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
 from ..pixels import frame_lines, known_cameras
 from ..scene import Occupancy, Transformed
 from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, LONG, Space
+from ._ranges import check_ranges, ranged
 
 
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
@@ -72,17 +73,20 @@ class Grid(AbstractMethod):
     **Source:** Müller et al. 2022, "Instant neural graphics primitives".
     """
 
-    resolutions: tuple[int, ...] | None = None
-    features: int = 4
-    capacity: int | None = None
-    occupancy: int | None = None
-    candidates: int | None = None
+    resolutions: tuple[int, ...] | None = ranged(None, 1, 2**14)
+    features: int = ranged(4, 1, 64)
+    capacity: int | None = ranged(None, 1, 2**28)
+    occupancy: int | None = ranged(None, 0, 1024)
+    candidates: int | None = ranged(None, 2, 2**14)
     precision: Literal["float32", "bfloat16"] = "float32"
-    width: int | None = None
-    view_degree: int = 4
+    width: int | None = ranged(None, 1, 2**14)
+    view_degree: int = ranged(4, 0, 16)
     guided: bool | None = None
-    ray_samples: int = 32
-    appearance: int = 0
+    ray_samples: int = ranged(32, 1, 2**14)
+    appearance: int = ranged(0, 0, 1024)
+
+    def __post_init__(self):
+        check_ranges(self)
 
     @property
     def appearance_size(self) -> int:

@@ -16,6 +16,7 @@ from ..rays import ConeBeam, CylinderBeam
 from ..samplers import Disparity, Uniform
 from ..scene import Transformed, Volume
 from ._method import AbstractMethod, build_field, in_box, Space
+from ._ranges import check_ranges, ranged
 
 
 _ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
@@ -54,26 +55,29 @@ class MipNerf(AbstractMethod):
     radiance fields".
     """
 
-    width: int = 64
-    depth: int = 4
-    skip: int = 4
-    view_width: int = 32
-    view_depth: int = 1
-    min_degree: int = 0
-    max_degree: int = 8
-    view_degree: int = 4
+    width: int = ranged(64, 1, 2**14)
+    depth: int = ranged(4, 1, 256)
+    skip: int = ranged(4, 1, 256)
+    view_width: int = ranged(32, 1, 2**14)
+    view_depth: int = ranged(1, 0, 256)
+    min_degree: int = ranged(0, -64, 64)
+    max_degree: int = ranged(8, -64, 64)
+    view_degree: int = ranged(4, 0, 64)
     use_view: bool = True
     integrated: bool = True
     density_activation: Literal["softplus", "relu"] = "softplus"
-    density_bias: float = -1.0
-    density_noise: float = 0.0
-    rgb_padding: float = 0.001
-    samples: tuple[int, ...] = (32, 32)
+    density_bias: float = ranged(-1.0)
+    density_noise: float = ranged(0.0, 0)
+    rgb_padding: float = ranged(0.001, 0, 1)
+    samples: tuple[int, ...] = ranged((32, 32), 1, 2**14)
     ray_shape: Literal["cone", "cylinder"] = "cone"
     disparity: bool = False
-    resample_padding: float = 0.01
+    resample_padding: float = ranged(0.01, 0)
     stop_level_gradient: bool = True
     empty_depth_near: bool = False
+
+    def __post_init__(self):
+        check_ranges(self)
 
     @property
     def contracts(self) -> bool:

@@ -1,7 +1,6 @@
 """The settings of the optimisation: batches, loss, optimiser and its schedule."""
 
 import dataclasses
-import math
 from typing import Literal
 
 import optax
@@ -20,6 +19,7 @@ from ..losses import MultiLevelLoss
 from ..optimizers import AbstractSchedule, Linear, LogLinear, mip_nerf_optimizer
 from ..pixels import PixelList, pixels_through
 from ._method import LONG, Space
+from ._ranges import check_ranges, ranged
 
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
@@ -72,23 +72,26 @@ class TrainingSettings:
     - `jitter`: if true, sample positions are random while training.
     """
 
-    batch_size: int | None = 512
+    batch_size: int | None = ranged(512, 1, 2**24)
     batching: Literal["all_images", "single_image"] = "all_images"
-    start_width: float = 1.0
-    learning_rate: float = 1e-2
-    final_learning_rate: float = 2e-4
+    start_width: float = ranged(1.0, 1, 1024)
+    learning_rate: float = ranged(1e-2, 0)
+    final_learning_rate: float = ranged(2e-4, 0)
     rate_decay: Literal["exponential", "linear"] = "exponential"
-    delay_steps: int = 100
-    delay_multiplier: float = 0.1
-    adam_b2: float = 0.999
-    adam_epsilon: float = 1e-8
-    max_gradient_value: float = 0.0
-    max_gradient_norm: float = 0.0
-    weight_decay: float = 0.0
-    point_weight: float | None = None
-    coarse_weight: float = 0.1
+    delay_steps: int = ranged(100, 0, 2**31 - 1)
+    delay_multiplier: float = ranged(0.1, 0)
+    adam_b2: float = ranged(0.999, 0, 1, open=True)
+    adam_epsilon: float = ranged(1e-8, 0)
+    max_gradient_value: float = ranged(0.0, 0)
+    max_gradient_norm: float = ranged(0.0, 0)
+    weight_decay: float = ranged(0.0, 0)
+    point_weight: float | None = ranged(None, 0)
+    coarse_weight: float = ranged(0.1, 0)
     sum_channels: bool = False
     jitter: bool = True
+
+    def __post_init__(self):
+        check_ranges(self)
 
     def make_batches(self, views: Views, box: Space = None) -> RayBatches:
         """Makes the random batches of a fit.
@@ -124,10 +127,6 @@ class TrainingSettings:
         """Returns the factor of missed points in the loss; 0 for pictures that show none."""
         if views is None or views.sightings is None:
             return 0.0
-        if self.point_weight is not None and not 0 <= self.point_weight < math.inf:
-            raise ValueError(
-                f"`point_weight` is at least 0, which ignores points; got {self.point_weight}."
-            )
         if self.point_weight is not None:
             return self.point_weight
         return max(_POINTS / views.frames, _LEAST_OF_POINTS)

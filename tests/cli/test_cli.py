@@ -280,7 +280,9 @@ def test_settings_of_the_checkpoints(data, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, code", [("SIGTERM", 143), ("SIGINT", 130)], ids=["terminated", "Ctrl-C"]
+    "name, code",
+    [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)],
+    ids=["terminated", "Ctrl-C", "hung up"],
 )
 def test_told_to_stop_it_saves_and_goes_on_later(
     fitted, data, tmp_path, monkeypatch, capsys, name, code
@@ -393,9 +395,9 @@ def test_unknown_preset(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     "flags, reason",
     [
-        (["--preset", "tiny", "--samples", "0"], "at least one sample"),
+        (["--preset", "tiny", "--samples", "0"], "--samples (`samples`) must be between 1"),
         (["--capacity", "1000"], "power of two"),
-        (["--candidates", "0"], "`candidates` must be at least 2"),
+        (["--candidates", "0"], "--candidates (`candidates`) must be between 2"),
         (["--learning-rate", "0"], "must be positive"),
         (["--downscale", "99"], "cannot shrink"),
     ],

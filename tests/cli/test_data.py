@@ -47,9 +47,9 @@ def test_folders_with_files_are_refused(calls, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "parts"),
     [
-        (["--views", 0], ["--views and --test must be at least 1"]),
+        (["--views", 0], ["--views (`views`) must be between 1 and 1,000,000; got 0"]),
         (["--count", 3], ["at least 6 things", "got 3"]),
-        (["--size", 0], ["`size` must be at least 1 pixel", "got 0"]),
+        (["--size", 0], ["--size (`size`) must be between 1 and 16,384; got 0"]),
         (["--val", -1], ["`val`", "got -1"]),
     ],
 )

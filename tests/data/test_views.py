@@ -84,3 +84,14 @@ def test_weights_are_those_of_the_drawn_pixels():
 def test_what_is_refused(weights, message):
     with pytest.raises(ValueError, match=message):
         sg.views(CAMERA, GREY, space=Linear(), weights=weights)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
+def test_colours_that_no_loss_can_compare_with(value):
+    """They are found by picture, and not after a fit has failed."""
+    camera = sg.PerspectiveCamera.look_at([0, -3, 1], [0, 0, 0], [0, 0, 1], 0.8, 8, 6)
+    good = np.zeros((6, 8, 3), np.float32)
+    bad = good.copy()
+    bad[2, 5, 1] = value
+    with pytest.raises(ValueError, match="image 1 has 1 pixels .* row 2 and column 5"):
+        sg.views([camera, camera], [good, bad])

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import signal
 import time
 
 import jax
@@ -22,6 +23,7 @@ from scenegraph.fitting import (
     SignsOfLife,
     split_by_purpose,
     StepInfo,
+    StopOnSignal,
 )
 from scenegraph.losses import LossTerms, psnr_to_mse
 from scenegraph.runs import Profile
@@ -197,3 +199,26 @@ def test_long_silences_are_broken(monkeypatch, capsys):
     assert lines(range(11, 20), 1.5) == 5  # Every second step.
     assert lines([100], 1.5) == 0 and lines([101], 1.9) == 0  # The console has said something.
     assert lines(range(102, 112), 2.0, at=1000.0) == 1  # Twenty seconds.
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_signals_end_a_fit_after_the_step_at_hand(name):
+    number = signal.Signals[name]
+    before = signal.getsignal(number)
+    with StopOnSignal() as stop:
+        assert not stop(progress())
+        signal.raise_signal(number)
+        assert stop.received == number and stop(progress())
+        # A second one acts as usual.
+        assert signal.getsignal(number) == before
+    assert signal.getsignal(number) == before
+
+
+def test_a_terminal_that_is_closed_under_nohup():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopOnSignal() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert stop.received is None
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -144,7 +144,9 @@ def test_all_steps_share_one_compilation():
 
 def test_a_fit_that_explodes_keeps_its_last_finite_model():
     """A huge rate overflows at once: ten steps fail, none changes anything."""
-    with pytest.raises(FitError, match="10 in a row have failed, and the gradient of slope") as e:
+    with pytest.raises(
+        FitError, match="10 in a row have failed, and the gradient of slope.*, since step "
+    ) as e:
         fit_line(optimizer=optax.sgd(1e38), steps=50)
     model = e.value.state.model
     assert jnp.isfinite(model.slope) and jnp.isfinite(model.offset)

@@ -1,6 +1,7 @@
 """JSON, pictures and films."""
 
 import struct
+import warnings
 from zlib import compress, crc32
 
 import imageio.v3 as iio
@@ -241,3 +242,21 @@ def test_gif_has_all_frames_in_order_and_repeats(tmp_path):
     np.testing.assert_allclose(film.mean(axis=(1, 2, 3)), [0, 100, 200], atol=2)
     about = iio.immeta(tmp_path / "film.gif")
     assert about["loop"] == 0 and about["duration"] == 100
+
+
+@pytest.mark.parametrize("speed", [7.0, 24.0, 30.0, 50.0, 60.0])
+def test_gifs_keep_their_speed(tmp_path, speed):
+    """Hundredths of a second, whose errors do not add up; above 50 a second it is said."""
+    frames = [np.full((6, 8, 3), 20 * level, np.uint8) for level in range(12)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_animation(tmp_path / "film.gif", frames, frames_per_second=speed)
+    assert [str(x.message)[:28] for x in caught] == ["a GIF of 60 frames a second "] * (speed > 50)
+    with PillowImage.open(tmp_path / "film.gif") as film:
+        ends, total = [], 0
+        for index in range(film.n_frames):
+            film.seek(index)
+            total += film.info.get("duration", 0)
+            ends.append(total)
+    true = 1000 * np.arange(1, 13) / speed
+    assert film.n_frames == 12 and np.max(np.abs(np.array(ends) - true)) <= 5

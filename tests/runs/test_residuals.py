@@ -45,6 +45,8 @@ def test_outliers_are_named_with_their_psnr(fitted):
     expected = -10 * np.log10(np.mean(blocks**2))
     assert abs(found["outliers"][1]["psnr"] - expected) < 1e-3
     text = describe_outliers(found)
+    # Nothing but the background is seen.
+    assert found["empty"] and text.startswith("The scene is empty: no training picture shows")
     assert "- 08.jpg: " in text and "07.jpg" not in text and "12 training pictures" in text
 
 
@@ -69,3 +71,11 @@ def test_a_short_limit_leaves_no_time(fitted):
     import time
 
     assert find_outliers(*fitted, TimePlan(time.monotonic() + 20, 20)) is None
+
+
+def test_a_scene_that_shows_something_is_not_empty(fitted):
+    _, views = fitted
+    ball = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(radius=0.2), [0.4, 0.5, 0.6])))
+    found = find_outliers(ball, views, TimePlan())
+    assert found is not None and not found["empty"]
+    assert describe_outliers(found).startswith("The median PSNR")

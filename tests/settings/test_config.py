@@ -110,7 +110,7 @@ def test_flat_settings_of_the_version_before(tmp_path, field):
     assert others == {"data": "data", "preset": "fast"}
     grid = Grid((16, 32, 64, 128), capacity=2**17, occupancy=32, candidates=128, width=16)
     assert config.method == (grid if field == "grid" else MipNerf(width=16))
-    assert config.data == DataSettings(downscale=2, bounds="found", near=1.5)
+    assert config.data == DataSettings(downscale=2, bounds="found", near=1.5, ndc=True)
     rates = {"learning_rate": 2e-2, "final_learning_rate": 1e-3, "rate_decay": "exponential"}
     # Points lead no rays of runs that were saved before they could, nor are these wide.
     changes = {"batch_size": 512, "batching": "single_image", "point_weight": 0.0, **rates}
