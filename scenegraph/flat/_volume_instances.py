@@ -32,6 +32,11 @@ def thickness_of(instance: Instance, ray: Ray, part: Span) -> Scalar:
     return instance.node.thickness(into(instance, ray), part)
 
 
+def rate_of(instance: Instance, ray: Ray) -> Scalar:
+    """Returns the length of a ray in a volume's frame per unit of `t`: `|A^-1 d|`."""
+    return safe_norm(into(instance, ray).direction)
+
+
 def pace_of(instance: Instance, ray: Ray) -> Pace:
     """Returns how a ray passes the middle of a volume that is contracted."""
     return instance.node.pace(into(instance, ray))

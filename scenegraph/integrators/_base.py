@@ -6,6 +6,7 @@ from .._typing import Array
 from ..flat import FlatScene
 from ..numerics import AbstractModule
 from ..rays import Layers, Radiance, Ray
+from ._along import MediaAlong
 
 
 class AbstractIntegrator(AbstractModule):
@@ -82,6 +83,18 @@ class AbstractIntegrator(AbstractModule):
 
 class AbstractMediaIntegrator(AbstractIntegrator):
     """Integrates the media of a scene, among layers of surfaces if there are any."""
+
+    @abc.abstractmethod
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        """Samples the media of the last level; `layers` are the surfaces on the rays."""
 
     @abc.abstractmethod
     def __call__(

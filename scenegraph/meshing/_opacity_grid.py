@@ -70,12 +70,13 @@ def _corners(volume: Volume, options: MeshOptions) -> tuple[np.ndarray, np.ndarr
     if options.box is not None:
         lower, upper = np.reshape(np.asarray(options.box, float), (2, 3))
         return lower, upper
-    if volume.bounds is None:
+    box = unfreeze(volume).box()
+    if box is None:
         raise ValueError(
             "the volume has no bounds, so that there is no end to where its surface may be; pass "
             "the corners of a box (`box`, on the command line `--box -1 -1 -1 1 1 1`)."
         )
-    return np.asarray(volume.bounds.lower, float), np.asarray(volume.bounds.upper, float)
+    return np.asarray(box.lower, float), np.asarray(box.upper, float)
 
 
 def _default_resolution(field: AbstractField) -> int:
@@ -88,11 +89,12 @@ def _default_resolution(field: AbstractField) -> int:
 def _occupied(volume: Volume, grid: OpacityGrid) -> np.ndarray:
     """Returns false for cells in which rays take no samples, flat."""
     shape = grid.opacity.shape
-    if volume.bounds is None or volume.occupancy is None:
+    box = unfreeze(volume).box()
+    if box is None or volume.occupancy is None:
         return np.ones(grid.opacity.size, bool)
     occupancy = unfreeze(volume.occupancy)
     known = np.asarray(occupancy.thickness) > occupancy.threshold
-    first, last = np.asarray(volume.bounds.lower), np.asarray(volume.bounds.upper)
+    first, last = np.asarray(box.lower), np.asarray(box.upper)
     axes = []
     for axis, count in enumerate(shape):
         # The occupancy's cell in which the middle of each cell lies, axis by axis.

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from .._typing import Array, Float, ScalarLike
 from ..flat import flatten
 from ..integrators import nearest_hits
-from ..numerics import safe_normalise
+from ..numerics import common_type, safe_normalise
 from ..rays import Hit, Ray
-from ..scene import Scene
+from ..scene import check_leaves, Scene
 from ._warnings import is_traced
 
 
@@ -55,9 +55,12 @@ def cast_rays(
     print(hits.t)  # 1 and infinity
     ```
     """
+    check_leaves(scene)
     _check(origins, directions)
-    sides = jnp.zeros((*origins.shape[:1], 2, 3), directions.dtype)
-    footprints = sides if footprints is None else footprints
+    dtype = common_type(scene, origins, directions)
+    origins, directions = origins.astype(dtype), directions.astype(dtype)
+    sides = jnp.zeros((*origins.shape[:1], 2, 3), dtype)
+    footprints = sides if footprints is None else footprints.astype(dtype)
     ends = (jnp.broadcast_to(jnp.asarray(x, origins.dtype), origins.shape[:1]) for x in (near, far))
     rays = Ray(origins, directions, safe_normalise(directions), sides, footprints, *ends)
     return _cast(scene, rays)

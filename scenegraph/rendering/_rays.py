@@ -8,7 +8,7 @@ from ..compositing import over
 from ..flat import FlatScene, flatten
 from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
 from ..rays import Radiance, Ray
-from ..scene import Scene
+from ..scene import check_leaves, Scene
 from ..visibility import invert_order, order_rays
 
 
@@ -36,6 +36,7 @@ def render_rays(
 
     The radiance of every level, coarse to fine, over the background.
     """
+    check_leaves(scene)
     keys = None if key is None else fold_keys(key, jnp.arange(rays.near.shape[0]))
     return _render_rays(scene, rays, choose_integrator(scene, integrator), keys, background)
 

@@ -1,0 +1,164 @@
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Key
+
+from .._typing import Array, PyTree
+from .._words import describe
+from ..flat import FlatScene, InstanceStack
+from ..rays import Layers, Radiance, Ray
+from ._along import composite_along, MediaAlong, merge_media
+from ._base import AbstractMediaIntegrator
+from ._guided import Guided
+from ._hierarchical import Hierarchical
+from ._occupancy_march import next_budget, OccupancyMarch
+
+
+# Steps along a ray, at least, and by the cells along an axis of an occupancy.
+_STEPS, _BY_CELLS = 128, 2
+
+
+class PerVolume(AbstractMediaIntegrator):
+    """Integrates every volume that has an integrator by that, and all others together.
+
+    What is sampled of each is merged, so that volumes that do not overlap look as each one does
+    alone.
+
+    **Arguments:**
+
+    - `budget`: the least budget of integrators that have one; `None` if there is none; static.
+    - `samples_per_ray`: the number of samples of all; static.
+    - `fixed`: the integrators with fixed sample positions, stack by stack, in the order of
+      `_groups`; `None` for those of the volumes.
+    """
+
+    # Fields stand for the abstract properties.
+    budget: float | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleMethodOverride]
+    samples_per_ray: int = eqx.field(static=True, default=1)  # pyright: ignore[reportIncompatibleMethodOverride]
+    fixed: tuple[PyTree, ...] | None = None
+
+    def with_budget(self, samples: float) -> "PerVolume":
+        if self.budget is None:
+            return self
+        return dataclasses.replace(self, budget=next_budget(samples))
+
+    def with_fixed_samples(
+        self, scene: FlatScene, rays: Ray, layers: Layers | None = None
+    ) -> "PerVolume":
+        fix = lambda own, alone: own.with_fixed_samples(alone, rays, layers)
+        return dataclasses.replace(self, fixed=tuple(self._map(fix, scene)))
+
+    def __call__(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        outputs: tuple[str, ...] = (),
+    ) -> tuple[Radiance, ...]:
+        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
+        return (composite_along(along, rays, layers),)
+
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        def sample(own: AbstractMediaIntegrator, alone: FlatScene) -> MediaAlong:
+            return own.media_along(alone, rays, layers, keys=keys, normal=normal)
+
+        return merge_media(self._map(sample, scene))
+
+    def _map(
+        self, function: Callable[[AbstractMediaIntegrator, FlatScene], PyTree], scene: FlatScene
+    ) -> list[PyTree]:
+        """Applies a function to integrators and scenes of what each one samples.
+
+        Results have a leading axis over the volumes of a stack.
+        """
+        fixed = self.fixed or (None,) * len(scene.volumes)
+        groups = zip(_groups(scene), fixed, strict=False)
+        return [self._map_group(function, scene, stacks, known) for stacks, known in groups]
+
+    def _map_group(
+        self,
+        function: Callable[[AbstractMediaIntegrator, FlatScene], PyTree],
+        scene: FlatScene,
+        stacks: tuple[InstanceStack, ...],
+        known: PyTree,
+    ) -> PyTree:
+        chosen = own_integrator(stacks[0].first().node)
+        own = Hierarchical() if chosen is None else self._with_own_budget(chosen)
+
+        def one(stacks: tuple[InstanceStack, ...], fixed: PyTree) -> PyTree:
+            alone = eqx.tree_at(lambda flat: flat.volumes, scene, stacks)
+            return function(own if fixed is None else fixed, alone)
+
+        first = lambda tree: jax.tree.map(lambda x: x[0], tree)
+        widen = lambda tree: jax.tree.map(lambda x: x[None], tree)
+        if chosen is None or stacks[0].count == 1:
+            return widen(one(stacks, first(known)))
+        members, static = eqx.partition(stacks[0].members, eqx.is_array)
+
+        def each(row: Any) -> PyTree:
+            member = eqx.combine(widen(row[0]), static)
+            return one((InstanceStack(member, stacks[0].shared),), row[1])
+
+        return jax.lax.map(each, (members, known))
+
+    def _with_own_budget(self, own: AbstractMediaIntegrator) -> AbstractMediaIntegrator:
+        if own.budget is None or self.budget is None or self.budget <= own.budget:
+            return own
+        return own.with_budget(self.budget)
+
+
+def _groups(scene: FlatScene) -> list[tuple[InstanceStack, ...]]:
+    """Returns stacks of volumes with an integrator, one by one, and all others together."""
+    alone = [own_integrator(stack.first().node) is not None for stack in scene.volumes]
+    pairs = list(zip(scene.volumes, alone, strict=True))
+    rest = tuple(stack for stack, own in pairs if not own)
+    return [(stack,) for stack, own in pairs if own] + ([rest] if rest else [])
+
+
+def own_integrator(volume: Any) -> AbstractMediaIntegrator | None:
+    """Returns a volume's integrator, or one that its occupancy guides; `None` without either."""
+    if volume.integrator is not None:
+        return volume.integrator
+    if volume.occupancy is None:
+        return None
+    cells = max(jax.tree.leaves(volume.occupancy)[0].shape[-3:])
+    steps = max(_STEPS, _BY_CELLS * cells)
+    return OccupancyMarch(steps) if volume.contraction is None else Guided(candidates=steps)
+
+
+def media_of_volumes(volumes: Iterable[tuple[Any, int]]) -> AbstractMediaIntegrator:
+    """Returns the integrator of volumes, given with the numbers of their copies."""
+    owns = [(_checked(own_integrator(volume)), count) for volume, count in volumes]
+    known = [(own, count) for own, count in owns if own is not None]
+    if not known:
+        return Hierarchical()
+    if len(owns) == 1 and owns[0][1] == 1:
+        return known[0][0]
+    budgets = [own.budget for own, _ in known if own.budget is not None]
+    samples = sum(own.samples_per_ray * count for own, count in known)
+    if len(known) < len(owns):
+        samples += Hierarchical().samples_per_ray
+    return PerVolume(min(budgets, default=None), samples)
+
+
+def _checked(own: Any) -> AbstractMediaIntegrator | None:
+    """Refuses what does not integrate media."""
+    if own is None or isinstance(own, AbstractMediaIntegrator):
+        return own
+    raise TypeError(
+        f"the `integrator` of a Volume must be one of media, such as `Hierarchical`, `Guided` or "
+        f"`OccupancyMarch`; got {describe(own)}."
+    )
