@@ -17,7 +17,7 @@ from ._glb import GlbContent
 from ._looks import Look, Looks
 from ._material_fields import file_coordinates, material_of
 from ._mesh_shape import part_of
-from ._placing import as_parts, matrix_of_direction
+from ._placing import as_parts, matrix_of_direction, UPRIGHT
 from ._triangulate import triangulate
 from ._walk import copies, matrix_of
 
@@ -32,7 +32,7 @@ def save_glb(
     segments: int = 64,
     plane_size: float = 100.0,
     texture_size: int = 512,
-    z_up: bool = False,
+    z_up: bool = True,
 ) -> None:
     """Saves a scene as a GLB file (glTF 2.0), for other programs.
 
@@ -54,8 +54,8 @@ def save_glb(
       that follows.
     - `plane_size`: the side of the square that stands for an endless `Plane`.
     - `texture_size`: the number of texels along each side of a texture made of a pattern.
-    - `z_up`: if true, the scene is turned so that its z axis points upwards in other programs,
-      where y does.
+    - `z_up`: if true, the top nodes are turned so that the scene's z axis points upwards in other
+      programs, where y does, and `load_scene` turns them back; if false, axes are left as they are.
 
     **Errors:**
 
@@ -89,13 +89,9 @@ class _Writer:
 
     def write(self, scene: Scene, z_up: bool) -> dict[str, Any]:
         """Returns the JSON of a scene."""
-        root = scene.root
-        if isinstance(root, Group) and not z_up:
-            nodes = self.children(root)
-        else:
-            # y up from z up: (x, y, z) to (x, z, -y)
-            turn = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
-            nodes = self.node("root", root, turn if z_up else np.eye(4))
+        root, turn = scene.root, UPRIGHT if z_up else np.eye(4)
+        is_group = isinstance(root, Group)
+        nodes = self.children(root, turn) if is_group else self.node("root", root, turn)
         entry: dict[str, Any] = {"nodes": nodes} if nodes else {}
         if (background := self._background(scene.background)) is not None:
             entry["extras"] = {"scenegraph_background": background}
@@ -108,12 +104,12 @@ class _Writer:
         self.left_out[f"background {type(background).__name__}"] += 1
         return None
 
-    def children(self, group: Group) -> list[int]:
-        """Adds the children of a group, and returns their indices."""
+    def children(self, group: Group, matrix: np.ndarray = np.eye(4)) -> list[int]:
+        """Adds the children of a group under a transform, and returns their indices."""
         return [
             number
             for name, child in group.children.items()
-            for number in self.node(name, child, np.eye(4))
+            for number in self.node(name, child, matrix)
         ]
 
     def node(self, name: str, node: Any, matrix: np.ndarray) -> list[int]:
