@@ -71,4 +71,5 @@ def _between(
     last = medium.density.shape[0] - 1
     inside = (place >= 0) & (place <= last)
     here: Medium = jax.tree.map(lambda x: x[jnp.clip(place, 0, last)], medium)
-    return amounts(dataclasses.replace(here, density=jnp.where(inside, here.density, 0)))
+    normal = None if here.normal is None else jnp.where(inside[:, None], here.normal, 0)
+    return amounts(Medium(jnp.where(inside, here.density, 0), here.rgb, normal))

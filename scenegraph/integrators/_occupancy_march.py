@@ -1,5 +1,4 @@
 import dataclasses
-import math
 
 import equinox as eqx
 import jax
@@ -22,13 +21,14 @@ from ._packed import pack_steps, PackedSteps
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
+_ALL = 2**30
 # Entries of the list of samples that are evaluated, or left out, together.
 _BLOCK = 2**12
 
 
-def next_budget(samples: float) -> float:
-    """Returns the least of a few budgets that serves; infinity for more than the largest."""
-    return next((x for x in _BUDGETS if samples <= x), math.inf)
+def next_budget(samples: float) -> int:
+    """Returns the least of a few budgets that serves; one of all samples beyond the largest."""
+    return next((x for x in _BUDGETS if samples <= x), _ALL)
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -73,8 +73,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         return self.budget
 
     def with_budget(self, samples: float) -> "OccupancyMarch":
-        budget = min(next_budget(samples), self.candidates)
-        return dataclasses.replace(self, budget=int(budget))
+        return dataclasses.replace(self, budget=min(next_budget(samples), self.candidates))
 
     def with_fixed_samples(
         self, scene: FlatScene, rays: Ray, layers: Layers | None = None

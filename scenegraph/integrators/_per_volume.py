@@ -36,7 +36,7 @@ class PerVolume(AbstractMediaIntegrator):
     """
 
     # Fields stand for the abstract properties.
-    budget: float | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleMethodOverride]
+    budget: int | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleMethodOverride]
     samples_per_ray: int = eqx.field(static=True, default=1)  # pyright: ignore[reportIncompatibleMethodOverride]
     fixed: tuple[PyTree, ...] | None = None
 

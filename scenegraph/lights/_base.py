@@ -121,10 +121,10 @@ def rays_along(
     Its `t` counts lengths of the pixel, so that it is the same in all units; `far` is a distance.
     """
     # Pixels' sides, but at least what rounding of the point needs.
-    number = jnp.finfo(point.dtype)
-    side = jnp.sqrt(jnp.min(jnp.sum(d_point**2, axis=-1)))
-    rounding = _ROUNDING * number.eps * jnp.max(jnp.abs(point))
-    unit = jax.lax.stop_gradient(jnp.maximum(_SIDES * side, rounding))
+    place, sides = jax.lax.stop_gradient((point, d_point))
+    side = jnp.sqrt(jnp.min(jnp.sum(sides**2, axis=-1)))
+    rounding = _ROUNDING * jnp.finfo(point.dtype).eps * jnp.max(jnp.abs(place))
+    unit = jnp.maximum(_SIDES * side, rounding)
     unit = jnp.where(unit > 0, unit, 1)
     # The footprint d_point + t spread (u, v), with unit vectors u and v across the direction.
     aside = spread * unit * jnp.stack(tangents(direction))

@@ -59,8 +59,8 @@ def _as_leaf(value: Any) -> Array:
 
 def common_type(*trees: PyTree) -> Any:
     """Returns the type in which the floating arrays of trees are computed with each other."""
-    leaves = [x for x in jax.tree.leaves(trees) if eqx.is_inexact_array(x)]
-    return jnp.result_type(*leaves) if leaves else jnp.zeros(()).dtype
+    types = {x.dtype for x in jax.tree.leaves(trees) if eqx.is_inexact_array(x)}
+    return jnp.result_type(*types) if types else jnp.zeros(()).dtype
 
 
 def as_type(tree: PyTree, dtype: Any) -> PyTree:

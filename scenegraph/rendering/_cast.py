@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, ScalarLike
 from ..flat import flatten
 from ..integrators import nearest_hits
-from ..numerics import common_type, safe_normalise
+from ..numerics import as_type, common_type, safe_normalise
 from ..rays import Hit, Ray
 from ..scene import check_leaves, Scene
 from ._warnings import is_traced
@@ -68,7 +68,7 @@ def cast_rays(
 
 @eqx.filter_jit
 def _cast(scene: Scene, rays: Ray) -> Hit:
-    return nearest_hits(flatten(scene), rays)
+    return nearest_hits(as_type(flatten(scene), rays.near.dtype), rays)
 
 
 def _check(origins: Array, directions: Array) -> None:

@@ -277,8 +277,9 @@ def _render(
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
     camera, filters = unfreeze((camera, filters))
-    camera = as_type(camera, common_type(scene, camera))
-    flat, space = flatten(scene), color_space(scene)
+    dtype = common_type(scene, camera)
+    camera, flat = as_type((camera, flatten(scene)), dtype)
+    space = color_space(scene)
 
     some = Pixels(integrator, tuple(name for name in extras if name != "candidates"), side)
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1

@@ -84,7 +84,8 @@ def say_violations(scene: PyTree, leaves: list[Array], stacks: PyTree = None) ->
         if found := find_violations(scene):
             warnings.warn(_out_of_range(found), stacklevel=_depth())
             return
-    _last_leaves[:] = map(weakref.ref, leaves)
+    kept = not any(isinstance(x, np.generic) for x in leaves)
+    _last_leaves[:] = map(weakref.ref, leaves) if kept else ()
 
 
 def _out_of_range(found: list[tuple[str, str]]) -> str:

@@ -26,7 +26,8 @@ def with_own_integrator(tree: PyTree, encoded: Any) -> PyTree:
     parts = {field.name for field in dataclasses.fields(integrator)}
     media = integrator.media if {"media", "surfaces"} <= parts else integrator
     rest = dataclasses.replace(integrator, media=None) if media is not integrator else None
-    if media is None:
+    # Those of a user's own, and of surfaces alone, stay.
+    if not callable(getattr(media, "media_along", None)):
         return tree
     own = _in_frame(media, unfreeze(volumes[0].transforms))
     is_volume = lambda node: isinstance(node, Volume)

@@ -41,7 +41,8 @@ def _as_bounds(bounds: Any, field: AbstractField) -> Box | FieldReach | None:
         raise ValueError(f'`bounds` is a Box, `None` or "auto"; got {bounds!r}.')
     opened = field.value if isinstance(field, Frozen) else field
     says = isinstance(opened, AbstractBoundedField)
-    return FieldReach() if says or type(opened).reach is not AbstractField.reach else Box()
+    own = getattr(type(opened), "reach", AbstractField.reach)
+    return FieldReach() if says or own is not AbstractField.reach else Box()
 
 
 class Pace(AbstractModule):

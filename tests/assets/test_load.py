@@ -32,11 +32,11 @@ needs_models = pytest.mark.skipif(
 )
 
 
-def load(path) -> sg.Scene:
+def load(path, **options) -> sg.Scene:
     """Loads a file whatever is left out of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return sg.load_scene(path)
+        return sg.load_scene(path, **options)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def check_against_trimesh(path) -> None:
     other = trimesh.load(path, force="scene", process=False).to_geometry()
     rows = np.asarray(other.triangles).reshape(-1, 9)
     rows = rows[np.lexsort(np.round(rows, 3).T + 0.0)]
-    assert_close(world_triangles(load(path)), rows, 1e-6)
+    assert_close(world_triangles(load(path, y_up=False)), rows, 1e-6)
 
 
 def test_places_beside_trimesh(tmp_path):

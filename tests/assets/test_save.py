@@ -360,7 +360,7 @@ def test_beside_other_readers(tmp_path):
             b=sg.Transformed(sg.Surface(sg.Box(), LIT), shear),
         )
     )
-    sg.save_glb(scene, tmp_path / "a.glb")
+    sg.save_glb(scene, tmp_path / "a.glb", z_up=False)
     other = trimesh.load(tmp_path / "a.glb", force="scene", process=False)
     ours = []
     for node, matrix in placed_nodes(scene):
