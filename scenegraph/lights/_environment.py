@@ -56,7 +56,9 @@ class EnvironmentLight(AbstractEnvironment):
         height, width, _ = self.texels.shape
         owners, texels, angles = _cells(height, width, self.samples)
         # Irradiance of a direction: the sum of radiance times solid angle over parts of texels.
-        powers = angles[:, None] * self.texels.reshape(-1, 3)[texels]
+        powers = (
+            jnp.asarray(angles[:, None], self.texels.dtype) * self.texels.reshape(-1, 3)[texels]
+        )
         return jax.ops.segment_sum(powers, owners, self.samples)
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
@@ -155,7 +157,8 @@ def _cells(height: int, width: int, samples: int) -> _Cells:
     texel = np.arange(height)[:, None] * width + np.arange(width)
     texel = np.repeat(np.repeat(texel, rows // height, 0), columns // width, 1).reshape(-1)
     owners, angles = _nearest_of(rows, columns, samples)
-    return _Cells(owners, texel, angles)
+    # JAX remembers what it made of an array, and 64 bits are 32 only where it is told so.
+    return _Cells(owners.astype(np.int32), texel.astype(np.int32), angles)
 
 
 def _nearest_of(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from .._typing import Array, Float, ScalarLike
 from ..flat import flatten
 from ..integrators import nearest_hits
 from ..numerics import as_type, common_type, safe_normalise
+from ..parallel import with_automatic_axes
 from ..rays import Hit, Ray
 from ..scene import check_leaves, Scene
 from ._warnings import is_traced
@@ -68,7 +69,11 @@ def cast_rays(
 
 @eqx.filter_jit
 def _cast(scene: Scene, rays: Ray) -> Hit:
-    return nearest_hits(as_type(flatten(scene), rays.near.dtype), rays)
+    def compute(tree: tuple[Scene, Ray]) -> Hit:
+        scene, rays = tree
+        return nearest_hits(as_type(flatten(scene), rays.near.dtype), rays)
+
+    return with_automatic_axes(compute, (scene, rays))
 
 
 def _check(origins: Array, directions: Array) -> None:

@@ -3,10 +3,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Float, RandomKey
+from .._typing import Array, Float, PyTree, RandomKey
 from ..compositing import over
 from ..flat import FlatScene, flatten
 from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
+from ..parallel import with_automatic_axes
 from ..rays import Radiance, Ray
 from ..scene import check_leaves, Scene
 from ..visibility import invert_order, order_rays
@@ -54,7 +55,11 @@ def _render_rays(
     keys: Key[Array, " rays"] | None,
     background: Float[Array, "rays 3"] | None,
 ) -> tuple[Radiance, ...]:
-    return integrate_anyhow(flatten(scene), rays, integrator, keys, background)
+    def compute(tree: PyTree) -> tuple[Radiance, ...]:
+        scene, rays, keys, background = tree
+        return integrate_anyhow(flatten(scene), rays, integrator, keys, background)
+
+    return with_automatic_axes(compute, (scene, rays, keys, background))
 
 
 def integrate_anyhow(

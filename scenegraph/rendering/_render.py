@@ -33,7 +33,14 @@ from ..integrators import (
     with_more_surfaces,
 )
 from ..numerics import as_type, common_type, unfreeze
-from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
+from ..parallel import (
+    device_mesh,
+    is_on_explicit_mesh,
+    map_over_devices,
+    mesh_of,
+    whole_on,
+    with_automatic_axes,
+)
 from ..programs import (
     can_be_quick,
     count_threads,
@@ -135,7 +142,9 @@ def render(
     more = key, filters, chunk, mesh, extras, side, threads
     draw = lambda integrator: program(placed, camera, integrator, *more)
     if traced:
-        return draw(integrator.with_budget(math.inf))[0]
+        whole = integrator.with_budget(math.inf)
+        picture = lambda tree: program(*tree, whole, *more)[0]
+        return with_automatic_axes(picture, (placed, camera))
     integrator = _with_first_layers(with_all_occluders(integrator), contents, count)
     return _draw_completely(draw, integrator, (placed, camera))
 
@@ -219,10 +228,11 @@ def _placed(
     """
     if leaves is None:
         return scene, camera, None if devices is None else device_mesh(devices)
-    if devices is None:
+    if devices is None and not is_on_explicit_mesh(leaves):
         return scene, camera, mesh_of(leaves)
-    mesh = device_mesh(devices)
-    where = SingleDeviceSharding(devices[0]) if mesh is None else whole_on(mesh)
+    mesh = mesh_of(leaves) if devices is None else device_mesh(devices)
+    first = (jax.devices() if devices is None else devices)[0]
+    where = SingleDeviceSharding(first) if mesh is None else whole_on(mesh)
     put = lambda x: jax.device_put(x, where) if eqx.is_array(x) else x
     return *jax.tree.map(put, (scene, camera)), mesh
 

@@ -64,7 +64,8 @@ def test_two_runs_a_mesh_and_a_floor_are_each_as_good_as_alone():
         assert_close(together[:, where], sg.render(alone, VIEW).rgb[:, where], 1e-5)
         truth = sg.render(alone, VIEW, finest).rgb[:, where]
         assert float(jnp.std(truth)) > 0.03
-        assert_close(together[:, where], truth, 0.02)
+        # Cells below the occupancy's threshold are skipped.
+        assert_close(together[:, where], truth, 0.05)
 
 
 def test_explicit_integrators_go_before_the_scenes_and_that_before_a_volumes_own():
