@@ -128,7 +128,7 @@ def _groups(scene: FlatScene) -> list[tuple[InstanceStack, ...]]:
     return [(stack,) for stack, own in pairs if own] + ([rest] if rest else [])
 
 
-def own_integrator(volume: Any) -> AbstractMediaIntegrator | None:
+def own_integrator(volume: Any) -> Any:
     """Returns a volume's integrator, or one that its occupancy guides; `None` without either."""
     if volume.integrator is not None:
         return volume.integrator
@@ -136,7 +136,10 @@ def own_integrator(volume: Any) -> AbstractMediaIntegrator | None:
         return None
     cells = max(jax.tree.leaves(volume.occupancy)[0].shape[-3:])
     steps = max(_STEPS, _BY_CELLS * cells)
-    return OccupancyMarch(steps) if volume.contraction is None else Guided(candidates=steps)
+    if volume.contraction is not None:
+        return Guided(candidates=steps)
+    # With space for all steps nothing is left out, and none is computed that is not used.
+    return OccupancyMarch(steps, steps)
 
 
 def media_of_volumes(volumes: Iterable[tuple[Any, int]]) -> AbstractMediaIntegrator:

@@ -126,7 +126,7 @@ def test_derivatives_of_merged_media_are_those_of_the_closed_form():
 
 def test_surfaces_between_media_of_unlike_integrators_stop_what_is_behind():
     scene = overlapping(0.3, 0.5)
-    card = sg.Surface(sg.Plane([0.0, -1.0, 0.0], [0.0, 2.0, 0.0]), [0.0, 1.0, 0.0])
+    card = sg.Surface(sg.Plane([0.0, 2.0, 0.0], [0.0, -1.0, 0.0]), [0.0, 1.0, 0.0])
     scene = dataclasses.replace(scene, root=sg.Group(card=card, **scene.root.children))
     found = sg.render_rays(scene, VIEW_RAYS)[-1]
     assert_close(found.alpha, [1.0, 1.0], 1e-5)
