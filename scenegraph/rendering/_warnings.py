@@ -72,7 +72,7 @@ def check_scene(
 _last_leaves: list[weakref.ref] = []
 
 
-def say_violations(scene: PyTree, leaves: list[Array], stacks: PyTree = None) -> None:
+def say_violations(scene: PyTree, leaves: list[Any], stacks: PyTree = None) -> None:
     """Warns of values that no constructor takes, such as an optimiser may put in.
 
     `stacks` are the same leaves in fewer arrays, which are looked at first.

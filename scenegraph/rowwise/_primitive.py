@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun, jaxprs_in_params, Primiti
 from jax.interpreters import ad, batching, mlir, partial_eval
 
 from .._typing import Array, PyTree
-from ._checkify import check_within
+from ._checkify import check_results
 from ._lower import count_rows
 
 
@@ -44,7 +44,7 @@ def define_map(
     ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
     partial_eval.dce_rules[primitive] = _leave_out
-    check_within(primitive, lowering)
+    check_results(primitive)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
     mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")

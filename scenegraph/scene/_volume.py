@@ -37,8 +37,6 @@ def _as_bounds(bounds: Any, field: AbstractField) -> Box | FieldReach | None:
     """Converts what a user passes; fields that do not say how far they reach get a box."""
     if not isinstance(bounds, str | FieldReach):
         return bounds
-    if bounds != "auto" and isinstance(bounds, str):
-        raise ValueError(f'`bounds` is a Box, `None` or "auto"; got {bounds!r}.')
     opened = field.value if isinstance(field, Frozen) else field
     says = isinstance(opened, AbstractBoundedField)
     own = getattr(type(opened), "reach", AbstractField.reach)
@@ -227,13 +225,15 @@ class Volume(AbstractNode):
 
 
 def _widened(box: Box, ray: Ray) -> Box:
-    """Enlarges a box by a pixel, so that rays beside it meet what of it is in their cones."""
+    """Enlarges a box that is not much larger than pixels, so that rays beside it meet it, too."""
     square = jnp.maximum(jnp.sum(ray.direction**2), jnp.finfo(ray.direction.dtype).tiny)
     t = jnp.sum(((box.lower + box.upper) / 2 - ray.origin) * ray.direction) / square
     sides = ray.d_origin + jnp.clip(t, ray.near, ray.far) * ray.d_direction
-    # sqrt(|s_x|^2 + |s_y|^2) is five standard deviations of a square pixel's footprint.
-    reach = jax.lax.stop_gradient(jnp.sqrt(jnp.sum(sides**2)))
-    return Box(box.lower - reach, box.upper + reach)
+    # |s_x|^2 + |s_y|^2 is the square of five standard deviations of a square pixel's footprint.
+    reach, half = jnp.sum(jax.lax.stop_gradient(sides) ** 2), (box.upper - box.lower) / 2
+    # Variances add: h becomes sqrt(h^2 + r^2), where that is more than a tenth of it.
+    more = jnp.where(reach > (half / 2) ** 2, jnp.sqrt(half**2 + reach) - half, 0)
+    return Box(box.lower - more, box.upper + more)
 
 
 def _is_last(far: Scalar, span: Span) -> Bool[Array, ""]:

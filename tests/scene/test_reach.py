@@ -63,7 +63,7 @@ def test_bounds_mean_what_they_say():
     # Half of the optical depth 5 * 0.4 sqrt(2 pi), and all of it.
     depth = 5 * 0.4 * np.sqrt(2 * np.pi)
     assert_close(jnp.stack(through), 1 - np.exp(-np.array([depth / 2, depth])), 2e-3)
-    with pytest.raises(ValueError, match='`bounds` is a Box, `None` or "auto"'):
+    with pytest.raises(TypeError, match="`bounds` of `Volume`"):
         sg.Volume(fog, "all")
 
 
