@@ -2,11 +2,10 @@ import abc
 
 from jaxtyping import Key
 
-from .._typing import Array
+from .._typing import Array, Float, Int
 from ..flat import FlatScene
 from ..numerics import AbstractModule
-from ..rays import Layers, Radiance, Ray
-from ._along import MediaAlong
+from ..rays import Layers, Medium, Radiance, Ray
 
 
 class AbstractIntegrator(AbstractModule):
@@ -79,6 +78,16 @@ class AbstractIntegrator(AbstractModule):
 
         The integrator; the same one if it does not stop gradients.
         """
+
+
+class MediaAlong(AbstractModule):
+    """Media in consecutive intervals of rays, with the same density all over an interval."""
+
+    medium: Medium  # "*volumes rays samples"
+    edges: Float[Array, "*volumes rays edges"]
+    # The numbers of samples that found no space, and that were requested, if rays share a budget.
+    overflow: Int[Array, "*volumes rays"] | None = None
+    requested: Int[Array, "*volumes rays"] | None = None
 
 
 class AbstractMediaIntegrator(AbstractIntegrator):

@@ -10,11 +10,10 @@ from ..flat import FlatScene
 from ..numerics import cumulative, inverse_cdf, max_blur
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
-from ._along import composite_along, MediaAlong
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._hierarchical import fold, sample_keys
 from ._march import even_steps, March
-from ._media import media_at, prepare, Samples, thickness_at
+from ._media import composite_along, media_at, prepare, Samples, thickness_at
 
 
 # The share of a ray's samples that are spread evenly, whatever the occupancy knows.

@@ -18,8 +18,7 @@ from ..samplers import (
     sample_edges,
     Uniform,
 )
-from ._along import MediaAlong
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._media import media_at, prepare, proposals_at, Samples
 
 
@@ -183,7 +182,7 @@ class Hierarchical(AbstractMediaIntegrator):
 
 
 class _Level(NamedTuple):
-    """What one level sampled, and its radiance."""
+    """The media of one level, and their radiance."""
 
     medium: Medium
     radiance: Radiance

@@ -11,11 +11,10 @@ from ..flat import FlatScene
 from ..numerics import choose_block, map_used_blocks, pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
-from ._along import composite_along, MediaAlong
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._hierarchical import fold
 from ._march import even_steps, March
-from ._media import media_at, occupied_at, prepare, Samples
+from ._media import composite_along, media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 

@@ -1,19 +1,21 @@
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, PyTree
+from .._typing import Array, Float, PyTree
 from .._words import describe
+from ..compositing import amounts, mixture, with_unit_normals
 from ..flat import FlatScene, InstanceStack
-from ..rays import Layers, Radiance, Ray
-from ._along import composite_along, MediaAlong, merge_media
-from ._base import AbstractMediaIntegrator
+from ..rays import Layers, Medium, Radiance, Ray
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._guided import Guided
 from ._hierarchical import Hierarchical
+from ._media import composite_along
 from ._occupancy_march import next_budget, OccupancyMarch
 
 
@@ -26,18 +28,13 @@ class PerVolume(AbstractMediaIntegrator):
 
     What is sampled of each is merged, so that volumes that do not overlap look as each one does
     alone.
-
-    **Arguments:**
-
-    - `budget`: the least budget of integrators that have one; `None` if there is none; static.
-    - `samples_per_ray`: the number of samples of all; static.
-    - `fixed`: the integrators with fixed sample positions, stack by stack, in the order of
-      `_groups`; `None` for those of the volumes.
     """
 
-    # Fields stand for the abstract properties.
+    # Fields stand for the abstract properties: the least budget of integrators that have one, and
+    # the number of samples of all.
     budget: int | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleMethodOverride]
     samples_per_ray: int = eqx.field(static=True, default=1)  # pyright: ignore[reportIncompatibleMethodOverride]
+    # The integrators with fixed sample positions, in the order of `_groups`.
     fixed: tuple[PyTree, ...] | None = None
 
     def with_budget(self, samples: float) -> "PerVolume":
@@ -165,3 +162,44 @@ def _checked(own: Any) -> AbstractMediaIntegrator | None:
         f"the `integrator` of a Volume must be one of media, such as `Hierarchical`, `Guided` or "
         f"`OccupancyMarch`; got {describe(own)}."
     )
+
+
+def merge_media(parts: Sequence[MediaAlong]) -> MediaAlong:
+    """Merges what was sampled of volumes apart; every part has a leading axis over volumes.
+
+    A medium is the same all over each of its intervals, so sums of them are the same between any
+    two neighbouring edges, and a volume that is alone on a ray keeps its picture.
+    """
+    rows = [jnp.moveaxis(part.edges, 0, 1) for part in parts]
+    edges = jnp.concatenate([x.reshape(x.shape[0], -1) for x in rows], axis=1)
+    edges = jnp.sort(edges, axis=1)
+    # sigma(t) = sum_v sigma_v(t), and rgb is the mean of rgb_v in proportion to sigma_v(t).
+    sums = [_sum_between(part, edges) for part in parts]
+    medium = with_unit_normals(mixture(jax.tree.map(lambda *xs: sum(xs), *sums)))
+    missing = [jnp.sum(x.overflow, axis=0) for x in parts if x.overflow is not None]
+    requested = [jnp.max(x.requested, axis=0) for x in parts if x.requested is not None]
+    return MediaAlong(
+        medium,
+        edges,
+        sum(missing[1:], missing[0]) if missing else None,
+        # Every volume has the same budget.
+        jnp.max(jnp.stack(requested), axis=0) if requested else None,
+    )
+
+
+def _sum_between(part: MediaAlong, edges: Float[Array, "rays edges"]) -> PyTree:
+    """Returns the sum of the `amounts` of volumes between neighbouring edges."""
+    each = jax.vmap(jax.vmap(_between), (0, 0, None))(part.medium, part.edges, edges[:, :-1])
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0), each)
+
+
+def _between(
+    medium: Medium, edges: Float[Array, " edges"], begins: Float[Array, " parts"]
+) -> PyTree:
+    """Returns the `amounts` of one volume in parts of a ray that begin at given places."""
+    place = jnp.searchsorted(edges, begins, side="right") - 1
+    last = medium.density.shape[0] - 1
+    inside = (place >= 0) & (place <= last)
+    here: Medium = jax.tree.map(lambda x: x[jnp.clip(place, 0, last)], medium)
+    normal = None if here.normal is None else jnp.where(inside[:, None], here.normal, 0)
+    return amounts(Medium(jnp.where(inside, here.density, 0), here.rgb, normal))

@@ -91,6 +91,7 @@ def integrate(
     """Integrates rays with a key each, over the background; `outputs` as for integrators."""
     levels = integrator(scene, rays, keys=keys, outputs=outputs)
     behind = jax.vmap(scene.background)(rays) if background is None else background
+    behind = behind.astype(rays.near.dtype)
     return tuple(_over(level, behind) for level in levels)
 
 

@@ -15,7 +15,7 @@ from jaxtyping import AbstractArray, Float
 import scenegraph as sg
 from scenegraph.data import RayBatches, Views
 from scenegraph.flat import FlatScene, Instance, InstanceStack, LeafStack, SceneStacks
-from scenegraph.integrators._along import MediaAlong
+from scenegraph.integrators._base import MediaAlong
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.integrators._per_volume import PerVolume

@@ -38,7 +38,7 @@ def test_pictures_are_the_same_in_all_units(lamp):
     meters = picture(1.0, lamp)
     assert meters.std() > 0.05
     for unit in (1e-4, 1e4):
-        assert_close(picture(unit, lamp), meters, 2e-3)
+        assert_close(picture(unit, lamp), meters, absolute=0.01)
 
 
 def test_the_sun_has_no_end_unless_it_is_given_one():
@@ -68,4 +68,5 @@ def test_the_light_of_a_texel_comes_from_all_of_it():
     sample = light.sample(jnp.zeros(3), jnp.zeros((2, 3)))
     above = sample.rays.direction[:, 2] > 0
     assert_close(jnp.sum(sample.irradiance[:, 0]), 2 * np.pi, 1e-5)
-    assert_close(jnp.sum(sample.irradiance[:, 0] * above), 2 * np.pi, 0.05)
+    # But for the directions about the horizon, which stand for parts of both halves.
+    assert_close(jnp.sum(sample.irradiance[:, 0] * above), 2 * np.pi, 0.08)

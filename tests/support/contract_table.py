@@ -33,7 +33,7 @@ from scenegraph import (
     transforms,
     visibility,
 )
-from scenegraph.integrators._along import MediaAlong
+from scenegraph.integrators._base import MediaAlong
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.integrators._per_volume import PerVolume
