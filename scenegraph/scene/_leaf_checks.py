@@ -100,7 +100,8 @@ def _is_small(value: Any, stacked: bool) -> bool:
     """Returns true for anything but large arrays, and those that other processes have parts of."""
     if not eqx.is_array(value):
         return True
-    here = value.is_fully_addressable or value.is_fully_replicated
+    shared = isinstance(value, jax.Array) and not value.is_fully_addressable
+    here = not shared or value.is_fully_replicated
     return here and math.prod(value.shape[stacked:]) <= _SMALL
 
 
