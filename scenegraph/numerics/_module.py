@@ -61,15 +61,13 @@ def wrong_field(module: AbstractModule) -> tuple[str, str] | None:
     with jaxtyped("context"):
         wrong = [name for name in there if not _fits(values[name], there[name])]
     for name in missing + wrong:
-        return name, _message(module, name, fields[name]) + _stack_hint(values[name], fields[name])
+        return name, _message(module, name, fields[name]) + _remedy(values[name], fields[name])
     return None
 
 
 # Not annotated, so that the fields of a module share their dimension names.
 def _fits(value, annotation):  # noqa: ANN001, ANN202
-    """Returns true for an array as annotated, one of NumPy and a number included."""
-    if isinstance(value, int | float):
-        value = np.asarray(value, float)
+    """Returns true for an array as annotated, one of NumPy included."""
     if isinstance(value, np.ndarray | np.generic):
         value, annotation = np.asarray(value), _numpy_annotation(annotation)
     return isinstance(value, annotation)
@@ -89,8 +87,10 @@ def _hints(cls: type) -> dict[str, typing.Any]:
     return typing.get_type_hints(cls)
 
 
-def _stack_hint(value: typing.Any, annotation: typing.Any) -> str:
-    """Returns what to do with a stack of what is annotated."""
+def _remedy(value: typing.Any, annotation: typing.Any) -> str:
+    """Returns what to do with a number, or with a stack of what is annotated."""
+    if isinstance(value, int | float):
+        return " `sg.replace` puts numbers in, and converts them."
     if not eqx.is_array(value) or not value.ndim or not value.shape[0]:
         return ""
     with jaxtyped("context"):
