@@ -49,7 +49,7 @@ def perturbed(scene: sg.Scene, seed: int = 0) -> sg.Scene:
         shift = 0.02 * np.linalg.norm(pose.offset()) * unit(3)
         delta = jnp.asarray([*shift, *np.deg2rad(3.0) * unit(3)], jnp.float32)
         scene = eqx.tree_at(lambda s, path=path: s.root.children[path].pose.delta, scene, delta)
-    lens = lambda s: s.root.children["cam0"]
+    lens = lambda s: s["cam0"]
     off = {
         "focal": lens(scene).focal * (1 + 0.05 * rng.choice([-1, 1])),
         "principal_point": lens(scene).principal_point + 10 * unit(2),
@@ -102,7 +102,7 @@ def main(steps: int = 20, seed: int = 0) -> None:
         print(f"{stage.reason} {stage.renders} renderings, costs {stage.costs}")
     result = stages[-1]
     assert result.uncertainty is not None
-    found, true = (s.root.children["cam0"] for s in (result.scene, truth))
+    found, true = (s["cam0"] for s in (result.scene, truth))
     for name in ("focal", "principal_point", "k1"):
         error = result.uncertainty.standard_errors[f"cam0.{name}"]
         print(f"{name}: {getattr(found, name)} +- {error}, true {getattr(true, name)}")

@@ -39,7 +39,7 @@ def main(steps: int = 400, out: str = "checker_2d.png") -> None:
     )
     pictures = [truth, sg.render(start, camera), sg.render(result.scene, camera)]
     sg.io.write_picture(out, sg.images.side_by_side(pictures))
-    board = result.scene.root.children["board"].shader
+    board = result.scene["board.shader"]
     print(f"scale {board.scale:.5f}, colours {board.color_a} and {board.color_b}")
 
 

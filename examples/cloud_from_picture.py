@@ -42,7 +42,7 @@ def main(steps: int = 300, out: str = "cloud.png") -> None:
     )
     pictures = [truth, sg.render(start, camera), sg.render(result.scene, camera)]
     sg.io.write_picture(out, sg.images.side_by_side(pictures))
-    cloud = result.scene.root.children["cloud"].field
+    cloud = result.scene["cloud.field"]
     print(f"centre {cloud.center}, radius {cloud.radius:.3f}, colour {cloud.rgb}")
 
 

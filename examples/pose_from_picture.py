@@ -50,7 +50,7 @@ def main(steps: int = 500, out: str = "pose_from_picture.png") -> None:
     )
     pictures = [truth, sg.render(start, "camera"), sg.render(result.scene, "camera")]
     sg.io.write_picture(out, sg.images.side_by_side(pictures))
-    print(f"left of the error: {result.scene.root.children['camera'].pose.delta}")
+    print(f"left of the error: {result.scene['camera.pose.delta']}")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def main(steps: int = 400, out: str = "shadow_finds_lamp.png") -> None:
     )
     pictures = [truth, sg.render(start, camera), sg.render(result.scene, camera)]
     sg.io.write_picture(out, sg.images.side_by_side(pictures))
-    print(f"the lamp is at {result.scene.root.children['lamp'].position}")
+    print(f"the lamp is at {result.scene['lamp.position']}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ EYE = [2.3, -2.6, 2.0]
 def lit_by(lamp: jax.Array) -> sg.Scene:
     """The table-top, with its lamp at a place."""
     scene = sg.diagnostics.table_top()
-    light = sg.PointLight(lamp, scene.root.children["lamp"].intensity)
+    light = sg.PointLight(lamp, scene["lamp.intensity"])
     root = sg.Group(**{**scene.root.children, "lamp": light})
     return sg.Scene(root, background="white", integrator=scene.integrator)
 
@@ -32,7 +32,7 @@ def main(
 ) -> None:
     """Finds the lamp by Gauss-Newton steps; writes colours, depths, normals and the derivative."""
     camera = look_from(EYE, size)
-    true_lamp = sg.diagnostics.table_top().root.children["lamp"].position
+    true_lamp = sg.diagnostics.table_top()["lamp.position"]
     image = sg.render(lit_by(true_lamp), camera, outputs=["normal"])
 
     @jax.jit

@@ -85,7 +85,7 @@ def main(
     """Fits the texels; returns the PSNR of four pictures from elsewhere, and shows one of them."""
     scene = truth(mesh)
     grey = sg.ImageTexture(jnp.full((texels, texels, 3), 0.5), corner=[0.0, 0.0])
-    start = eqx.tree_at(lambda s: s.root.children["model"].shader, scene, grey)
+    start = eqx.tree_at(lambda s: s["model.shader"], scene, grey)
     result = sg.fit(
         start,
         Pictures(scene, around(scene, 24, size, 0.0)),

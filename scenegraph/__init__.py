@@ -111,6 +111,7 @@ from .scene import (
     Group as Group,
     Instances as Instances,
     load as load,
+    replace as replace,
     save as save,
     Scene as Scene,
     select as select,

@@ -5,6 +5,7 @@ gets a warning and a simpler way, with the same results:
 
 - without `trace_state_clean`, a function counts as being traced, and is compiled by JAX alone;
 - without `weakref_lru_cache`, what was traced stays until its owner goes, whatever is cleared;
+- without `error_checks` or `nan_error_check`, `checkify` does not look for NaN in what maps return;
 - without any of the others, maps over rows are `jax.vmap`, and programs stay whole.
 """
 
@@ -108,6 +109,8 @@ def _remember_by_owner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 trace_state_clean: Callable[[], bool] = _find("jax._src.core", "trace_state_clean", _never_clean)
+checkify_rules: dict[Any, Any] | None = _find("jax._src.checkify", "error_checks")
+nan_error_check: Callable[..., Any] | None = _find("jax._src.checkify", "nan_error_check")
 weakref_lru_cache: Callable[..., Any] = _find(
     "jax._src.util", "weakref_lru_cache", _remember_by_owner
 )

@@ -10,6 +10,6 @@ from ._load import load_scene as load_scene
 from ._save import save_glb as save_glb
 
 # Internal: for other packages of the library, and for none of its users.
-from ._framing import camera_path, scene_camera, up_of
+from ._framing import camera_path, scene_camera
 from ._parts import world_parts
 from ._walk import copies, matrix_of

@@ -16,6 +16,7 @@ from ..shapes import AbstractShape
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
 from ._materials import Materials
 from ._names import unique_names
+from ._placing import UPRIGHT
 
 
 # The height of a picture in pixels, where the file does not say, and its largest width.
@@ -27,14 +28,15 @@ _FLAT = 1e-6
 
 
 def build_scene(
-    model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape]
+    model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape], *, y_up: bool = False
 ) -> tuple[Scene, tuple[str, ...]]:
     """Makes the scene of a file, and says in words what was left out.
 
-    Shapes are made of a part, and of whether both of its sides are seen.
+    Shapes are made of a part, and of whether both of its sides are seen. Top nodes of a file whose
+    y axis points upwards are turned so that z does.
     """
     builder = _Builder(model, make_shape)
-    root = Group(**builder.children(model.roots))
+    root = Group(**builder.children(model.roots, UPRIGHT.T if y_up else np.eye(4)))
     background = (0.0, 0.0, 0.0) if model.background is None else model.background
     notes = [*model.notes]
     for counts in (builder.left_out, builder.materials.left_out):
@@ -50,9 +52,9 @@ class _Builder:
         self.materials, self.left_out = Materials(model.materials), Counter[str]()
         self._meshes: dict[int, Any] = {}
 
-    def children(self, numbers: tuple[int, ...]) -> dict[str, Any]:
-        """Returns nodes by name."""
-        found = [(self._title(i), self.node(self.model.nodes[i])) for i in numbers]
+    def children(self, numbers: tuple[int, ...], around: np.ndarray = np.eye(4)) -> dict[str, Any]:
+        """Returns nodes by name, in the frame that a matrix leads to."""
+        found = [(self._title(i), self.node(self.model.nodes[i], around)) for i in numbers]
         found = [(name, node) for name, node in found if node is not None]
         names = unique_names([name for name, _ in found])
         return dict(zip(names, (node for _, node in found), strict=True))
@@ -71,20 +73,21 @@ class _Builder:
         ]
         return next(filter(None, (node.name, *parts)), f"node_{number}")
 
-    def node(self, node: ModelNode) -> Any:
+    def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
+        matrix = around @ node.matrix
         if _is_singular(node.matrix):
             self.left_out["node scaled to nothing"] += 1
             return None
         parts = self._parts(node)
         if len(parts) == 1 and not node.children:
             (only,) = parts.values()
-            folded = _folded(only, node.matrix)
-            return _transformed(only, node.matrix) if folded is None else folded
+            folded = _folded(only, matrix)
+            return _transformed(only, matrix) if folded is None else folded
         inside = self.children(node.children)
         names = unique_names([*inside, *parts])
         nodes = [*inside.values(), *parts.values()]
-        return _transformed(Group(**dict(zip(names, nodes, strict=True))), node.matrix)
+        return _transformed(Group(**dict(zip(names, nodes, strict=True))), matrix)
 
     def _parts(self, node: ModelNode) -> dict[str, Any]:
         """Returns what a node itself holds, by kind."""
@@ -140,7 +143,8 @@ def _is_singular(matrix: np.ndarray) -> bool:
 
 def _transformed(node: Any, matrix: np.ndarray) -> Any:
     """Puts a node into another frame, unless that is its own."""
-    if np.array_equal(matrix, np.eye(4)):
+    # One turned by a file's quaternion, in single precision, and turned back is off by rounding.
+    if np.allclose(matrix, np.eye(4), rtol=0, atol=1e-6) and not np.any(matrix[:3, 3]):
         return node
     return Transformed(node, _as_transform(matrix))
 

@@ -1,8 +1,6 @@
 """A view of a scene and lights for it, where it has none."""
 
 import math
-import os
-import pathlib
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -47,8 +45,10 @@ def scene_bounds(scene: Scene) -> Bounds:
     """Returns a box about all surfaces and volumes that end somewhere; a unit cube for none."""
     lower, upper = np.full(3, np.inf), np.full(3, -np.inf)
     for node, matrix in placed_nodes(scene):
-        shape = getattr(node, "shape" if isinstance(node, Surface) else "bounds", None)
-        if isinstance(node, Surface | Volume) and isinstance(shape, AbstractShape):
+        if not isinstance(node, Surface | Volume):
+            continue
+        shape = node.shape if isinstance(node, Surface) else node.box()
+        if isinstance(shape, AbstractShape):
             points = _extremes(shape) @ matrix[:3, :3].T + matrix[:3, 3]
             lower = np.minimum(lower, np.min(points, axis=0, initial=np.inf))
             upper = np.maximum(upper, np.max(points, axis=0, initial=-np.inf))
@@ -72,7 +72,7 @@ def _extremes(shape: AbstractShape) -> np.ndarray:
 
 
 def frame_camera(
-    scene: Scene, width: IntLike = 512, height: IntLike = 512, *, up: VectorLike = (0.0, 1.0, 0.0)
+    scene: Scene, width: IntLike = 512, height: IntLike = 512, *, up: VectorLike = (0.0, 0.0, 1.0)
 ) -> PerspectiveCamera:
     """Makes a camera that sees a whole scene, from the front, the right and above.
 
@@ -81,7 +81,7 @@ def frame_camera(
     - `scene`: the scene. Its bounds are those of meshes' vertices and other shapes' balls; endless
       planes do not count.
     - `width`, `height`: the size of the picture, in pixels.
-    - `up`: the direction upwards, `3`; that of y, as in glTF, by default. Keyword only argument.
+    - `up`: the direction upwards, `3`; that of z by default. Keyword only argument.
 
     **Returns:**
 
@@ -98,11 +98,6 @@ def frame_camera(
     return PerspectiveCamera.look_at(eye, center, up, _FOV, width, height, *limits)
 
 
-def up_of(path: str | os.PathLike) -> tuple[float, float, float]:
-    """Returns the direction upwards that is usual in a kind of file: z in STL, y in others."""
-    return (0.0, 0.0, 1.0) if pathlib.Path(path).suffix.lower() == ".stl" else (0.0, 1.0, 0.0)
-
-
 def _axes(up: VectorLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns unit vectors right, up and to the front: x, y and z where y is up."""
     up = np.asarray(up, float) / np.linalg.norm(np.asarray(up, float))
@@ -113,13 +108,13 @@ def _axes(up: VectorLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.cross(up, front), up, front
 
 
-def add_lights(scene: Scene, *, up: VectorLike = (0.0, 1.0, 0.0)) -> Scene:
+def add_lights(scene: Scene, *, up: VectorLike = (0.0, 0.0, 1.0)) -> Scene:
     """Adds a key light and even light to a scene without lights.
 
     **Arguments:**
 
     - `scene`: the scene.
-    - `up`: the direction upwards, `3`; that of y, as in glTF, by default. Keyword only argument.
+    - `up`: the direction upwards, `3`; that of z by default. Keyword only argument.
 
     **Returns:**
 
@@ -142,7 +137,7 @@ def add_lights(scene: Scene, *, up: VectorLike = (0.0, 1.0, 0.0)) -> Scene:
 
 
 def scene_camera(
-    scene: Scene, path: str | None = None, *, up: VectorLike = (0.0, 1.0, 0.0)
+    scene: Scene, path: str | None = None, *, up: VectorLike = (0.0, 0.0, 1.0)
 ) -> AbstractCamera:
     """Returns a camera of a scene, its first by default, or one that sees all of it."""
     found = find_cameras(scene)
@@ -155,7 +150,12 @@ def scene_camera(
 
 
 def camera_path(
-    scene: Scene, camera: AbstractCamera, path: str, frames: int, *, up: VectorLike
+    scene: Scene,
+    camera: AbstractCamera,
+    path: str,
+    frames: int,
+    *,
+    up: VectorLike = (0.0, 0.0, 1.0),
 ) -> list[AbstractCamera]:
     """Returns the cameras of an orbit or a spiral about the middle of a scene."""
     center = scene_bounds(scene).center

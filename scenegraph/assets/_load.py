@@ -1,4 +1,5 @@
 import os
+import pathlib
 import warnings
 
 from ..models import read_model
@@ -7,14 +8,18 @@ from ._build import build_scene
 from ._mesh_shape import make_mesh
 
 
-def load_scene(path: str | os.PathLike) -> Scene:
+# Formats whose y axis points upwards: in glTF by its specification, in OBJ by custom.
+_Y_UP = (".gltf", ".glb", ".obj")
+
+
+def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
     """Loads a scene of meshes from a glTF, OBJ, PLY or STL file.
 
     Nodes keep their hierarchy and names (a dot or a star becomes an underscore; of equal names, the
     second ends in `_2`). A node with a transform is a `Transformed`; a node that holds a camera or
     a light alone is that camera or light, where the file puts it. A mesh is a `Surface` of a
-    `TriangleMesh`, or a `Group` of one for each of its materials. Axes are those of the file: y is
-    up in glTF.
+    `TriangleMesh`, or a `Group` of one for each of its materials. The z axis
+    points upwards: files in which y does are turned, in the transforms of their top nodes.
 
     Materials become `GGX`, with base colour (a colour or an `ImageTexture`), metallic and
     roughness, normal map, emission and occlusion (numbers or textures); unlit ones become the base
@@ -33,6 +38,9 @@ def load_scene(path: str | os.PathLike) -> Scene:
 
     - `path`: the path of a `.glb`, `.gltf`, `.obj`, `.ply` or `.stl` file. Files that it names are
       read from its folder or below, and from nowhere else.
+    - `y_up`: if true, the file's y axis points upwards, and its top nodes are turned so that z
+      does; if false, axes are left as they are. By default true for glTF and OBJ, and false for PLY
+      and STL. Keyword only argument.
 
     **Returns:**
 
@@ -50,7 +58,8 @@ def load_scene(path: str | os.PathLike) -> Scene:
     image = sg.render(scene, sg.assets.frame_camera(scene))
     ```
     """
-    scene, notes = build_scene(read_model(path), make_mesh)
+    turned = pathlib.Path(path).suffix.lower() in _Y_UP if y_up is None else y_up
+    scene, notes = build_scene(read_model(path), make_mesh, y_up=turned)
     if notes:
         shown = "; ".join(notes[:20]) + (f"; and {len(notes) - 20} more" if len(notes) > 20 else "")
         warnings.warn(f"load_scene: {path}: repaired or left out: {shown}", stacklevel=2)

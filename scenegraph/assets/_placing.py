@@ -9,6 +9,10 @@ import numpy as np
 from ..numerics import tangents
 
 
+# The turn to y upwards from z upwards: (x, y, z) to (x, z, -y).
+UPRIGHT = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
+
+
 def as_parts(matrix: np.ndarray) -> list[dict[str, Any]]:
     """Returns a matrix as the fields of nodes, the outermost first: one, or with shears two."""
     linear, shift = matrix[:3, :3], matrix[:3, 3]

@@ -18,7 +18,7 @@ from ._glb import GlbContent
 from ._looks import Look, Looks
 from ._material_fields import file_coordinates, material_of
 from ._mesh_shape import part_of
-from ._placing import as_parts, matrix_of_direction
+from ._placing import as_parts, matrix_of_direction, UPRIGHT
 from ._triangulate import triangulate
 from ._walk import copies, matrix_of
 
@@ -33,7 +33,7 @@ def save_glb(
     segments: int = 64,
     plane_size: float = 100.0,
     texture_size: int = 512,
-    z_up: bool = False,
+    z_up: bool = True,
     origin: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> None:
     """Saves a scene as a GLB file (glTF 2.0), for other programs.
@@ -56,8 +56,8 @@ def save_glb(
       that follows.
     - `plane_size`: the side of the square that stands for an endless `Plane`.
     - `texture_size`: the number of texels along each side of a texture made of a pattern.
-    - `z_up`: if true, the scene is turned so that its z axis points upwards in other programs,
-      where y does.
+    - `z_up`: if true, the top nodes are turned so that the scene's z axis points upwards in other
+      programs, where y does, and `load_scene` turns them back; if false, axes are left as they are.
     - `origin`: the place in the file of the scene's origin, in double precision.
 
     **Errors:**
@@ -94,12 +94,9 @@ class _Writer:
         """Returns the JSON of a scene."""
         root, moved = scene.root, np.eye(4)
         moved[:3, 3] = origin
-        if isinstance(root, Group) and not z_up and not np.any(origin):
-            nodes = self.children(root)
-        else:
-            # y up from z up: (x, y, z) to (x, z, -y)
-            turn = np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
-            nodes = self.node("root", root, turn @ moved if z_up else moved)
+        around = UPRIGHT @ moved if z_up else moved
+        is_group = isinstance(root, Group) and not np.any(origin)
+        nodes = self.children(root, around) if is_group else self.node("root", root, around)
         entry: dict[str, Any] = {"nodes": nodes} if nodes else {}
         if (background := self._background(scene.background)) is not None:
             entry["extras"] = {"scenegraph_background": background}
@@ -112,12 +109,12 @@ class _Writer:
         self.left_out[f"background {type(background).__name__}"] += 1
         return None
 
-    def children(self, group: Group) -> list[int]:
-        """Adds the children of a group, and returns their indices."""
+    def children(self, group: Group, matrix: np.ndarray = np.eye(4)) -> list[int]:
+        """Adds the children of a group under a transform, and returns their indices."""
         return [
             number
             for name, child in group.children.items()
-            for number in self.node(name, child, np.eye(4))
+            for number in self.node(name, child, matrix)
         ]
 
     def node(self, name: str, node: Any, matrix: np.ndarray) -> list[int]:

@@ -1,4 +1,5 @@
 import math
+import operator
 from typing import Any
 
 import equinox as eqx
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, IntLike, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf, dot, safe_sqrt
 from ..rays import Ray
-from ..transforms import rotate
+from ..transforms import Pose, rotate
 from ._base import AbstractCamera, cone
 from ._intrinsics import as_pair, assign_intrinsics
 from ._lens import is_before_fold, Point2, undistort
@@ -76,6 +77,39 @@ class FisheyeCamera(AbstractCamera):
         size, limits = (width, height), (near, far)
         assign_intrinsics(self, pose, as_pair(focal), size, principal_point, limits)
         self.k1, self.k2, self.k3, self.k4 = map(as_float_leaf, (k1, k2, k3, k4))
+
+    @staticmethod
+    def look_at(
+        eye: VectorLike,
+        target: VectorLike,
+        up: VectorLike,
+        fov_x: ScalarLike,
+        width: IntLike,
+        height: IntLike,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+        **lens: ScalarLike,
+    ) -> "FisheyeCamera":
+        """Makes a camera at `eye` that looks at `target`.
+
+        **Arguments:**
+
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
+        - `fov_x`: the angle between the left and the right side of the picture, in radians, of a
+          lens without coefficients.
+        - `width`, `height`: the size of the picture, in pixels.
+        - `near`, `far`: the ends of every ray, in distance from the eye.
+        - `lens`: lens coefficients by name, such as `k1=0.1`. Keyword only arguments.
+
+        **Returns:**
+
+        The camera.
+        """
+        pose, limits = Pose.look_at(eye, target, up), {"near": near, "far": far}
+        return FisheyeCamera(
+            pose, operator.index(width) / as_float_leaf(fov_x), width, height, **limits, **lens
+        )
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         # The inverse of the formula gives theta times the unit vector a off the axis; the direction

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 from .._typing import Array, Float, IntLike, PyTree, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
-from ..transforms import rotate
+from ..transforms import Pose, rotate
 from ._base import AbstractCamera, cone
 from ._intrinsics import as_pair, assign_intrinsics
 from ._lens import is_before_fold, Point2, undistort
+from ._perspective import focal_from_fov
 
 
 class OpenCVCamera(AbstractCamera):
@@ -81,6 +82,37 @@ class OpenCVCamera(AbstractCamera):
         assign_intrinsics(self, pose, as_pair(focal), size, principal_point, limits)
         self.k1, self.k2, self.p1, self.p2 = map(as_float_leaf, (k1, k2, p1, p2))
         self.k3, self.k4, self.k5, self.k6 = map(as_float_leaf, (k3, k4, k5, k6))
+
+    @staticmethod
+    def look_at(
+        eye: VectorLike,
+        target: VectorLike,
+        up: VectorLike,
+        fov_x: ScalarLike,
+        width: IntLike,
+        height: IntLike,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+        **lens: ScalarLike,
+    ) -> "OpenCVCamera":
+        """Makes a camera at `eye` that looks at `target`.
+
+        **Arguments:**
+
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
+        - `fov_x`: the horizontal angle of view, in radians, of a lens without coefficients; between
+          0 and pi.
+        - `width`, `height`: the size of the picture, in pixels.
+        - `near`, `far`: the ends of every ray, in units of the optical axis.
+        - `lens`: lens coefficients by name, such as `k1=0.1`. Keyword only arguments.
+
+        **Returns:**
+
+        The camera.
+        """
+        pose, limits = Pose.look_at(eye, target, up), {"near": near, "far": far}
+        return OpenCVCamera(pose, focal_from_fov(fov_x, width), width, height, **limits, **lens)
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         shown = (pixel - self.principal_point) / self.focal

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, IntLike, Scalar, ScalarLike, Vector, VectorLike
 from ..numerics import as_float_leaf
 from ..rays import Ray
-from ..transforms import rotate
+from ..transforms import Pose, rotate
 from ._base import AbstractCamera, as_resolution, cone
 from ._intrinsics import as_pair, assign_intrinsics
 
@@ -51,6 +51,32 @@ class PanoramaCamera(AbstractCamera):
         around = [size[0] / (2 * math.pi), size[1] / math.pi]
         focal = as_pair(around if focal is None else focal)
         assign_intrinsics(self, pose, focal, size, principal_point, (near, far))
+
+    @staticmethod
+    def look_at(
+        eye: VectorLike,
+        target: VectorLike,
+        up: VectorLike,
+        width: IntLike,
+        height: IntLike,
+        near: ScalarLike = 0.01,
+        far: ScalarLike = 100.0,
+    ) -> "PanoramaCamera":
+        """Makes a camera at `eye` that looks at `target`.
+
+        **Arguments:**
+
+        - `eye`, `target`: two different points, `3`.
+        - `up`: the direction that is upwards in the picture, `3`; not parallel to the view.
+        - `width`, `height`: the size of the picture, in pixels.
+        - `near`, `far`: the ends of every ray, in distance from the eye.
+
+        **Returns:**
+
+        The camera.
+        """
+        pose, limits = Pose.look_at(eye, target, up), {"near": near, "far": far}
+        return PanoramaCamera(pose, width, height, **limits)
 
     def line(self, pixel: Float[Array, "2"]) -> tuple[Vector, Vector]:
         # (sin(azimuth) cos(below), -sin(below), -cos(azimuth) cos(below))

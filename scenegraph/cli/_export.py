@@ -57,9 +57,9 @@ class Export:
     # Write a .ply of the surface's points, with colours and normals.
     points: bool = False
 
-    # Turn a .glb so that the scene's z axis points upwards in other programs, where y does. Without
+    # Turn a .glb so that the scene's z axis points upwards in other programs, where y does; without
     # it, places in the file are those of the scene.
-    z_up: bool = False
+    z_up: bool = True
 
     # Steps that fit vertices and texture to the run's pictures, through the renderer; of a mesh of
     # 50,000 triangles each takes half a second, and two thousand are worth it.

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..assets import add_lights, camera_path, load_scene, scene_camera, up_of
+from ..assets import add_lights, camera_path, load_scene, scene_camera
 from ..cameras import AbstractCamera
 from ..images import check_color_map, Quantity
 from ..io import FileError
@@ -176,14 +176,13 @@ class Render:
         self, request: PathRequest
     ) -> tuple[Scene, list[AbstractCamera], float | None]:
         """Returns the same for a file of meshes, with a camera and lights where it has none."""
-        up = up_of(self.run)
-        scene = add_lights(load_scene(self.run), up=up)
-        camera = scene_camera(scene, self.camera, up=up)
+        scene = add_lights(load_scene(self.run))
+        camera = scene_camera(scene, self.camera)
         if self.path is None:
             return scene, [camera], None
         if self.path.endswith(".json"):
             return scene, *read_cameras(request, camera)
-        return scene, camera_path(scene, camera, self.path, request.length, up=up), None
+        return scene, camera_path(scene, camera, self.path, request.length), None
 
     def _default_out(self) -> pathlib.Path:
         if self.run.is_file():

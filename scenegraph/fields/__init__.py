@@ -3,6 +3,7 @@
 from ._analytic import ConstantFog as ConstantFog, GaussianBlob as GaussianBlob
 from ._base import (
     AbstractAppearanceField as AbstractAppearanceField,
+    AbstractBoundedField as AbstractBoundedField,
     AbstractConditionedField as AbstractConditionedField,
     AbstractField as AbstractField,
 )

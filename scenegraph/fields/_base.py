@@ -3,6 +3,7 @@ import abc
 from .._typing import Array, Float, PyTree, RandomKey, Scalar, Vector
 from ..numerics import AbstractModule
 from ..rays import AbstractGaussian, Medium
+from ..shapes import Box
 
 
 class AbstractField(AbstractModule):
@@ -59,6 +60,29 @@ class AbstractField(AbstractModule):
         **Returns:**
 
         The density, per unit length of the field's frame; at least zero.
+        """
+
+    def reach(self) -> Box | None:
+        """Returns a box outside of which there is next to nothing of the field, in its frame.
+
+        **Returns:**
+
+        The box, for a field that derives from `AbstractBoundedField`; else `None`: there is no
+        telling.
+        """
+        return self.bounding_box() if isinstance(self, AbstractBoundedField) else None
+
+
+class AbstractBoundedField(AbstractField):
+    """A field that says where it ends, so that its `Volume` goes with it."""
+
+    @abc.abstractmethod
+    def bounding_box(self) -> Box:
+        """Computes a box outside of which there is next to nothing of the field.
+
+        **Returns:**
+
+        The box, in the field's frame.
         """
 
 

@@ -24,8 +24,8 @@ from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..pixels import in_stated_space
 from ..programs import make_room_for_programs
-from ..rendering import check_scene, report_overflow
-from ..scene import named_leaves, Scene
+from ..rendering import check_scene, report_overflow, say_violations
+from ..scene import check_leaves, named_leaves, Scene
 from ._budget import (
     is_worth_compiling,
     loss_budget,
@@ -137,6 +137,7 @@ def fit(
     """
     steps = _check_arguments(views_or_batches, loss, steps)
     make_room_for_programs()
+    check_leaves(scene)
     batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
     objective = RenderLoss(loss, integrator) if isinstance(loss, AbstractLoss) else loss
@@ -159,9 +160,16 @@ def fit(
         if int(begin.step) < steps:
             advance = fit_into_memory(advance, flatten(begin), least=agree.least)
         result = _run(begin, advance, polisher, agree, steps, callbacks, deadline)
-    if isinstance(result.state.extra, LossTerms) and not shares_budget(objective, scene):
-        report_overflow(result.state.extra.left_out)
+    _report(result, objective)
     return result
+
+
+def _report(result: FitResult, loss: Any) -> None:
+    """Warns of rays that were left out, and of values that were put out of range."""
+    if isinstance(result.state.extra, LossTerms) and not shares_budget(loss, result.scene):
+        report_overflow(result.state.extra.left_out)
+    if isinstance(result.scene, Scene):
+        say_violations(result.scene, list(filter(eqx.is_array, jax.tree.leaves(result.scene))))
 
 
 def _check_arguments(data: Any, loss: Any, steps: Any) -> int:

@@ -52,7 +52,7 @@ def migrate(
     Example: a second lamp, which goes on as the first does.
 
     ```python
-    lamps = sg.Group(**scene.root.children, lamp2=scene.root.children["lamp"])
+    lamps = sg.Group(**scene.root.children, lamp2=scene["lamp"])
     scene = dataclasses.replace(scene, root=lamps)
     state = sg.migrate(state, scene, optimizer=optimizer, origins={"lamp2": "lamp"})
     result = sg.fit(scene, views, optimizer=optimizer, steps=2000, key=key, state=state)

@@ -15,7 +15,7 @@ from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..compositing import mix_media
 from ..images import AbstractColorSpace, Linear, SRGB
 from ..lights import AbstractEnvironment, AbstractLight
-from ..numerics import AbstractModule, is_frozen, unfreeze
+from ..numerics import AbstractModule, is_frozen, safe_norm, unfreeze
 from ..rays import Medium, Ray, Section, Span
 from ..scene import (
     AbstractBackground,
@@ -40,6 +40,7 @@ from ._volume_instances import (
     pace_of,
     prepare_of,
     proposal_of,
+    rate_of,
     span_of,
     thickness_of,
 )
@@ -111,6 +112,11 @@ class FlatScene(AbstractModule):
         """Returns the pace of the first contracted volume; `None` if there is none."""
         bent = [stack for stack in self.volumes if stack.first().node.contraction is not None]
         return pace_of(bent[0].first(), ray) if bent else None
+
+    def rate(self, ray: Ray) -> Scalar:
+        """Returns the length of a ray in a volume's frame per unit of `t`, the largest of all."""
+        lengths = [stack.map(partial(rate_of, ray=ray)) for stack in self.volumes]
+        return jnp.max(_joined(lengths)) if lengths else safe_norm(ray.direction)
 
     def thickness(self, ray: Ray, part: Span) -> Scalar:
         """Returns the optical depth of a part of a ray that occupancies know of."""

@@ -206,16 +206,23 @@ def _mean_opacity(opacity: AbstractShader, corners: MeshVertices) -> Scalar:
     return jnp.clip(opacity_at(opacity, hit, -normal), _LEAST, _MOST)
 
 
+# Of the volume of balls about all corners, that of what counts as flat.
+_FLAT = 1e-4
+
+
 def _is_turned(
     mesh: TriangleMesh, forward: AffineMap | None, points: Float[Array, "faces 3 3"]
 ) -> Bool[Array, ""]:
     """Returns whether the fronts of faces are inside: those of two sides enclose their volume."""
+    # The winding counts, which mirrors turn.
+    mirrored = jnp.asarray(False) if forward is None else _determinant(forward.matrix) < 0
     if not mesh.two_sided:
-        # The winding counts, which mirrors turn.
-        return jnp.asarray(False) if forward is None else _determinant(forward.matrix) < 0
+        return mirrored
     a, b, c = jnp.moveaxis(points - jnp.mean(points, axis=(0, 1)), 1, 0)
-    # Six times the volume: sum a . (b x c) over faces.
-    return jnp.sum(a * jnp.cross(b, c)) < 0
+    # Six times the volume: sum a . (b x c) over faces; a flat one has none but by rounding.
+    parts = jnp.sum(a * jnp.cross(b, c), axis=-1)
+    volume, least = jnp.sum(parts), _FLAT * jnp.sum(safe_norm(a) * safe_norm(jnp.cross(b, c)))
+    return jnp.where(jnp.abs(volume) > least, volume < 0, mirrored)
 
 
 def _determinant(matrix: Float[Array, "3 3"]) -> Scalar:

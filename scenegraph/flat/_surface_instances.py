@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
-from ..numerics import AbstractModule, dot, order_by_place, safe_divide, safe_normalise
+from ..numerics import AbstractModule, as_type, dot, order_by_place, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray, transform_ray
 from ..rowwise import take_rows
 from ..scene import has_pattern
@@ -38,7 +38,8 @@ def into(instance: Instance, ray: Ray) -> Ray:
 def intersect(instance: Instance, ray: Ray) -> Hit:
     """Returns the hits on the parts of a surface, in the world, with normals turned to the eye."""
     hits, near = instance.node.shape.parts(into(instance, ray)), _is_near(instance, ray)
-    return jax.vmap(lambda hit: _in_world(instance, ray, hit, near))(hits)
+    # Shapes and shaders may hold numbers of the default type, whatever that of the scene.
+    return as_type(jax.vmap(lambda hit: _in_world(instance, ray, hit, near))(hits), ray.near.dtype)
 
 
 def _is_near(instance: Instance, ray: Ray) -> Bool[Array, ""]:
@@ -92,7 +93,7 @@ def shade(
         inverse = instance.node_from_world
         own = view if inverse is None else safe_normalise(rotate(inverse.matrix, view))
         hit = eqx.tree_at(lambda x: x.own_view, hit, own, is_leaf=lambda x: x is None)
-    return shader(hit, view, lights)
+    return as_type(shader(hit, view, lights), hit.t.dtype)
 
 
 @eqx.filter_jit
@@ -111,7 +112,7 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
     counts = _is_near(instance, ray)
     if occluder.shape.is_convex:
         counts &= instance.number != own
-    return jnp.where(counts, stopped, 0)
+    return jnp.where(counts, stopped, 0).astype(ray.near.dtype)
 
 
 def _mean_opacity(instance: Instance, ray: Ray) -> Scalar:

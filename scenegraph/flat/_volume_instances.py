@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar, Vector
-from ..numerics import safe_norm
+from ..numerics import as_type, safe_norm
 from ..rays import Medium, Ray, Section, Span, transform_section
 from ..scene import Pace
 from ._instances import Instance
@@ -30,6 +30,11 @@ def is_occupied(instance: Instance, ray: Ray, part: Span) -> Bool[Array, ""]:
 def thickness_of(instance: Instance, ray: Ray, part: Span) -> Scalar:
     """Returns the optical depth of a part of a ray that a volume's occupancy knows of."""
     return instance.node.thickness(into(instance, ray), part)
+
+
+def rate_of(instance: Instance, ray: Ray) -> Scalar:
+    """Returns the length of a ray in a volume's frame per unit of `t`: `|A^-1 d|`."""
+    return safe_norm(into(instance, ray).direction)
 
 
 def pace_of(instance: Instance, ray: Ray) -> Pace:
@@ -74,7 +79,7 @@ def _medium_of(
     medium = instance.node.medium(local, prepared, key=own)
     # A scene with lights is linear; colours of fields fitted to pictures are decoded.
     rgb = instance.node.space.to_linear(medium.rgb) if linear else medium.rgb
-    return Medium(medium.density * _stretch(local, section), rgb)
+    return as_type(Medium(medium.density * _stretch(local, section), rgb), section.t0.dtype)
 
 
 def _section_into(instance: Instance, section: Section) -> Section:

@@ -2,10 +2,10 @@ import abc
 
 from jaxtyping import Key
 
-from .._typing import Array
+from .._typing import Array, Float, Int
 from ..flat import FlatScene
 from ..numerics import AbstractModule
-from ..rays import Layers, Radiance, Ray
+from ..rays import Layers, Medium, Radiance, Ray
 
 
 class AbstractIntegrator(AbstractModule):
@@ -80,8 +80,30 @@ class AbstractIntegrator(AbstractModule):
         """
 
 
+class MediaAlong(AbstractModule):
+    """Media in consecutive intervals of rays, with the same density all over an interval."""
+
+    medium: Medium  # "*volumes rays samples"
+    edges: Float[Array, "*volumes rays edges"]
+    # The numbers of samples that found no space, and that were requested, if rays share a budget.
+    overflow: Int[Array, "*volumes rays"] | None = None
+    requested: Int[Array, "*volumes rays"] | None = None
+
+
 class AbstractMediaIntegrator(AbstractIntegrator):
     """Integrates the media of a scene, among layers of surfaces if there are any."""
+
+    @abc.abstractmethod
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        """Samples the media of the last level; `layers` are the surfaces on the rays."""
 
     @abc.abstractmethod
     def __call__(

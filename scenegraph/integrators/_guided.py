@@ -6,15 +6,14 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Float, RandomKey, Scalar
-from ..compositing import composite, composite_with_layers
 from ..flat import FlatScene
 from ..numerics import cumulative, inverse_cdf, max_blur
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._hierarchical import fold, sample_keys
 from ._march import even_steps, March
-from ._media import media_at, prepare, Samples, thickness_at
+from ._media import composite_along, media_at, prepare, Samples, thickness_at
 
 
 # The share of a ray's samples that are spread evenly, whatever the occupancy knows.
@@ -83,21 +82,32 @@ class Guided(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
+        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
+        return (composite_along(along, rays, layers),)
+
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        del layers
         edges = self._edges(scene, rays, keys) if self.fixed is None else self.fixed
         sections = jax.vmap(jax.vmap(self._section, (None, 0, 0)))(
             rays, edges[:, :-1], edges[:, 1:]
         )
         own = sample_keys(fold(keys, 1), self.samples)
         samples = Samples(rays, sections, own)
-        medium = media_at(scene, samples, prepare(scene, rays), normal=bool(outputs))
+        medium = media_at(scene, samples, prepare(scene, rays), normal=normal)
         paces = jax.vmap(scene.pace)(rays) if self.scale_gradients else None
         if paces is not None:
             # t |d|, the distance from the eye, in the frame in which the ball has radius one.
             away = (edges[:, 1:] + edges[:, :-1]) / 2 * paces.rate[:, None]
             medium = jax.vmap(jax.vmap(_scale_gradient))(medium, away)
-        if layers is not None:
-            return (jax.vmap(composite_with_layers)(medium, edges, rays.direction, layers),)
-        return (jax.vmap(composite)(medium, edges, rays.direction),)
+        return MediaAlong(medium, edges)
 
     def _section(self, ray: Ray, t0: Array, t1: Array) -> Section:
         return Section(self.beam(ray, t0, t1), t0, t1)
@@ -105,15 +115,15 @@ class Guided(AbstractMediaIntegrator):
     def _edges(self, scene: FlatScene, rays: Ray, keys: Array | None) -> Float[Array, "rays edges"]:
         """Draws the bin edges of rays, in `t`, from what the occupancies know."""
         spans, numbers = jax.vmap(scene.span)(rays), jnp.arange(self.candidates)
-        march = jax.vmap(self._march)(rays, spans, jax.vmap(scene.pace)(rays))
+        march = jax.vmap(self._march)(spans, jax.vmap(scene.pace)(rays))
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
         depth = thickness_at(scene, rays, parts)
         places = jax.vmap(self._places)(depth, fold(keys, 0))
         # Numbers of steps, fractions included, become t.
         return jax.lax.stop_gradient(jax.vmap(jax.vmap(March.edge, (None, 0)))(march, places))
 
-    def _march(self, ray: Ray, span: Span, pace: Pace | None) -> March:
-        return even_steps(ray, span, pace, self.candidates, 0.0, None)
+    def _march(self, span: Span, pace: Pace | None) -> March:
+        return even_steps(span, pace, self.candidates, 0.0, None)
 
     def _places(
         self, depth: Float[Array, " steps"], key: RandomKey | None

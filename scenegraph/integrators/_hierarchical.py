@@ -1,4 +1,5 @@
 import dataclasses
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ from ..samplers import (
     sample_edges,
     Uniform,
 )
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._media import media_at, prepare, proposals_at, Samples
 
 
@@ -91,8 +92,33 @@ class Hierarchical(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
+        levels = self._levels(scene, rays, layers, keys, normal=bool(outputs))
+        return tuple(level.radiance for level in levels)
+
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        last = self._levels(scene, rays, layers, keys, normal=normal)[-1]
+        return MediaAlong(last.medium, last.radiance.edges)
+
+    def _levels(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None,
+        keys: Array | None,
+        *,
+        normal: bool,
+    ) -> "list[_Level]":
+        """Samples level after level, each where the one before found density."""
         prepared, spans = prepare(scene, rays), jax.vmap(scene.span)(rays)
-        levels = []
+        levels: list[_Level] = []
         for level in range(len(self.samples)):
             edges = self._edges(level, levels, spans, keys)
             sections = jax.vmap(self._sections)(rays, edges)
@@ -102,13 +128,13 @@ class Hierarchical(AbstractMediaIntegrator):
             if self.proposals and level < len(self.samples) - 1:
                 medium = proposals_at(scene, samples, prepared)
             else:
-                medium = media_at(scene, samples, prepared, normal=bool(outputs))
+                medium = media_at(scene, samples, prepared, normal=normal)
             composited = jax.vmap(self._composite)(medium, edges, rays.direction, layers)
-            levels.append(composited)
-        return tuple(levels)
+            levels.append(_Level(medium, composited))
+        return levels
 
     def _edges(
-        self, level: int, before: list[Radiance], spans: Span, keys: Array | None
+        self, level: int, before: "list[_Level]", spans: Span, keys: Array | None
     ) -> Float[Array, "rays edges"]:
         """Returns the bin edges of a level, in `t`."""
         if level == 0:
@@ -116,7 +142,9 @@ class Hierarchical(AbstractMediaIntegrator):
         if self.fixed is not None:
             near, far = spans.near[:, None], spans.far[:, None]
             return near + self.fixed[level - 1] * (far - near)
-        return self._next_edges(before[-1], spans, self.samples[level], fold(keys, 2 * level))
+        return self._next_edges(
+            before[-1].radiance, spans, self.samples[level], fold(keys, 2 * level)
+        )
 
     def _first_edges(self, spans: Span, keys: Array | None) -> Float[Array, "rays edges"]:
         def one_ray(span: Span, key: RandomKey | None) -> Float[Array, " edges"]:
@@ -151,6 +179,13 @@ class Hierarchical(AbstractMediaIntegrator):
             return Section(self.beam(ray, t0, t1), t0, t1)
 
         return jax.vmap(section)(edges[:-1], edges[1:])
+
+
+class _Level(NamedTuple):
+    """The media of one level, and their radiance."""
+
+    medium: Medium
+    radiance: Radiance
 
 
 @jax.custom_jvp

@@ -1,6 +1,9 @@
 import dataclasses
 import functools
+import math
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Key
@@ -16,6 +19,7 @@ from ._guided import Guided
 from ._hierarchical import Hierarchical
 from ._media import has_many_volumes
 from ._occupancy_march import OccupancyMarch
+from ._per_volume import media_of_volumes, PerVolume
 from ._surfaces import Surfaces
 
 
@@ -110,7 +114,7 @@ def count_levels(integrator: AbstractIntegrator) -> int | None:
     media = _media_of(integrator)
     if isinstance(media, Hierarchical):
         return len(media.samples)
-    return 1 if media is None or isinstance(media, OccupancyMarch | Guided) else None
+    return 1 if media is None or isinstance(media, OccupancyMarch | Guided | PerVolume) else None
 
 
 def skips_empty_space(integrator: AbstractIntegrator) -> bool:
@@ -192,7 +196,9 @@ def complete(
     An integrator of a user's own stays as it is. Raises `ValueError` for an integrator of surfaces
     alone where there are media.
     """
-    if isinstance(integrator, AbstractMediaIntegrator):
+    if integrator is None:
+        integrator = Integrator()
+    elif isinstance(integrator, AbstractMediaIntegrator):
         integrator = Integrator(media=integrator)
     elif isinstance(integrator, Surfaces):
         integrator = Integrator(surfaces=integrator)
@@ -201,19 +207,20 @@ def complete(
                 "there are media in the scene, which the integrator `Surfaces` does not integrate; "
                 "use `Integrator(Hierarchical(...), Surfaces(...))`."
             )
-    elif integrator is None:
-        return _default(bool(contents.volumes), bool(contents.surfaces))
     if not isinstance(integrator, Integrator):
         return integrator
-    default = _default(bool(contents.volumes), bool(contents.surfaces))
-    media, surfaces = integrator.media or default.media, integrator.surfaces or default.surfaces
-    return Integrator(media if contents.volumes else None, surfaces if contents.surfaces else None)
+    return Integrator(
+        (integrator.media or media_of_volumes(_volumes(contents))) if contents.volumes else None,
+        (integrator.surfaces or Surfaces()) if contents.surfaces else None,
+    )
 
 
-@functools.cache
-def _default(volumes: bool, surfaces: bool) -> Integrator:
-    """Makes the integrator of a scene that says nothing of it, once."""
-    return Integrator(Hierarchical() if volumes else None, Surfaces() if surfaces else None)
+def _volumes(contents: Contents | SceneStacks) -> list[tuple[Any, int]]:
+    """Returns volumes with their copies, or one volume of each stack with its members."""
+    if isinstance(contents, Contents):
+        return [(leaf.node, math.prod(leaf.counts)) for leaf in contents.volumes]
+    stacks = contents.volumes
+    return [(eqx.combine(x.varying, x.shared)[0], x.number.shape[0]) for x in stacks]
 
 
 def choose_integrator(
@@ -221,9 +228,10 @@ def choose_integrator(
     integrator: AbstractIntegrator | None = None,
     contents: Contents | SceneStacks | None = None,
 ) -> AbstractIntegrator:
-    """Chooses an integrator that serves a scene: the requested one, the scene's own, or a default.
+    """Chooses an integrator that serves a scene: the requested one, or the scene's own.
 
-    What none of them says is sampled by two levels of 64 samples where there are media, and by the
-    eight nearest layers where there are surfaces.
+    What neither of them says is integrated volume by volume, each by its own integrator, or guided
+    by its occupancy; volumes without both by two levels of 64 samples, and surfaces by the eight
+    nearest layers.
     """
     return complete(integrator or scene.integrator, contents or find_contents(scene))

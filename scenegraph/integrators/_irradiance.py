@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, Scalar, Vector
 from ..flat import FlatScene, InstanceStack, occlusion
 from ..lights import AbstractEnvironment, LightSample
-from ..numerics import dot, matmul, safe_divide, safe_normalise
+from ..numerics import as_type, dot, matmul, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray
 
 
@@ -93,7 +93,8 @@ def _visible_part(
 
 def sample_lights(scene: FlatScene, hit: Hit) -> list[LightSample]:
     """Returns the light that would arrive at a hit without shadows, stack by stack of lights."""
-    sample = lambda light: light.node.sample(hit.point, hit.d_point)
+    dtype = hit.point.dtype
+    sample = lambda light: as_type(light.node.sample(hit.point, hit.d_point), dtype)
     return [_merge(stack.map(sample)) for stack in scene.lights]
 
 

@@ -2,10 +2,10 @@
 
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int
+from .._typing import Array, Float, Int, ScalarLike
 from ..encodings import contract_length, expand_length
-from ..numerics import AbstractModule, safe_norm
-from ..rays import Ray, Span
+from ..numerics import AbstractModule
+from ..rays import Span
 from ..scene import Pace
 
 
@@ -33,19 +33,19 @@ class March(AbstractModule):
 
 
 def even_steps(
-    ray: Ray, span: Span, pace: Pace | None, count: int, shortest: float, shift: Array | None
+    span: Span, pace: Pace | None, count: int, shortest: ScalarLike, shift: Array | None
 ) -> March:
     """Divides a span into steps, moved back by a share of one if there is a `shift`.
 
-    Without a pace, no step is shorter than `shortest` in space.
+    Without a pace, no step is shorter than `shortest`, in `t`.
     """
     # A step that is moved back needs one more to reach the end.
     count -= shift is not None
     if pace is None:
-        # max((far - near) / count, shortest / |d|), in t
+        # max((far - near) / count, shortest)
         start = span.near
         step = jnp.maximum(span.far - span.near, 0) / count
-        step = jnp.maximum(step, shortest / safe_norm(ray.direction))
+        step = jnp.maximum(step, shortest)
     else:
         start, end = (contract_length((t - pace.middle) * pace.rate) for t in (span.near, span.far))
         step = jnp.maximum(end - start, 0) / count

@@ -4,6 +4,7 @@ Many volumes are queried block by block. A block holds consecutive samples of co
 queries only the volumes whose bounds one of its rays meets there.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,7 +15,13 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, RandomKey, UInt32
-from ..compositing import amounts, mixture, with_unit_normals
+from ..compositing import (
+    amounts,
+    composite,
+    composite_with_layers,
+    mixture,
+    with_unit_normals,
+)
 from ..flat import (
     FlatScene,
     Instance,
@@ -26,8 +33,9 @@ from ..flat import (
     span_of,
 )
 from ..numerics import count_bits, pack_bits, sum_to_nth_bit
-from ..rays import Medium, Ray, Section, Span
+from ..rays import Layers, Medium, Radiance, Ray, Section, Span
 from ..rowwise import sum_blocks
+from ._base import MediaAlong
 from ._sample_blocks import SampleBlocks
 
 
@@ -99,6 +107,18 @@ def thickness_at(scene: FlatScene, rays: Ray, parts: Span) -> Float[Array, "rays
     """Returns the optical depth of parts of rays that the occupancies of few volumes know of."""
     few, _ = _split(scene)
     return jax.vmap(jax.vmap(few.thickness, (None, 0)))(rays, parts)
+
+
+def composite_along(along: MediaAlong, rays: Ray, layers: Layers | None) -> Radiance:
+    """Composites the media of rays, among layers of surfaces if there are any."""
+    overflow = along.overflow
+    if layers is None:
+        radiance = jax.vmap(composite)(along.medium, along.edges, rays.direction)
+    else:
+        args = along.medium, along.edges, rays.direction, layers
+        radiance = jax.vmap(composite_with_layers)(*args)
+        overflow = layers.overflow if overflow is None else overflow + layers.overflow
+    return dataclasses.replace(radiance, overflow=overflow, requested=along.requested)
 
 
 def _ends(sections: Section) -> Span:

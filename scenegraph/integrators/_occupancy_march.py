@@ -5,23 +5,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, PyTree, RandomKey, UInt32
-from ..compositing import composite_packed, composite_with_layers, packed_details
+from .._typing import Array, PyTree, RandomKey, Scalar, UInt32
+from ..compositing import composite_packed, packed_details
 from ..flat import FlatScene
 from ..numerics import choose_block, map_used_blocks, pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
-from ._base import AbstractMediaIntegrator
+from ._base import AbstractMediaIntegrator, MediaAlong
 from ._hierarchical import fold
 from ._march import even_steps, March
-from ._media import media_at, occupied_at, prepare, Samples
+from ._media import composite_along, media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 
 # Every one is compiled anew, but what is too much is computed in vain: about five to a doubling.
 _BUDGETS = (4, 5, 6, 7, *(x << n for n in range(6) for x in (8, 9, 10, 12, 14)), 256)
+_ALL = 2**30
 # Entries of the list of samples that are evaluated, or left out, together.
 _BLOCK = 2**12
+
+
+def next_budget(samples: float) -> int:
+    """Returns the least of a few budgets that serves; one of all samples beyond the largest."""
+    return next((x for x in _BUDGETS if samples <= x), _ALL)
 
 
 class OccupancyMarch(AbstractMediaIntegrator):
@@ -36,8 +42,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
     - `candidates`: the largest number of steps of a ray, at least 2; static.
     - `budget`: the number of samples a ray, on average, for which there is space; with as many as
       `candidates` nothing can overflow; static.
-    - `step`: the length of a step in space; 0 for `candidates` steps over the part of a ray that
-      holds media, which is also the least; static.
+    - `step`: the length of a step in the frame of the volume, of several volumes in the largest
+      of them; 0 for `candidates` steps over the part of a ray that holds media, which is also the
+      least; static.
     - `beam`: the shape of rays.
     - `known`: the occupied steps of the rays, where they were looked up before, 32 to a word.
 
@@ -65,9 +72,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
         return self.budget
 
     def with_budget(self, samples: float) -> "OccupancyMarch":
-        most = self.candidates
-        budget = next((x for x in _BUDGETS if samples <= x < most), most)
-        return dataclasses.replace(self, budget=budget)
+        return dataclasses.replace(self, budget=min(next_budget(samples), self.candidates))
 
     def with_fixed_samples(
         self, scene: FlatScene, rays: Ray, layers: Layers | None = None
@@ -84,16 +89,27 @@ class OccupancyMarch(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        spans, march = self._steps(scene, rays, keys)
-        words = self._occupied(scene, rays, march) if self.known is None else self.known
-        packed = pack_steps(words, self.candidates, self.budget * rays.near.shape[0])
-        medium = self._sample(scene, rays, march, packed, fold(keys, 1), normal=bool(outputs))
         if layers is None:
+            spans, march = self._steps(scene, rays, keys)
+            medium, packed = self._sample_steps(scene, rays, march, keys, normal=bool(outputs))
             radiance = self._composite(medium, packed, march, rays, spans)
-        else:
-            radiance = self._composite_with_layers(medium, packed, march, rays, layers)
-        overflow = packed.missing if layers is None else packed.missing + layers.overflow
-        return (dataclasses.replace(radiance, overflow=overflow, requested=packed.requested),)
+            numbers = {"overflow": packed.missing, "requested": packed.requested}
+            return (dataclasses.replace(radiance, **numbers),)
+        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
+        return (composite_along(along, rays, layers),)
+
+    def media_along(
+        self,
+        scene: FlatScene,
+        rays: Ray,
+        layers: Layers | None = None,
+        *,
+        keys: Key[Array, " rays"] | None = None,
+        normal: bool = False,
+    ) -> MediaAlong:
+        del layers
+        _, march = self._steps(scene, rays, keys)
+        return self._unpacked(*self._sample_steps(scene, rays, march, keys, normal=normal), march)
 
     def find_steps(
         self, scene: FlatScene, rays: Ray, keys: Key[Array, " rays"] | None = None
@@ -116,18 +132,27 @@ class OccupancyMarch(AbstractMediaIntegrator):
         """Returns the parts of the rays that hold media, and their division into steps."""
         spans = jax.vmap(scene.span)(rays)
         paces = jax.vmap(scene.pace)(rays)
-        return spans, jax.vmap(self._march)(rays, spans, paces, fold(keys, 0))
+        rates = jax.vmap(scene.rate)(rays)
+        return spans, jax.vmap(self._march)(rates, spans, paces, fold(keys, 0))
 
-    def _march(self, ray: Ray, span: Span, pace: Pace | None, key: RandomKey | None) -> March:
+    def _march(self, rate: Scalar, span: Span, pace: Pace | None, key: RandomKey | None) -> March:
         # One shift a ray, so that its steps stay even.
         shift = None if key is None else jax.random.uniform(key, (), span.near.dtype)
-        return even_steps(ray, span, pace, self.candidates, self.step, shift)
+        return even_steps(span, pace, self.candidates, self.step / rate, shift)
 
     def _occupied(self, scene: FlatScene, rays: Ray, march: March) -> UInt32[Array, "rays words"]:
         """Returns a bit for every step, 32 to a word."""
         numbers = jnp.arange(self.candidates)
         parts = jax.vmap(jax.vmap(March.part, (None, 0)), (0, None))(march, numbers)
         return jax.vmap(pack_bits)(occupied_at(scene, rays, parts))
+
+    def _sample_steps(
+        self, scene: FlatScene, rays: Ray, march: March, keys: Array | None, *, normal: bool
+    ) -> tuple[Medium, PackedSteps]:
+        """Returns the media at the occupied steps, and which these are."""
+        words = self._occupied(scene, rays, march) if self.known is None else self.known
+        packed = pack_steps(words, self.candidates, self.budget * rays.near.shape[0])
+        return self._sample(scene, rays, march, packed, fold(keys, 1), normal=normal), packed
 
     def _sample(
         self,
@@ -173,11 +198,9 @@ class OccupancyMarch(AbstractMediaIntegrator):
             return radiance
         return packed_details(radiance, medium.normal, depth, parts, packed.ray, most=most)
 
-    def _composite_with_layers(
-        self, medium: Medium, packed: PackedSteps, march: March, rays: Ray, layers: Layers
-    ) -> Radiance:
-        """Composites a row of steps for every ray, empty where nothing was sampled."""
-        shape = rays.near.shape[0], self.candidates
+    def _unpacked(self, medium: Medium, packed: PackedSteps, march: March) -> MediaAlong:
+        """Returns a row of steps for every ray, empty where nothing was sampled."""
+        shape = march.start.shape[0], self.candidates
         # Unused entries go to a ray beyond the last, and are dropped.
         ray = jnp.where(packed.valid, packed.ray, shape[0])
 
@@ -189,7 +212,7 @@ class OccupancyMarch(AbstractMediaIntegrator):
             march, jnp.arange(self.candidates + 1)
         )
         rows = jax.tree.map(unpack, medium)
-        return jax.vmap(composite_with_layers)(rows, edges, rays.direction, layers)
+        return MediaAlong(rows, edges, packed.missing, packed.requested)
 
 
 def _parts(packed: PackedSteps, march: March) -> Span:

@@ -1,9 +1,10 @@
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Vector
+from .._typing import Array, Float, ScalarLike, Vector
 from ..numerics import AbstractModule, as_float_leaf, safe_normalise, tangents
 from ..rays import Ray
 from ..transforms import AbstractTransform
@@ -11,6 +12,9 @@ from ..transforms import AbstractTransform
 
 # The start of shadow rays, in `t`: a ray to a light at a position is there at `t = 1`.
 _NEAR = 1e-4
+# The unit of length of rays to lights that are infinitely far away: in pixels' sides, and in steps
+# of rounding; and how many of them such rays are long.
+_SIDES, _ROUNDING, _FAR = 200.0, 4e4, 1e5
 
 
 class LightSample(AbstractModule):
@@ -112,16 +116,25 @@ def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ra
 def rays_along(
     direction: Vector, point: Vector, d_point: Float[Array, "2 3"], far: float, spread: float = 0.0
 ) -> Ray:
-    """Makes the shadow ray, with a leading axis, along a unit vector; it widens by `spread`."""
+    """Makes the shadow ray, with a leading axis, along a unit vector; it widens by `spread`.
+
+    Its `t` counts lengths of the pixel, so that it is the same in all units; `far` is a distance.
+    """
+    # Pixels' sides, but at least what rounding of the point needs.
+    place, sides = jax.lax.stop_gradient((point, d_point))
+    side = jnp.sqrt(jnp.min(jnp.sum(sides**2, axis=-1)))
+    rounding = _ROUNDING * jnp.finfo(point.dtype).eps * jnp.max(jnp.abs(place))
+    unit = jnp.maximum(_SIDES * side, rounding)
+    unit = jnp.where(unit > 0, unit, 1)
     # The footprint d_point + t spread (u, v), with unit vectors u and v across the direction.
-    aside = spread * jnp.stack(tangents(direction))
-    return _one_ray(point, direction, d_point, aside, far)
+    aside = spread * unit * jnp.stack(tangents(direction))
+    return _one_ray(point, unit * direction, d_point, aside, jnp.minimum(far / unit, _FAR))
 
 
 def _one_ray(
-    origin: Vector, direction: Vector, d_origin: Array, d_direction: Array, far: float
+    origin: Vector, direction: Vector, d_origin: Array, d_direction: Array, far: ScalarLike
 ) -> Ray:
-    ends = jnp.asarray([_NEAR, far], origin.dtype)
+    ends = (jnp.asarray(x, origin.dtype) for x in (_NEAR, far))
     view = safe_normalise(direction)
     parts = origin, direction, view, d_origin, d_direction, *ends
     return Ray(*(part[None] for part in parts))

@@ -1,3 +1,5 @@
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -15,12 +17,13 @@ class DirectionalLight(AbstractLight):
 
     - `direction`: the direction of the light's travel, of any length but zero.
     - `irradiance`: power per area on a surface that faces the light.
-    - `reach`: the largest distance of surfaces that cast shadows, in world units; static.
+    - `reach`: the largest distance of surfaces that cast shadows, in world units; by default there
+      is no limit but 20 million pixels' sides; static.
     """
 
     direction: Vector = eqx.field(converter=as_float_leaf)
     irradiance: Color = eqx.field(converter=as_color)
-    reach: float = eqx.field(static=True, default=1e4)
+    reach: float = eqx.field(static=True, default=math.inf)
 
     def __check_init__(self):
         require_nonzero(self, "direction")

@@ -1,5 +1,6 @@
 import functools
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,8 +19,8 @@ from ._prefilter import dominant_directions, level_shapes, look_up, prefilter
 class EnvironmentLight(AbstractEnvironment):
     """Light from a panorama around the scene, gathered into a number of directions.
 
-    Every texel sends its light from the nearest of these directions, so none is lost, whatever
-    their number. Each casts a shadow as soft as the part of the sky that it stands for.
+    Every part of a texel sends its light from the nearest of these directions, so none is lost,
+    whatever their number. Each casts a shadow as soft as the part of the sky that it stands for.
 
     `GGX` and `Phong` mirror the panorama itself, averaged over lobes of nine roughnesses from 0 to
     1 whose shape is that of light seen head on. The shadow of what they mirror is a mean of those
@@ -53,9 +54,11 @@ class EnvironmentLight(AbstractEnvironment):
     def _gather(self) -> Float[Array, "samples 3"]:
         """Returns the irradiance of every direction."""
         height, width, _ = self.texels.shape
-        owners, angles = _cells(height, width, self.samples)
-        # Irradiance of a direction: the sum of radiance times solid angle over its texels.
-        powers = angles[:, None] * self.texels.reshape(-1, 3)
+        owners, texels, angles = _cells(height, width, self.samples)
+        # Irradiance of a direction: the sum of radiance times solid angle over parts of texels.
+        powers = (
+            jnp.asarray(angles[:, None], self.texels.dtype) * self.texels.reshape(-1, 3)[texels]
+        )
         return jax.ops.segment_sum(powers, owners, self.samples)
 
     def sample(self, point: Vector, d_point: Float[Array, "2 3"]) -> LightSample:
@@ -115,7 +118,7 @@ def _sample(
         # F_1 F_2 ... F_n d: the innermost first
         for frame in reversed(frames):
             direction = frame.direction(direction)
-        return rays_along(safe_normalise(direction), point, d_point, 1e4, spread)
+        return rays_along(safe_normalise(direction), point, d_point, math.inf, spread)
 
     rays = jax.vmap(ray)(jnp.asarray(_lattice(count), point.dtype))
     rays = jax.tree.map(lambda x: x[:, 0], rays)
@@ -129,9 +132,37 @@ def _moved(light: Any, transform: AbstractTransform) -> Any:
     return eqx.tree_at(lambda x: x.frames, light, frames, is_leaf=is_leaf)
 
 
+# Parts of texels, by the number of directions, and the most of them: where texels are few, each
+# sends its light from several directions.
+_PARTS, _MOST_PARTS = 128, 2**15
+
+
+class _Cells(NamedTuple):
+    """Equal parts of texels: which direction is nearest, which texel it is, the solid angle."""
+
+    owners: np.ndarray
+    texels: np.ndarray
+    angles: np.ndarray
+
+
 @functools.lru_cache(maxsize=8)
-def _cells(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the direction that is nearest to each texel, and the texels' solid angles."""
+def _cells(height: int, width: int, samples: int) -> _Cells:
+    """Divides texels among directions."""
+    # Rows by columns of parts are about square at the horizon.
+    wanted = min(_PARTS * samples, _MOST_PARTS)
+    rows = height * math.ceil(math.sqrt(wanted / 2) / height)
+    columns = width * math.ceil(math.sqrt(wanted * 2) / width)
+    if height * width >= wanted:
+        rows, columns = height, width
+    texel = np.arange(height)[:, None] * width + np.arange(width)
+    texel = np.repeat(np.repeat(texel, rows // height, 0), columns // width, 1).reshape(-1)
+    owners, angles = _nearest_of(rows, columns, samples)
+    # JAX remembers what it made of an array, and 64 bits are 32 only where it is told so.
+    return _Cells(owners.astype(np.int32), texel.astype(np.int32), angles)
+
+
+def _nearest_of(height: int, width: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the direction that is nearest to each part, and the parts' solid angles."""
     # The solid angle of a texel: (sin(upper edge) - sin(lower edge)) * 2 pi / width.
     edges = np.pi / 2 - np.pi * np.arange(height + 1) / height
     bands = (np.sin(edges[:-1]) - np.sin(edges[1:])) * 2 * np.pi / width

@@ -79,7 +79,7 @@ def level_shapes(height: int, width: int) -> np.ndarray:
     most = _ROWS[0]
     # Level 0 is the picture itself, unless it is finer than its lookup needs to be.
     shrunk = (height, width) if height <= most else (most, max(width * most // height, 1))
-    return np.array([shrunk, *((n, 2 * n) for n in rows)])
+    return np.array([shrunk, *((n, 2 * n) for n in rows)], np.int32)
 
 
 def _shrink(texels: Float[Array, "h w 3"], height: int, width: int) -> Float[Array, "_ _ 3"]:

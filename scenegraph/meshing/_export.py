@@ -32,7 +32,7 @@ def export_scene(
     options: MeshOptions = MeshOptions(),
     *,
     points: bool = False,
-    z_up: bool = False,
+    z_up: bool = True,
     viewpoints: ArrayLike | None = None,
     origin: Sequence[float] = (0.0, 0.0, 0.0),
     track: Track = iter,
@@ -53,7 +53,7 @@ def export_scene(
     - `points`: if true, the file, a `.ply`, has the vertices alone, with normals and colours; those
       of volumes before they are simplified. Keyword only, as is all that follows.
     - `z_up`: if true, a `.glb` is turned so that the scene's z axis points upwards in other
-      programs, where y does.
+      programs, where y does, and `load_scene` turns it back.
     - `viewpoints`, `track`, `say`: the arguments of `mesh_volumes`.
     - `origin`: the place in the file of the scene's origin, such as the `Views.origin` of the
       pictures, in double precision.

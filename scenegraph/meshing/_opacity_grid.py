@@ -72,13 +72,14 @@ def _corners(volume: Volume, options: MeshOptions) -> tuple[np.ndarray, np.ndarr
     if options.box is not None:
         lower, upper = np.reshape(np.asarray(options.box, float), (2, 3))
         return lower, upper
-    if volume.bounds is None:
+    box = unfreeze(volume).box()
+    if box is None:
         raise ValueError(
             "the volume has no bounds, so that there is no end to where its surface may be; pass "
             "the corners of a box in the volume's frame (`box`, on the command line "
             "`--box -1 -1 -1 1 1 1`, which holds what cameras look at in all of space)."
         )
-    return np.asarray(volume.bounds.lower, float), np.asarray(volume.bounds.upper, float)
+    return np.asarray(box.lower, float), np.asarray(box.upper, float)
 
 
 def _default_resolution(volume: Volume, extent: float) -> int:
@@ -96,7 +97,7 @@ def _occupied(volume: Volume, grid: OpacityGrid) -> np.ndarray:
     """Returns false for cells in which rays take no samples, flat."""
     shape = grid.opacity.shape
     size = grid.opacity.size
-    if volume.bounds is None and volume.occupancy is None:
+    if unfreeze(volume).box() is None and volume.occupancy is None:
         return np.ones(size, bool)
     found = np.zeros(size, bool)
     for start in range(0, size, _MANY):

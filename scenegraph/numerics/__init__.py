@@ -25,12 +25,14 @@ from ._blocks import choose_block, map_used_blocks
 from ._compact import ragged_items, RaggedItems
 from ._coverage import slab_coverage
 from ._filtered import filtered_sqrt
+from ._leaves import as_type, common_type
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
-from ._module import AbstractModule
+from ._module import AbstractModule, wrong_field
 from ._order import most_number, order_by_number, order_by_place, order_longest_first
 from ._products import einsum, in_full_precision, matmul
 from ._rules import (
     any_values,
+    collect_violations,
     require_at_most,
     require_finite,
     require_finite_rows,

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from .._jax import trace_state_clean
-from .._typing import Array
+from .._typing import Array, PyTree
 from ._tied import is_tied
 
 
@@ -55,6 +55,17 @@ def _as_leaf(value: Any) -> Array:
     array = jnp.asarray(value, dtype=None if kept else float)
     # JAX's weak type would make equal scenes compile twice.
     return lax.convert_element_type(array, array.dtype) if array.weak_type else array
+
+
+def common_type(*trees: PyTree) -> Any:
+    """Returns the type in which the floating arrays of trees are computed with each other."""
+    types = {x.dtype for x in jax.tree.leaves(trees) if eqx.is_inexact_array(x)}
+    return jnp.result_type(*types) if types else jnp.zeros(()).dtype
+
+
+def as_type(tree: PyTree, dtype: Any) -> PyTree:
+    """Converts the floating arrays of a tree."""
+    return jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, tree)
 
 
 def _stack(rows: Sequence[Any]) -> Array | np.ndarray:

@@ -3,6 +3,7 @@ import functools
 import typing
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import AbstractArray, jaxtyped
 
 from .._typing import typecheck_enabled
@@ -49,6 +50,53 @@ class AbstractModule(eqx.Module, is_abstract=True):
             wrong = [name for name in fields if not isinstance(_unfrozen(self, name), fields[name])]
         if wrong:
             raise TypeError(_message(self, wrong[0], fields[wrong[0]]))
+
+
+def wrong_field(module: AbstractModule) -> tuple[str, str] | None:
+    """Returns a field that holds no array as it is annotated, and a message; `None` for none."""
+    fields = _array_fields(type(module))
+    values = {name: _unfrozen(module, name) for name in fields}
+    missing = [x for x in fields if values[x] is None and not _may_be_none(type(module), x)]
+    there = {name: hint for name, hint in fields.items() if not _is_other(module, name)}
+    with jaxtyped("context"):
+        wrong = [name for name in there if not _fits(values[name], there[name])]
+    for name in missing + wrong:
+        return name, _message(module, name, fields[name]) + _remedy(values[name], fields[name])
+    return None
+
+
+# Not annotated, so that the fields of a module share their dimension names.
+def _fits(value, annotation):  # noqa: ANN001, ANN202
+    """Returns true for an array as annotated, one of NumPy included."""
+    if isinstance(value, np.ndarray | np.generic):
+        value, annotation = np.asarray(value), _numpy_annotation(annotation)
+    return isinstance(value, annotation)
+
+
+@functools.cache
+def _numpy_annotation(annotation: typing.Any) -> typing.Any:
+    return annotation.dtype[np.ndarray, annotation.dim_str]
+
+
+def _may_be_none(cls: type, name: str) -> bool:
+    return type(None) in typing.get_args(_hints(cls)[name])
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, typing.Any]:
+    return typing.get_type_hints(cls)
+
+
+def _remedy(value: typing.Any, annotation: typing.Any) -> str:
+    """Returns what to do with a number, or with a stack of what is annotated."""
+    if isinstance(value, int | float):
+        return " `sg.replace` puts numbers in, and converts them."
+    if not eqx.is_array(value) or not value.ndim or not value.shape[0]:
+        return ""
+    with jaxtyped("context"):
+        stacked = isinstance(value[0], annotation)
+    count = value.shape[0]
+    return f" It is a stack of {count}: `eqx.filter_vmap` renders one after the other." * stacked
 
 
 def _is_other(module: AbstractModule, name: str) -> bool:

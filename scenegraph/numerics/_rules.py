@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,6 +13,28 @@ from ._frozen import is_frozen
 
 
 _checks = ContextVar("checks", default=True)
+
+
+class Violation(NamedTuple):
+    """A field that breaks a rule."""
+
+    owner: Any
+    field: str
+    rule: str
+
+
+_violations: ContextVar[list[Violation] | None] = ContextVar("violations", default=None)
+
+
+@contextlib.contextmanager
+def collect_violations() -> Iterator[list[Violation]]:
+    """Lists fields that break a rule, instead of refusing them."""
+    found: list[Violation] = []
+    token = _violations.set(found)
+    try:
+        yield found
+    finally:
+        _violations.reset(token)
 
 
 @contextlib.contextmanager
@@ -96,6 +118,9 @@ def _require(owner: Any, name: str, rule: str, holds: Any) -> None:
     value = getattr(owner, name)
     value = value.value if is_frozen(value) else value
     if _checks.get() and _is_known(value) and not np.all(holds(np.asarray(value))):
+        if (found := _violations.get()) is not None:
+            found.append(Violation(owner, name, rule))
+            return
         raise ValueError(
             f"`{type(owner).__name__}.{name}` must be {rule}; got {np.asarray(value).tolist()}."
         )

@@ -11,11 +11,13 @@ from ._agree import Agreement, check_alike
 from ._devices import (
     cut_over,
     device_mesh,
+    is_on_explicit_mesh,
     map_over_devices,
     mesh_of,
     pad_rows,
     sum_over_devices,
     whole_on,
+    with_automatic_axes,
 )
 from ._layout import as_layout
 from ._processes import (

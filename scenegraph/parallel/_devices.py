@@ -7,7 +7,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.core import Tracer
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from .._typing import Array, Bool, Device, PyTree
 
@@ -79,6 +80,43 @@ def pad_rows(rows: PyTree, mesh: Mesh) -> tuple[PyTree, Bool[Array, " rows"] | N
         return rows, None
     place = jnp.minimum(jnp.arange(count + more), count - 1)
     return jax.tree.map(lambda x: x[place], rows), jnp.arange(count + more) < count
+
+
+def with_automatic_axes(function: Callable[[Any], PyTree], tree: PyTree) -> PyTree:
+    """Calls a function of traced arrays; where they lie explicitly on a mesh, JAX lays out others.
+
+    Inside of the function the mesh is one whose axes are automatic. What it returns is whole on
+    every device, but for an axis that `jax.vmap` took and that is cut over devices.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    places = [i for i, x in enumerate(leaves) if _lies_explicitly(x)]
+    if not places:
+        return function(tree)
+
+    def of_these(*arrays: Array) -> PyTree:
+        every = dict(zip(places, arrays, strict=True))
+        filled = [every.get(i, x) for i, x in enumerate(leaves)]
+        return function(jax.tree.unflatten(structure, filled))
+
+    mesh = jax.typeof(leaves[places[0]]).sharding.mesh
+    with jax.sharding.use_abstract_mesh(mesh):
+        call = jax.sharding.auto_axes(of_these, out_sharding=_WHOLE)
+        return call(*(leaves[i] for i in places))
+
+
+def _lies_explicitly(x: Any) -> bool:
+    """Returns true for a traced array on a mesh with explicit axes."""
+    return isinstance(x, Tracer) and AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
+
+
+def is_on_explicit_mesh(tree: PyTree) -> bool:
+    """Returns true if arrays were put on a mesh with explicit axes."""
+    meshes = (getattr(x.sharding, "mesh", None) for x in jax.tree.leaves(tree) if _is_array(x))
+    return any(AxisType.Explicit in mesh.axis_types for mesh in meshes if mesh is not None)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, jax.Array) and not isinstance(x, Tracer)
 
 
 def whole_on(mesh: Mesh) -> NamedSharding:

@@ -136,6 +136,9 @@ class TieredFunction:
             return self.fast(*args, **kwargs)
         call = take_apart(args, kwargs)
         calls = self._calls.setdefault(call.kind, _Calls())
+        if not calls.count and calls.later is None and self._traced(call).jaxpr.effects:
+            # Callbacks keep their order and their number in one program.
+            calls.later = lambda call: self.fast(*call.args, **call.kwargs)
         if calls.later is None and (calls.suffice or many):
             calls.later = self._later(self._traced(call).jaxpr.eqns)
             self._quick.forget(call)

@@ -23,4 +23,4 @@ from ._chunks import choose_chunk
 from ._film import resized
 from ._film_files import Track
 from ._rays import fold_keys, integrate, integrate_anyhow
-from ._warnings import check_scene, report_overflow
+from ._warnings import check_scene, report_overflow, say_violations

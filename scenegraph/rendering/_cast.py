@@ -4,9 +4,10 @@ import jax.numpy as jnp
 from .._typing import Array, Float, ScalarLike
 from ..flat import flatten
 from ..integrators import nearest_hits
-from ..numerics import safe_normalise
+from ..numerics import as_type, common_type, safe_normalise
+from ..parallel import with_automatic_axes
 from ..rays import Hit, Ray
-from ..scene import Scene
+from ..scene import check_leaves, Scene
 from ._warnings import is_traced
 
 
@@ -55,9 +56,12 @@ def cast_rays(
     print(hits.t)  # 1 and infinity
     ```
     """
+    check_leaves(scene)
     _check(origins, directions)
-    sides = jnp.zeros((*origins.shape[:1], 2, 3), directions.dtype)
-    footprints = sides if footprints is None else footprints
+    dtype = common_type(scene, origins, directions)
+    origins, directions = origins.astype(dtype), directions.astype(dtype)
+    sides = jnp.zeros((*origins.shape[:1], 2, 3), dtype)
+    footprints = sides if footprints is None else footprints.astype(dtype)
     ends = (jnp.broadcast_to(jnp.asarray(x, origins.dtype), origins.shape[:1]) for x in (near, far))
     rays = Ray(origins, directions, safe_normalise(directions), sides, footprints, *ends)
     return _cast(scene, rays)
@@ -65,7 +69,11 @@ def cast_rays(
 
 @eqx.filter_jit
 def _cast(scene: Scene, rays: Ray) -> Hit:
-    return nearest_hits(flatten(scene), rays)
+    def compute(tree: tuple[Scene, Ray]) -> Hit:
+        scene, rays = tree
+        return nearest_hits(as_type(flatten(scene), rays.near.dtype), rays)
+
+    return with_automatic_axes(compute, (scene, rays))
 
 
 def _check(origins: Array, directions: Array) -> None:

@@ -3,12 +3,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Float, RandomKey
+from .._typing import Array, Float, PyTree, RandomKey
 from ..compositing import over
 from ..flat import FlatScene, flatten
 from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
+from ..parallel import with_automatic_axes
 from ..rays import Radiance, Ray
-from ..scene import Scene
+from ..scene import check_leaves, Scene
 from ..visibility import invert_order, order_rays
 
 
@@ -36,6 +37,7 @@ def render_rays(
 
     The radiance of every level, coarse to fine, over the background.
     """
+    check_leaves(scene)
     keys = None if key is None else fold_keys(key, jnp.arange(rays.near.shape[0]))
     return _render_rays(scene, rays, choose_integrator(scene, integrator), keys, background)
 
@@ -53,7 +55,11 @@ def _render_rays(
     keys: Key[Array, " rays"] | None,
     background: Float[Array, "rays 3"] | None,
 ) -> tuple[Radiance, ...]:
-    return integrate_anyhow(flatten(scene), rays, integrator, keys, background)
+    def compute(tree: PyTree) -> tuple[Radiance, ...]:
+        scene, rays, keys, background = tree
+        return integrate_anyhow(flatten(scene), rays, integrator, keys, background)
+
+    return with_automatic_axes(compute, (scene, rays, keys, background))
 
 
 def integrate_anyhow(
@@ -85,6 +91,7 @@ def integrate(
     """Integrates rays with a key each, over the background; `outputs` as for integrators."""
     levels = integrator(scene, rays, keys=keys, outputs=outputs)
     behind = jax.vmap(scene.background)(rays) if background is None else background
+    behind = behind.astype(rays.near.dtype)
     return tuple(_over(level, behind) for level in levels)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax._src.core import trace_state_clean
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from .._garbage import without_collections
@@ -31,8 +32,15 @@ from ..integrators import (
     with_all_occluders,
     with_more_surfaces,
 )
-from ..numerics import unfreeze
-from ..parallel import device_mesh, map_over_devices, mesh_of, whole_on
+from ..numerics import as_type, common_type, unfreeze
+from ..parallel import (
+    device_mesh,
+    is_on_explicit_mesh,
+    map_over_devices,
+    mesh_of,
+    whole_on,
+    with_automatic_axes,
+)
 from ..programs import (
     can_be_quick,
     count_threads,
@@ -42,7 +50,7 @@ from ..programs import (
     make_room_for_programs,
     TieredFunction,
 )
-from ..scene import Contents, find_camera, find_contents, Scene
+from ..scene import check_leaves, Contents, find_camera, find_contents, Scene
 from ..visibility import count_candidates
 from ._chunks import choose_chunk, choose_share
 from ._passes import in_one_pass, in_two_passes
@@ -104,16 +112,19 @@ def render(
 
     `ValueError` for a path at which there is no camera, a chunk below one, an unknown output, a
     leaf that is not finite, `samples_per_pixel` that is not a square, or an integrator that cannot
-    compute an output. Where rays meet more surfaces than they have layers, the picture is drawn
-    again with more, and a warning says so if these do not do; in a traced function see
-    `Image.overflow`. Warns if shaders have no light.
+    compute an output; `TypeError` for a leaf that does not fit its node, by its path. Where rays
+    meet more surfaces than they have layers, the picture is drawn again with more, and a warning
+    says so if these do not do; in a traced function see `Image.overflow`. Warns if shaders have no
+    light, and of values that an optimiser put out of range.
     """
     make_room_for_programs()
-    camera = find_camera(scene, camera)
-    extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
     flattened = jax.tree.flatten(scene)
+    check_leaves(scene, flattened=flattened)
+    camera = find_camera(scene, camera)
+    check_leaves(camera, "the camera")
+    extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
     leaves = [*flattened[0], *jax.tree.leaves(camera)]
-    traced = is_traced(leaves)
+    traced = is_traced(leaves) or not trace_state_clean()
     placed, camera, mesh = _placed(scene, camera, None if traced else leaves, devices)
     if mesh is None and len(leaves) > _MANY_LEAVES:
         placed = stack_scene_once(placed, flattened)
@@ -131,7 +142,9 @@ def render(
     more = key, filters, chunk, mesh, extras, side, threads
     draw = lambda integrator: program(placed, camera, integrator, *more)
     if traced:
-        return draw(integrator.with_budget(math.inf))[0]
+        whole = integrator.with_budget(math.inf)
+        picture = lambda tree: program(*tree, whole, *more)[0]
+        return with_automatic_axes(picture, (placed, camera))
     integrator = _with_first_layers(with_all_occluders(integrator), contents, count)
     return _draw_completely(draw, integrator, (placed, camera))
 
@@ -215,10 +228,11 @@ def _placed(
     """
     if leaves is None:
         return scene, camera, None if devices is None else device_mesh(devices)
-    if devices is None:
+    if devices is None and not is_on_explicit_mesh(leaves):
         return scene, camera, mesh_of(leaves)
-    mesh = device_mesh(devices)
-    where = SingleDeviceSharding(devices[0]) if mesh is None else whole_on(mesh)
+    mesh = mesh_of(leaves) if devices is None else device_mesh(devices)
+    first = (jax.devices() if devices is None else devices)[0]
+    where = SingleDeviceSharding(first) if mesh is None else whole_on(mesh)
     put = lambda x: jax.device_put(x, where) if eqx.is_array(x) else x
     return *jax.tree.map(put, (scene, camera)), mesh
 
@@ -273,7 +287,9 @@ def _render(
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
     camera, filters = unfreeze((camera, filters))
-    flat, space = flatten(scene), color_space(scene)
+    dtype = common_type(scene, camera)
+    camera, flat = as_type((camera, flatten(scene)), dtype)
+    space = color_space(scene)
 
     some = Pixels(integrator, tuple(name for name in extras if name != "candidates"), side)
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1

@@ -9,7 +9,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Float, Int, RandomKey
 from ..cameras import AbstractCamera
-from ..numerics import safe_divide, safe_normalise
+from ..numerics import as_type, common_type, safe_divide, safe_normalise
 from ..rays import Ray, widen
 from ._rays import fold_keys
 
@@ -49,14 +49,17 @@ def split_pixels(indices: Int[Array, " pixels"], side: int) -> Subpixels:
 def subpixel_rays(camera: AbstractCamera, rows: Subpixels, side: int) -> Ray:
     """Computes the cones through the parts of pixels."""
     y, x = jnp.divmod(rows.pixel, camera.width)
-    centres: Float[Array, "rays 2"] = jnp.stack([x + 0.5, y + 0.5], axis=-1)
+    dtype = common_type(camera)
+    centres: Float[Array, "rays 2"] = jnp.stack([x, y], axis=-1).astype(dtype) + 0.5
+    # Poses compute in the default type, whatever the type of their leaves.
+    cones = lambda centres: as_type(jax.vmap(camera.ray)(centres), dtype)
     if rows.part is None:
-        return jax.vmap(camera.ray)(centres)
+        return cones(centres)
     # Part (i, j) of n x n has its centre at the pixel's + ((j, i) + 1/2) / n - 1/2, and a footprint
     # of 1 / n of the pixel's.
     down, across = jnp.divmod(rows.part, side)
-    offsets = (jnp.stack([across, down], axis=-1) + 0.5) / side - 0.5
-    return jax.vmap(widen, (0, None))(jax.vmap(camera.ray)(centres + offsets), 1 / side)
+    offsets = (jnp.stack([across, down], axis=-1).astype(dtype) + 0.5) / side - 0.5
+    return jax.vmap(widen, (0, None))(cones(centres + offsets), 1 / side)
 
 
 def subpixel_keys(key: RandomKey | None, rows: Subpixels) -> Key[Array, " rays"] | None:

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+import weakref
 from types import FrameType
 from typing import Any
 
@@ -15,7 +16,7 @@ from .._typing import Array, PyTree
 from ..flat import SceneStacks
 from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
-from ..scene import Contents, find_contents, named_leaves, Scene
+from ..scene import Contents, find_contents, find_violations, named_leaves, Scene, shortened
 from ..shaders import AbstractShader, GGX
 from ..shapes import AbstractBounded, Plane
 
@@ -49,6 +50,7 @@ def check_scene(
     leaves = [leaf for leaf in every if eqx.is_inexact_array(leaf)]
     if not all(map(_is_finite, leaves)):
         raise ValueError(_not_finite(scene))
+    say_violations(scene, leaves, stacks)
     contents = contents or find_contents(scene)
     _say_unbounded(contents)
     if (
@@ -64,6 +66,35 @@ def check_scene(
             f"or a PointLight, or use a plain colour.",
             stacklevel=_depth(),
         )
+
+
+# The leaves that were looked at last, which are not kept alive by this.
+_last_leaves: list[weakref.ref] = []
+
+
+def say_violations(scene: PyTree, leaves: list[Any], stacks: PyTree = None) -> None:
+    """Warns of values that no constructor takes, such as an optimiser may put in.
+
+    `stacks` are the same leaves in fewer arrays, which are looked at first.
+    """
+    pairs = zip(_last_leaves, leaves, strict=False)
+    if len(_last_leaves) == len(leaves) and all(ref() is leaf for ref, leaf in pairs):
+        return
+    if not isinstance(stacks, SceneStacks) or find_violations(stacks, stacked=True):
+        if found := find_violations(scene):
+            warnings.warn(_out_of_range(found), stacklevel=_depth())
+            return
+    kept = not any(isinstance(x, np.generic) for x in leaves)
+    _last_leaves[:] = map(weakref.ref, leaves) if kept else ()
+
+
+def _out_of_range(found: list[tuple[str, str]]) -> str:
+    named = [f"{path} must be {rule}" for path, rule in found]
+    one = len(found) == 1
+    return (
+        f"{len(found)} {'leaf is' if one else 'leaves are'} out of range, and what has "
+        f"{'it' if one else 'them'} may vanish, with its gradients: {shortened(named)}."
+    )
 
 
 # Surfaces from which on one without bounds is worth a warning.

@@ -50,8 +50,9 @@ def _bind(
     jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))
     if captured:
         raise ValueError("the function of a map over blocks must not close over traced arrays.")
-    reductions = (reduced,) * len(jaxpr.out_avals)
-    results = _map_blocks_p.bind(*flat, jaxpr=jaxpr, varying=varying, reduced=reductions)
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": (reduced,) * len(jaxpr.out_avals)}
+    # A function with effects, such as callbacks, is a loop of JAX's own.
+    results = _by_loop(*flat, **how) if jaxpr.effects else _map_blocks_p.bind(*flat, **how)
     return jax.tree.unflatten(jax.tree.structure(out), results)
 
 

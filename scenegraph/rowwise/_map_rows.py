@@ -25,7 +25,8 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     On a CPU, every component of every vector becomes an array over all rows, which is what a
     compiler for CPUs handles best. Derivatives of any kind are taken of the function of one row,
     and computed in one pass together with what they need of it: nothing is stored. Other devices
-    use `jax.vmap`. Results, NaN and infinities among them, are those of `jax.vmap`.
+    use `jax.vmap`. Results, NaN and infinities among them, are those of `jax.vmap`. A function
+    with effects, such as `jax.debug.print`, is called row by row.
 
     **Arguments:**
 
@@ -51,6 +52,9 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     flat, structure = jax.tree.flatten((shared, rows))
     varying = (False,) * len(jax.tree.leaves(shared)) + (True,) * len(jax.tree.leaves(rows))
     jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))
+    if jaxpr.effects:
+        # Callbacks run row by row: no pass of the compiler knows of them.
+        return jax.lax.map(lambda row: call(shared, row), rows)
     varying = (False,) * len(captured) + varying
     reduced = (False,) * len(jaxpr.out_avals)
     results = _map_rows_p.bind(*captured, *flat, jaxpr=jaxpr, varying=varying, reduced=reduced)

@@ -23,6 +23,7 @@ from .._jax import (
     Primitive,
 )
 from .._typing import Array, PyTree
+from ._checkify import check_results
 from ._lower import count_rows
 
 
@@ -54,6 +55,7 @@ def define_map(
     ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
     batching.primitive_batchers[primitive] = partial(_batch, lowering)
     dce_rules[primitive] = _leave_out
+    check_results(primitive)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
     mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")

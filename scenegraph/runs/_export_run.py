@@ -26,7 +26,7 @@ def export_run(
     *,
     scene: Scene | None = None,
     points: bool = False,
-    z_up: bool = False,
+    z_up: bool = True,
     refine: int = 0,
     callbacks: Sequence[AbstractCallback] = (),
     track: Track = iter,

@@ -14,6 +14,7 @@ from ._group import Group as Group
 from ._occupancy import Occupancy as Occupancy
 from ._paths import freeze as freeze, named_leaves as named_leaves, select as select, thaw as thaw
 from ._refresh import refresh_occupancy as refresh_occupancy
+from ._replace import replace as replace
 from ._save import load as load, save as save
 from ._scene import Scene as Scene
 from ._surface import Surface as Surface
@@ -36,11 +37,21 @@ from ._contents import (
     Leaf,
 )
 from ._copies import is_per_copy, PerCopy
+from ._leaf_checks import check_leaves, find_violations
 from ._node import AbstractNode
-from ._paths import check_matches, label_leaves, matches, no_match, path_of, ties, trainable_leaves
+from ._paths import (
+    check_matches,
+    label_leaves,
+    matches,
+    no_match,
+    path_of,
+    shortened,
+    ties,
+    trainable_leaves,
+)
 from ._refresh import has_occupancy
 from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
 from ._surface import has_pattern
 from ._ties import resolve_ties
-from ._volume import Pace
+from ._volume import FieldReach, Pace
 from ._weights import mean_square_weight, network_weights

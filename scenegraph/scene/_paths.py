@@ -14,7 +14,7 @@ from .._words import describe
 from ..numerics import Frozen, is_frozen, is_tied
 
 
-def _is_unnamed(node: Any, field: str) -> bool:
+def is_unnamed(node: Any, field: str) -> bool:
     """Returns true for the field of a node that paths omit."""
     return field == ("value" if is_frozen(node) else getattr(type(node), "unnamed", None))
 
@@ -37,7 +37,7 @@ def _parts_of(tree: PyTree, keys: tuple) -> tuple[tuple[str, ...], bool]:
     """The path that a chain of tree keys spells, and whether a `Frozen` lies on it."""
     parts, frozen, node = [], is_frozen(tree), tree
     for key in keys:
-        if not _is_unnamed(node, _name(key)):
+        if not is_unnamed(node, _name(key)):
             parts.append(_name(key))
         node = _child(node, key)
         frozen = frozen or is_frozen(node)
@@ -90,7 +90,7 @@ def _leaves_at(node: Any, names: list[str], frozen: bool) -> Iterator[Any]:
     for keys, child in jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]:
         if not keys:
             yield from (Frozen(node) if frozen else node,) if not names else ()
-        elif _is_unnamed(node, _name(keys[0])):
+        elif is_unnamed(node, _name(keys[0])):
             yield from _leaves_at(child, names, frozen or is_frozen(node))
         elif names and _name(keys[0]) == names[0]:
             yield from _leaves_at(child, names[1:], frozen)
@@ -127,11 +127,17 @@ def has_part(tree: PyTree, path: Any) -> bool:
 
 def _named_parts(node: Any) -> Iterator[tuple[str, Any]]:
     """Yields the parts of a node with their names; of the unnamed one, its parts."""
-    for keys, child in jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]:
-        if keys and _is_unnamed(node, _name(keys[0])):
+    for name, child in direct_parts(node):
+        if is_unnamed(node, name):
             yield from _named_parts(child)
-        elif keys:
-            yield _name(keys[0]), child
+        else:
+            yield name, child
+
+
+def direct_parts(node: Any) -> list[tuple[str, Any]]:
+    """Returns the children of a node in the tree, with their names; none of a leaf."""
+    children = jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]
+    return [(_name(keys[0]), child) for keys, child in children if keys]
 
 
 def _no_part(name: str, place: str, names: list[str]) -> str:
@@ -160,16 +166,21 @@ def matches(pattern: str, path: str) -> bool:
 
     `*` stands for anything within a name, `**` for any number of names.
     """
-    return _matches(pattern.split("."), path.split("."))
+    return _matches(pattern.split("."), path.split("."), False)
 
 
-def _matches(pattern: list[str], path: list[str]) -> bool:
+def names(pattern: str, path: str) -> bool:
+    """Returns true if a pattern matches a whole path, and not what is below it."""
+    return _matches(pattern.split("."), path.split("."), True)
+
+
+def _matches(pattern: list[str], path: list[str], whole: bool) -> bool:
     if not pattern:
-        return True
+        return not (whole and path)
     if pattern[0] == "**":
         # Any number of names, none included.
-        return any(_matches(pattern[1:], path[i:]) for i in range(len(path) + 1))
-    return bool(path) and _fits(pattern[0], path[0]) and _matches(pattern[1:], path[1:])
+        return any(_matches(pattern[1:], path[i:], whole) for i in range(len(path) + 1))
+    return bool(path) and _fits(pattern[0], path[0]) and _matches(pattern[1:], path[1:], whole)
 
 
 def _fits(pattern: str, name: str) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from .._typing import PyTree
 from ..io import FileError, read_archive, write_archive
 from ..numerics import any_values
+from ._earlier_files import with_own_integrator
 
 
 SCENE_FILE = "scene.sg"
@@ -112,7 +113,7 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
         raise FileError(f"{path} holds no scene.")
     own = {_class_name(cls): cls for cls in classes}
     try:
-        return _decode(header["tree"], arrays, own)
+        return with_own_integrator(_decode(header["tree"], arrays, own), header["tree"])
     except FileError as error:
         raise FileError(f"{path}: {error}{written_by(header)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -18,7 +18,8 @@ class Scene(AbstractModule):
 
     - `root`: usually a `Group`.
     - `background`: a background, an environment light, a shader, or a colour.
-    - `integrator`: the integrator of rays through the scene; `None` to choose one by the nodes.
+    - `integrator`: the integrator of rays through the scene, before those of its volumes; `None`
+      for each volume's own, or one that suits the nodes.
     """
 
     root: Any

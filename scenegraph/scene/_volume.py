@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -6,7 +6,12 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, PyTree, RandomKey, Scalar, Vector
 from ..encodings import Contraction
-from ..fields import AbstractAppearanceField, AbstractConditionedField, AbstractField
+from ..fields import (
+    AbstractAppearanceField,
+    AbstractBoundedField,
+    AbstractConditionedField,
+    AbstractField,
+)
 from ..images import AbstractColorSpace, SRGB
 from ..numerics import AbstractModule, Frozen, safe_norm, unfreeze
 from ..rays import Gaussian, Medium, overlap, Ray, Section, Span
@@ -22,6 +27,20 @@ _OPAQUE, _AT_END = 1e3, 0.9
 
 def _frozen(occupancy: Any) -> Any:
     return Frozen(occupancy) if isinstance(occupancy, Occupancy) else occupancy
+
+
+class FieldReach(AbstractModule):
+    """Bounds of a volume that are as far as its field reaches, wherever that is moved."""
+
+
+def _as_bounds(bounds: Any, field: AbstractField) -> Box | FieldReach | None:
+    """Converts what a user passes; fields that do not say how far they reach get a box."""
+    if not isinstance(bounds, str | FieldReach):
+        return bounds
+    opened = field.value if isinstance(field, Frozen) else field
+    says = isinstance(opened, AbstractBoundedField)
+    own = getattr(type(opened), "reach", AbstractField.reach)
+    return FieldReach() if says or own is not AbstractField.reach else Box()
 
 
 class Pace(AbstractModule):
@@ -40,7 +59,8 @@ class Volume(AbstractNode):
     **Arguments:**
 
     - `field`: the field of density and colour, in the volume's own frame.
-    - `bounds`: the box outside of which the field is not sampled; `None` for all of each ray's
+    - `bounds`: the box outside of which the field is not sampled; `"auto"` for as far as the field
+      reaches, and from -1.5 to 1.5 along each axis if it does not say; `None` for all of each ray's
       `near` to `far`.
     - `space`: the colour space of the field. In a scene with lights its colours are decoded to
       linear light; in one without, all numbers are taken as they are.
@@ -51,15 +71,34 @@ class Volume(AbstractNode):
     - `contraction`: the map of all of space to a ball, for a volume without `bounds`.
     - `far_background`: if true, the last part of every ray is opaque: what the field shows there is
       infinitely far away, and hides the scene's background; static.
+    - `integrator`: the integrator of media with which the volume is sampled in any scene, unless
+      `render` or the scene names another; `None` to choose one.
     """
 
     field: AbstractField
-    bounds: Box | None = eqx.field(default_factory=Box)
-    space: AbstractColorSpace = SRGB()
-    occupancy: Occupancy | Frozen | None = eqx.field(converter=_frozen, default=None)
+    bounds: Box | FieldReach | None
+    space: AbstractColorSpace
+    occupancy: Occupancy | Frozen | None = eqx.field(converter=_frozen)
     proposal: AbstractField | None = None
     contraction: Contraction | None = None
     far_background: bool = eqx.field(static=True, default=False)
+    integrator: Any = None
+
+    def __init__(
+        self,
+        field: AbstractField,
+        bounds: Box | FieldReach | Literal["auto"] | None = "auto",
+        space: AbstractColorSpace = SRGB(),
+        occupancy: Occupancy | Frozen | None = None,
+        proposal: AbstractField | None = None,
+        contraction: Contraction | None = None,
+        far_background: bool = False,
+        integrator: Any = None,
+    ):
+        self.field, self.bounds = field, _as_bounds(bounds, field)
+        self.space, self.occupancy, self.proposal = space, occupancy, proposal
+        self.contraction, self.far_background = contraction, far_background
+        self.integrator = integrator
 
     def __check_init__(self):
         if self.contraction is None and self.far_background:
@@ -71,14 +110,23 @@ class Volume(AbstractNode):
 
     def span(self, ray: Ray) -> Span:
         """Returns the part of a ray in the bounds; rays, here and below, in the volume's frame."""
-        return Span(ray.near, ray.far) if self.bounds is None else self.bounds.span(ray)
+        box = self.box()
+        if box is None:
+            return Span(ray.near, ray.far)
+        return (_widened(box, ray) if isinstance(self.bounds, FieldReach) else box).span(ray)
+
+    def box(self) -> Box | None:
+        """Returns the bounds, those as far as the field reaches too; `None` without any."""
+        if not isinstance(self.bounds, FieldReach):
+            return self.bounds
+        return self.field.reach() or Box()
 
     def corners(self) -> tuple[Array, Array]:
         """Returns two corners of the cells of the occupancy, in the field's frame."""
         if self.contraction is not None:
             corner = jnp.full(3, self.contraction.radius)
             return -corner, corner
-        bounds: Any = self.bounds
+        bounds: Any = self.box()
         return bounds.lower, bounds.upper
 
     def pace(self, ray: Ray) -> Pace:
@@ -185,9 +233,9 @@ class Volume(AbstractNode):
 
     def _is_inside(self, place: Vector) -> Scalar:
         """Returns one in the bounds, and zero outside of them."""
-        if self.bounds is None:
+        if (box := self.box()) is None:
             return jnp.ones((), place.dtype)
-        inside = jnp.all((place >= self.bounds.lower) & (place <= self.bounds.upper))
+        inside = jnp.all((place >= box.lower) & (place <= box.upper))
         return inside.astype(place.dtype)
 
     def _unbent(self, density: Scalar, section: Section, prepared: PyTree) -> Scalar:
@@ -211,8 +259,20 @@ class Volume(AbstractNode):
         if self.contraction is not None:
             # From the cube of contracted space, -radius to radius along each axis, to 0 to 1.
             return (self.contraction.point(point) / self.contraction.radius + 1) / 2
-        bounds: Any = self.bounds
+        bounds: Any = self.box()
         return (point - bounds.lower) / (bounds.upper - bounds.lower)
+
+
+def _widened(box: Box, ray: Ray) -> Box:
+    """Enlarges a box that is not much larger than pixels, so that rays beside it meet it, too."""
+    square = jnp.maximum(jnp.sum(ray.direction**2), jnp.finfo(ray.direction.dtype).tiny)
+    t = jnp.sum(((box.lower + box.upper) / 2 - ray.origin) * ray.direction) / square
+    sides = ray.d_origin + jnp.clip(t, ray.near, ray.far) * ray.d_direction
+    # |s_x|^2 + |s_y|^2 is the square of five standard deviations of a square pixel's footprint.
+    reach, half = jnp.sum(jax.lax.stop_gradient(sides) ** 2), (box.upper - box.lower) / 2
+    # Variances add: h becomes sqrt(h^2 + r^2), where that is more than a tenth of it.
+    more = jnp.where(reach > (half / 2) ** 2, jnp.sqrt(half**2 + reach) - half, 0)
+    return Box(box.lower - more, box.upper + more)
 
 
 def _is_last(far: Scalar, span: Span) -> Bool[Array, ""]:

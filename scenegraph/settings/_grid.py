@@ -153,14 +153,18 @@ class Grid(AbstractMethod):
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
             )
         known = None if empty is None else self._possible(empty)
-        field = build_field(self, key)
-        return in_ball(field, box, known) if isinstance(box, Ball) else in_box(field, box, known)
+        field, integrator = build_field(self, key), self.make_integrator(box)
+        if isinstance(box, Ball):
+            return in_ball(field, box, integrator, known)
+        return in_box(field, box, integrator, known)
 
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
         candidates = self._choose_steps(box)
         if self.guided or isinstance(box, Ball):
             return Guided(self.ray_samples, candidates, scale_gradients=True)
-        diagonal = 0.0 if box is None else float(np.linalg.norm(box[1] - box[0]))
+        # In the volume's frame the longest side is 2.
+        sides = None if box is None else box[1] - box[0]
+        diagonal = 0.0 if sides is None else float(2 * np.linalg.norm(sides) / np.max(sides))
         steps = max(1, candidates)  # The integrator refuses less.
         return OccupancyMarch(candidates, min(_BUDGET, steps), diagonal / steps)
 

@@ -57,7 +57,7 @@ class AbstractMethod(abc.ABC):
     def make_volume(
         self, box: Space, empty: np.ndarray | None, *, key: RandomKey
     ) -> Volume | Transformed:
-        """Makes the node of the scene that holds the field.
+        """Makes the node of the scene that holds the field, with the integrator in its volume.
 
         **Arguments:**
 
@@ -77,7 +77,7 @@ class AbstractMethod(abc.ABC):
 
     @abc.abstractmethod
     def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
-        """Makes the integrator.
+        """Makes the integrator of the volume.
 
         **Arguments:**
 
@@ -85,7 +85,8 @@ class AbstractMethod(abc.ABC):
 
         **Returns:**
 
-        The integrator.
+        The integrator; lengths in it are in the volume's own frame, in which the longest side of a
+        box is 2.
         """
 
     @abc.abstractmethod
@@ -138,17 +139,27 @@ def build_field(method: AbstractMethod, key: RandomKey) -> AbstractField:
     return method.make_field(key=key)
 
 
-def in_box(field: AbstractField, box: Corners, occupancy: Occupancy | None = None) -> Transformed:
+def in_box(
+    field: AbstractField,
+    box: Corners,
+    integrator: AbstractMediaIntegrator,
+    occupancy: Occupancy | None = None,
+) -> Transformed:
     """Puts a field into a box of the world, whose longest side is mapped to that from -1 to 1."""
     lower, upper = box
     half, centre = (upper - lower) / 2, (upper + lower) / 2
     scale = float(half.max())
     bounds = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
-    volume = Volume(field, bounds=bounds, occupancy=occupancy)
+    volume = Volume(field, bounds=bounds, occupancy=occupancy, integrator=integrator)
     return Transformed(volume, Similarity(translation=centre.astype(np.float32), scale=scale))
 
 
-def in_ball(field: AbstractField, ball: Ball, occupancy: Occupancy | None) -> Transformed:
+def in_ball(
+    field: AbstractField,
+    ball: Ball,
+    integrator: AbstractMediaIntegrator,
+    occupancy: Occupancy | None,
+) -> Transformed:
     """Puts a field of the cube from -1 to 1 into all of space, contracted about a ball."""
     volume = Volume(
         field,
@@ -156,6 +167,7 @@ def in_ball(field: AbstractField, ball: Ball, occupancy: Occupancy | None) -> Tr
         occupancy=occupancy,
         contraction=Contraction(1.0),
         far_background=True,
+        integrator=integrator,
     )
     centre = ball.centre.astype(np.float32)
     return Transformed(volume, Similarity(translation=centre, scale=ball.radius))

@@ -119,8 +119,10 @@ class MipNerf(AbstractMethod):
     ) -> Volume | Transformed:
         if isinstance(box, Ball):
             raise ValueError("this method fills a box or rays: use `--bounds found`, or `none`.")
-        field = build_field(self, key)
-        return Volume(field, bounds=None) if box is None else in_box(field, box)
+        field, integrator = build_field(self, key), self.make_integrator(box)
+        if box is None:
+            return Volume(field, bounds=None, integrator=integrator)
+        return in_box(field, box, integrator)
 
     def make_integrator(self, box: Space) -> Hierarchical:
         return Hierarchical(

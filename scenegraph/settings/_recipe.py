@@ -141,7 +141,6 @@ def make_scene(
     scene = Scene(
         Group(field=config.method.make_volume(box, empty, key=key)),
         background=config.data.background_color,
-        integrator=config.method.make_integrator(box),
     )
     still = ["background"] + ([] if box is None else ["field.transform"])
     still += ["field.bounds"] * (box is not None and not isinstance(box, Ball))

@@ -33,3 +33,4 @@ from ._constant import as_shader
 from ._image_texture import has_texture, pair_of, prepare_textures, PreparedTexture
 from ._inputs import read_input, require_fraction_inputs
 from ._lambert import cosines, incident
+from ._pyramid import build_levels, Pyramid

@@ -36,14 +36,14 @@ class Pyramid(NamedTuple):
         pixel's x and y. With several probes, these lie along the footprint's long axis.
         """
         if probes == 1:
-            return self._trilinear(at, footprint_area(footprint))
+            return self.trilinear(at, footprint_area(footprint))
         step, covered = along_axis(footprint, probes)
         size = jnp.asarray(self.size, at.dtype)
         places = jnp.arange(probes, dtype=at.dtype) - (probes - 1) / 2
-        look = lambda place: self._trilinear(at + place * step / size, covered)
+        look = lambda place: self.trilinear(at + place * step / size, covered)
         return jnp.mean(jax.vmap(look)(places), axis=0)
 
-    def _trilinear(self, at: Float[Array, "2"], covered: Scalar) -> Float[Array, " channels"]:
+    def trilinear(self, at: Float[Array, "2"], covered: Scalar) -> Float[Array, " channels"]:
         """Averages over `covered` texels, between the two nearest levels."""
         sizes = np.array(level_sizes(*self.size))
         first = np.concatenate([[0], np.cumsum(np.prod(sizes, axis=1))[:-1]])

@@ -204,7 +204,7 @@ def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], whole: Scalar | None =
     coverage = jnp.where(used, hits.coverage, 0)
     total = jnp.sum(coverage)
     # Shares c_i / sum_j c_j; even ones where nothing is covered, so that the hit is finite.
-    even = used / jnp.maximum(jnp.sum(used), 1)
+    even = used.astype(coverage.dtype) / jnp.maximum(jnp.sum(used), 1)
     shares = jnp.where(total > 0, coverage / jnp.where(total > 0, total, 1), even)
     wide = lambda x, like: x.reshape(-1, *(1,) * (like.ndim - 1))
     mean = jax.tree.map(lambda x: jnp.sum(wide(shares, x) * x, axis=0), hits)

@@ -12,6 +12,7 @@ from ..data import Annealing, Views
 from ..fitting import choose_trainable
 from ..integrators import AbstractIntegrator
 from ..programs import make_room_for_programs
+from ..scene import check_leaves
 from ._descent import FIRST_STEP, judge, LARGEST_STEP, propose, rounding, SMALLEST_STEP
 from ._method import Covariance, Method, Point
 from ._problem import make_problem, Options
@@ -95,13 +96,14 @@ def solve(
     scene = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere(radius=0.5), sg.Constant([1, 0, 0]))))
     camera = sg.PerspectiveCamera.look_at([0, -3, 1], [0, 0, 0], [0, 0, 1], 0.8, 16, 12)
     pictures = sg.views(camera, sg.render(scene, camera))
-    guess = eqx.tree_at(lambda s: s.root["ball"].shape.radius, scene, jnp.asarray(0.4))
+    guess = eqx.tree_at(lambda s: s["ball.shape.radius"], scene, jnp.asarray(0.4))
     result = sg.solve(guess, pictures, trainable=["ball.shape.radius"])
     print(result.uncertainty.standard_errors["ball.shape.radius"])
     ```
     """
     steps = _check_numbers(steps, tolerance, sigma, covariance)
     make_room_for_programs()
+    check_leaves(scene)
     chosen = choose_trainable(scene, trainable)
     unknowns, paths = as_unknowns(scene, chosen)
     options = Options(loss, integrator, key, annealing, pixels, filters)

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import equinox as eqx
 
 from .._typing import Matrix3, Vector
-from ..numerics import matmul
+from ..numerics import common_type, matmul
 from ._base import AbstractTransform, inverse_matrix, rotate
 
 
@@ -32,11 +32,13 @@ class AffineMap(AbstractTransform):
 def compose(transforms: Sequence[AbstractTransform]) -> AffineMap:
     """Composes transforms into one map; the first is applied last."""
     outer, *inner = transforms
-    matrix, translation = outer.linear(), outer.offset()
+    # Some compute in the default type, whatever the type of their leaves.
+    dtype = common_type(transforms)
+    matrix, translation = outer.linear().astype(dtype), outer.offset().astype(dtype)
     for transform in inner:
         # A (B x + b) + a = (A B) x + (A b + a)
-        translation = rotate(matrix, transform.offset()) + translation
-        matrix = matmul(matrix, transform.linear())
+        translation = rotate(matrix, transform.offset().astype(dtype)) + translation
+        matrix = matmul(matrix, transform.linear().astype(dtype))
     return AffineMap(matrix, translation, all(x.is_similarity for x in transforms))
 
 

@@ -32,11 +32,11 @@ needs_models = pytest.mark.skipif(
 )
 
 
-def load(path) -> sg.Scene:
+def load(path, **options) -> sg.Scene:
     """Loads a file whatever is left out of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return sg.load_scene(path)
+        return sg.load_scene(path, **options)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def check_against_trimesh(path) -> None:
     other = trimesh.load(path, force="scene", process=False).to_geometry()
     rows = np.asarray(other.triangles).reshape(-1, 9)
     rows = rows[np.lexsort(np.round(rows, 3).T + 0.0)]
-    assert_close(world_triangles(load(path)), rows, 1e-6)
+    assert_close(world_triangles(load(path, y_up=False)), rows, 1e-6)
 
 
 def test_places_beside_trimesh(tmp_path):
@@ -267,12 +267,13 @@ def test_cameras(scene):
     camera = sg.scene.find_camera(scene, "eye.camera")
     assert (camera.width, camera.height) == (768, 512)
     origin, direction = camera.line(jnp.asarray([384.0, 0.0]))
-    assert_close(origin, [0, 0, 9], 1e-6)
+    # Where y is up in the file, z is up in the scene: (x, y, z) is (x, -z, y).
+    assert_close(origin, [0, -9, 0], 1e-6)
     # Half of the vertical angle between the middle and the upper edge.
-    assert float(jnp.arctan2(direction[1], -direction[2])) == pytest.approx(0.4, abs=1e-6)
+    assert float(jnp.arctan2(direction[2], direction[1])) == pytest.approx(0.4, abs=1e-6)
     flat = sg.scene.find_camera(scene, "eye.node_6")
     corner, _ = flat.line(jnp.asarray([flat.width, 0.0]))
-    assert_close(corner, [2, 1, 9], 1e-6)
+    assert_close(corner, [2, -9, 1], 1e-6)
 
 
 def test_a_camera_alone_stands_where_the_file_says(tmp_path):
@@ -289,7 +290,7 @@ def test_lights_keep_their_numbers(scene):
     sample = lamp.sample(jnp.asarray([0.0, 0, 2]), jnp.zeros((2, 3)))
     # Candela by the squared distance.
     assert_close(sample.irradiance, [[2, 1, 0.5]], 1e-6)
-    assert_close(matrix[:3, 3], [1, 2, 3], 1e-6)
+    assert_close(matrix[:3, 3], [1, -3, 2], 1e-6)
     spot, _ = lights[sg.SpotLight]
     # Within the inner cone it is full, outside of the outer one dark.
     shown = [

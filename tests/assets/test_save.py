@@ -272,14 +272,67 @@ def test_any_matrix_is_nodes(seed):
     assert_close(whole, matrix, absolute=2e-6)
 
 
-def test_z_may_be_turned_upwards(tmp_path):
+@pytest.mark.parametrize("z_up", [True, False])
+def test_z_is_turned_upwards_unless_told_otherwise(tmp_path, z_up):
     box = sg.Surface(sg.Box([0.0, 1, 2], [1.0, 3, 5]), LIT)
-    again = round_trip(tmp_path, one(box), z_up=True)
-    ((node, matrix),) = placed_nodes(again)
+    sg.save_glb(one(box), tmp_path / "box.glb", z_up=z_up)
+    scene = sg.load_scene(tmp_path / "box.glb", y_up=False)
+    ((node, matrix),) = placed_nodes(scene)
     points = np.asarray(node.shape.vertices) @ matrix[:3, :3].T
     # x stays, z goes up along y, and y goes away along -z.
-    assert_close(points.max(axis=0), [1, 5, -1], 1e-5)
-    assert_close(points.min(axis=0), [0, 2, -3], 1e-5)
+    corners = ([0, 2, -3], [1, 5, -1]) if z_up else ([0, 1, 2], [1, 3, 5])
+    assert_close(points.min(axis=0), corners[0], 1e-5)
+    assert_close(points.max(axis=0), corners[1], 1e-5)
+
+
+def everything_at_the_top():
+    """Nodes of every kind with and without transforms, none of them upright by chance."""
+    turn = sg.Similarity([1.0, 2.0, 3.0], np.array([0.5, 0.1, -0.7, 0.5]) / 1.0, 1.5)
+    triangle = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [0, 1, 2]], [[0, 1, 2]], smooth=False)
+    eye = sg.PerspectiveCamera.look_at([3.0, -4, 2], [0, 0, 1], [0, 0, 1], 0.7, 8, 6)
+    return sg.Scene(
+        sg.Group(
+            plain=sg.Surface(triangle, LIT),
+            turned=sg.Transformed(sg.Surface(triangle, LIT), turn),
+            group=sg.Transformed(sg.Group(inner=sg.Surface(triangle, LIT)), turn),
+            eye=eye,
+            lamp=sg.PointLight([1.0, 2.0, 3.0], [5.0] * 3),
+            sun=sg.DirectionalLight([0.1, 0.2, -0.9], [2.0] * 3),
+            even=sg.AmbientLight([0.2] * 3),
+        )
+    )
+
+
+def test_saving_and_loading_changes_no_place_and_no_node(tmp_path):
+    """However often, with all that can stand at the top; leaves by path, to single precision."""
+    scene = everything_at_the_top()
+    leaves = lambda scene: {path: np.asarray(x) for path, x, _ in sg.scene.named_leaves(scene)}
+    again = round_trip(tmp_path, scene)
+    twice = leaves(round_trip(tmp_path, again))
+    assert type(again["plain"]) is sg.Surface and type(again["even"]) is sg.AmbientLight
+    for path, leaf in leaves(again).items():
+        assert_close(twice[path], leaf, 2e-6)
+    assert_close(again["plain.shape.vertices"], scene["plain.shape.vertices"], 1e-6)
+    assert_close(again["lamp.position"], [1, 2, 3], 1e-6)
+    for (_, before), (_, after) in zip(placed_nodes(scene), placed_nodes(again), strict=True):
+        assert_close(after, before, absolute=1e-5)
+    assert_close(again["sun.direction"], scene["sun.direction"] / np.sqrt(0.86), absolute=1e-6)
+    ends = [sg.scene.find_camera(x, "eye").line(jnp.array([1.0, 2.0])) for x in (scene, again)]
+    for before, after in zip(*ends, strict=True):
+        assert_close(after, before, absolute=1e-5)
+
+
+def test_a_sky_over_a_loaded_model_is_upright(tmp_path):
+    """A file whose y points upwards, under a panorama that is bright above."""
+    card = one(sg.Surface(sg.Rectangle(), [0.5, 0.2, 0.1]))
+    sg.save_glb(card, tmp_path / "card.glb", z_up=False)
+    model = sg.load_scene(tmp_path / "card.glb")
+    texels = np.zeros((16, 32, 3))
+    texels[:8] = 1.0
+    scene = sg.Scene(model.root, background=sg.EnvironmentLight(texels))
+    view = sg.PerspectiveCamera.look_at([0.2, -3, 0], [0.0, 0, 0], [0.0, 0, 1], 0.8, 12, 12)
+    rgb = np.asarray(sg.render(scene, view).rgb)
+    assert rgb[0].mean() > 0.9 and rgb[-1].mean() < 0.1
 
 
 def test_what_is_left_out_is_said_once(tmp_path):
@@ -310,7 +363,7 @@ def test_beside_other_readers(tmp_path):
             b=sg.Transformed(sg.Surface(sg.Box(), LIT), shear),
         )
     )
-    sg.save_glb(scene, tmp_path / "a.glb")
+    sg.save_glb(scene, tmp_path / "a.glb", z_up=False)
     other = trimesh.load(tmp_path / "a.glb", force="scene", process=False)
     ours = []
     for node, matrix in placed_nodes(scene):

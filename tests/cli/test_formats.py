@@ -77,7 +77,7 @@ def test_forward_facing_from_pictures_to_film(tmp_path):
     flags = ["--preset", "mipnerf-llff", "--downscale", "1", *SMALL.split()]
     assert main(["fit", str(folder), "--out", str(run), *flags]) == 0
     check_run(run, [(12, 16)] * 2)
-    integrator, beam = sg.load(run).integrator, sg.rays.CylinderBeam
+    integrator, beam = sg.load(run)["field.integrator"], sg.rays.CylinderBeam
     assert isinstance(integrator.beam, beam)
     memory = sg.load(run / "cameras.sg")
     assert len(memory["data"]) == 120 and memory["data"][0].published

@@ -15,8 +15,10 @@ from jaxtyping import AbstractArray, Float
 import scenegraph as sg
 from scenegraph.data import RayBatches, Views
 from scenegraph.flat import FlatScene, Instance, InstanceStack, LeafStack, SceneStacks
+from scenegraph.integrators._base import MediaAlong
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
+from scenegraph.integrators._per_volume import PerVolume
 from scenegraph.numerics import unfreeze
 from scenegraph.scene import PerCopy
 from support.contract_table import INSTANCES
@@ -28,7 +30,7 @@ def names(instances):
 
 # Stacked cameras and surfaces, and what integrators work with, are not kept in scene files.
 FLAT = FlatScene | Instance | InstanceStack | SceneStacks | LeafStack | PerCopy
-UNSAVED = Views | RayBatches | FLAT | March | PackedSteps
+UNSAVED = Views | RayBatches | FLAT | March | PackedSteps | MediaAlong | PerVolume
 SAVED = [x for x in INSTANCES if not isinstance(x, UNSAVED)]
 
 

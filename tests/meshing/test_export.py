@@ -66,11 +66,8 @@ def test_a_file_keeps_how_colours_change_with_the_view(tmp_path, z_up):
     scene = sg.Scene(sg.Group(cloud=sg.Volume(field, bounds=CUBE)))
     options = dataclasses.replace(OPTIONS, texture=256)
     export_scene(scene, path, options, viewpoints=viewpoints, z_up=z_up)
-    # y up from z up: (x, y, z) to (x, z, -y)
-    turn = lambda x: [x[0], x[2], -x[1]] if z_up else x
-    eye, up = turn([1.0, -5, 2.0]), turn([0.0, 0, 1])
-    camera = sg.PerspectiveCamera.look_at(eye, [0.0, 0, 0], up, 0.5, 24, 24)
-    again = sg.render(sg.load_scene(path), camera)
+    camera = sg.PerspectiveCamera.look_at([1.0, -5, 2.0], [0.0, 0, 0], [0.0, 0, 1], 0.5, 24, 24)
+    again = sg.render(sg.load_scene(path, y_up=z_up), camera)
     inside = np.asarray(again.alpha) > 0.999
     rows, columns = np.nonzero(inside)
     pixels = np.stack([columns + 0.5, rows + 0.5], axis=-1).astype(np.float32)

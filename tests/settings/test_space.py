@@ -37,7 +37,7 @@ def test_pictures_with_opacity_have_a_box(tmp_path):
     views = sg.load_blender(write_ball(tmp_path, {"train": 4}))
     bounds, same, why = chosen(views)
     assert bounds == "found" and same is views and "the pictures have an opacity" in why
-    assert isinstance(prepare(SMALL, views).scene.integrator, OccupancyMarch)
+    assert isinstance(prepare(SMALL, views).scene["field.integrator"], OccupancyMarch)
 
 
 def test_pictures_without_opacity_have_all_of_space(opaque):
@@ -47,7 +47,7 @@ def test_pictures_without_opacity_have_all_of_space(opaque):
     assert_close(reaching.cameras.far, 100 * views.cameras.far)
     parts = prepare(SMALL, views)
     volume = parts.scene.root.children["field"].child
-    assert isinstance(parts.box, Ball) and isinstance(parts.scene.integrator, Guided)
+    assert isinstance(parts.box, Ball) and isinstance(volume.integrator, Guided)
     assert volume.bounds is None and volume.far_background
     assert_close(parts.batches.views.cameras.far, 100 * views.cameras.far)
 
@@ -99,7 +99,7 @@ def test_forward_facing_cameras_have_ndc(tmp_path):
     views = sg.load_llff(tmp_path, hold_every=4)
     bounds, same, why = chosen(views)
     assert bounds == "found" and same is views and "in NDC" in why
-    assert isinstance(prepare(SMALL, views).scene.integrator, Guided)
+    assert isinstance(prepare(SMALL, views).scene["field.integrator"], Guided)
     with pytest.raises(ValueError, match="pass --no-ndc"):
         SMALL.replace(bounds="contracted").data.find_box(views)
 

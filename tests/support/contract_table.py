@@ -33,8 +33,10 @@ from scenegraph import (
     transforms,
     visibility,
 )
+from scenegraph.integrators._base import MediaAlong
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
+from scenegraph.integrators._per_volume import PerVolume
 from scenegraph.numerics import AbstractModule, Frozen, Tied
 from scenegraph.scene import PerCopy
 from support.architecture_classes import find_modules
@@ -414,6 +416,11 @@ RECORDS = [
     encodings.Contraction(1.0),
     OCCUPANCY,
     March(numbers(3), numbers(3)),
+    MediaAlong(
+        sg.rays.Medium(numbers(2, 3), numbers(2, 3, 3)), numbers(2, 4), *jnp.zeros((2, 2), int)
+    ),
+    PerVolume(5, 9),
+    scene.FieldReach(),
     scene.Pace(numbers(3), numbers(3)),
     PackedSteps(*jnp.zeros((2, 4), int), jnp.ones(4, bool), *jnp.zeros((2, 3), int)),
     NET.network,
