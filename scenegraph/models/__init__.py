@@ -1,9 +1,10 @@
 """Files of meshes to plain records, and back: glTF, OBJ with MTL, PLY, STL.
 
-Read `_model` first, the record that every reader returns, `_mesh_checks` with `_faces`,
-what is repaired and counted, `_polygons`, `_beside` and `_pictures` (files that a file names); then a format: `_gltf`
-with `_fields`, `_gltf_buffers`, `_gltf_nodes` and `_gltf_materials`, `_obj` with `_obj_text` and
-`_mtl`, `_ply` with `_ply_rows` and `_write_ply`, `_stl`. `_read_model` chooses by the ending.
+Read `_model` first, the record that every reader returns, `_mesh_checks` with `_faces`, what is
+repaired and counted, `_polygons`, `_beside` and `_pictures` (files that a file names); then a
+format: `_gltf` with `_fields`, `_gltf_buffers`, `_gltf_nodes` and `_gltf_materials`, `_obj` with
+`_obj_text` and `_mtl`, `_ply` with `_ply_rows` and `_write_ply`, `_stl`. `_read_model` chooses by
+the ending.
 """
 
 # Internal: for other packages of the library, and for none of its users.
