@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..io import FileError
 from ._beside import decode_text, find_beside, read_beside
 from ._fields import shown
 from ._model import ModelMaterial, ModelTexture
@@ -22,6 +21,10 @@ _LEFT_OUT = re.compile(r"map_.+|bump|norm|disp|decal|refl")
 _READ = ("map_kd", "map_ka", "map_aat")
 # A comment begins a line, or follows a space: names may have the mark in them.
 COMMENT = re.compile(r"(?:^|\s)#.*")
+
+
+class _Unreadable(ValueError):
+    """A line without the numbers that it needs."""
 
 
 class _Opacity(NamedTuple):
@@ -79,7 +82,7 @@ class MaterialLibrary:
         """Takes one line of the last material; of what it cannot read, it makes a note."""
         try:
             changes = self._change(self.materials[-1], kind.lower(), words, where)
-        except FileError as error:
+        except _Unreadable as error:
             self.notes[
                 f"{where}: {kind} of the material {shown(self.materials[-1].name)} {error}"
             ] += 1
@@ -166,7 +169,7 @@ def _numbers(words: list[str], count: int) -> np.ndarray:
         numbers = np.full(1, np.nan)
     if len(numbers) not in (1, count) or not np.all(np.isfinite(numbers)):
         noun = "a finite number" if count == 1 else f"{count} finite numbers"
-        raise FileError(f"must have {noun}; it has {' '.join(words)[:60]!r}")
+        raise _Unreadable(f"must have {noun}; it has {' '.join(words)[:60]!r}")
     return np.resize(numbers, count)
 
 

@@ -22,7 +22,7 @@ _HEADER, _FACET = 84, 50
 _DTYPE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 # Some programs write `end solid`.
 _SPLIT_END = re.compile(rb"end[ \t]+(solid|facet|loop)")
-_NAMES = re.compile(rb"^[ \t]*(?:end)?solid[^\r\n]*", re.MULTILINE)
+_NAMES = re.compile(rb"^[ \t]*(?:end)?solid(?:(?!facet normal)[^\r\n])*", re.MULTILINE)
 
 
 def read_stl(path: str | os.PathLike) -> Model:
