@@ -10,8 +10,8 @@ import numpy as np
 
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
-from ..models import Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
-from ..scene import Group, Scene, Surface, Transformed
+from ..models import is_singular, Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
+from ..scene import Group, Instances, Scene, Surface, Transformed
 from ..shapes import AbstractShape
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
 from ._materials import Materials
@@ -23,8 +23,6 @@ from ._placing import UPRIGHT
 _HEIGHT, _WIDEST = 512, 4096
 # Where a file says that a camera sees endlessly far.
 _ENDLESS = 1e6
-# A matrix is as good as singular if its volume is this part of the product of its axes' lengths.
-_FLAT = 1e-6
 
 
 def build_scene(
@@ -76,7 +74,7 @@ class _Builder:
     def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
         matrix = around @ node.matrix
-        if _is_singular(node.matrix):
+        if is_singular(node.matrix):
             self.left_out["node scaled to nothing"] += 1
             return None
         parts = self._parts(node)
@@ -93,7 +91,11 @@ class _Builder:
         """Returns what a node itself holds, by kind."""
         parts = {}
         if node.mesh is not None and self.model.meshes[node.mesh].parts:
-            parts["mesh"] = self._mesh(node.mesh)
+            mesh = self._mesh(node.mesh)
+            if node.copies is None:
+                parts["mesh"] = mesh
+            elif len(node.copies):
+                parts["mesh"] = Instances(mesh, _as_transforms(node.copies))
         if node.camera is not None:
             parts["camera"] = _camera(self.model.cameras[node.camera])
         if node.light is not None:
@@ -132,15 +134,6 @@ class _Builder:
 # --- Transforms
 
 
-def _is_singular(matrix: np.ndarray) -> bool:
-    lengths = np.linalg.norm(matrix[:3, :3], axis=0)
-    product = float(np.prod(lengths))
-    # Single precision holds neither the determinant nor its inverse beyond these.
-    if not 1e-30 < product < 1e30 or not np.all((lengths > 1e-10) & (lengths < 1e10)):
-        return True
-    return abs(np.linalg.det(matrix[:3, :3])) <= _FLAT * product
-
-
 def _transformed(node: Any, matrix: np.ndarray) -> Any:
     """Puts a node into another frame, unless that is its own."""
     # One turned by a file's quaternion, in single precision, and turned back is off by rounding.
@@ -158,6 +151,14 @@ def _as_transform(matrix: np.ndarray) -> AbstractTransform:
         return Affine(linear, shift)
     rotation = jaxlie.SO3.from_matrix(np.asarray(linear / scale, np.float32))
     return Similarity(shift, np.asarray(rotation.wxyz), scale)
+
+
+def _as_transforms(matrices: np.ndarray) -> list[AbstractTransform]:
+    """Makes transforms of one kind: similarities, if all matrices keep angles."""
+    found = [_as_transform(matrix) for matrix in matrices]
+    if all(isinstance(transform, Similarity) for transform in found):
+        return found
+    return [Affine(matrix[:3, :3], matrix[:3, 3]) for matrix in matrices]
 
 
 def _is_rotation(linear: np.ndarray) -> bool:

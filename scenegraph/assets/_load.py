@@ -32,12 +32,14 @@ def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
     The numbers of lights are kept: candela of point and spot lights are `intensity`, lux of
     directional lights `irradiance`. Pictures have the size that the file was exported with, or 512
     rows. OBJ and MTL: a texture replaces the colour `Kd`, which is linear; colours of vertices are
-    sRGB, as in PLY.
+    sRGB, as in PLY; those of faces, and textures of faces' corners, make several vertices of one.
+    Polygons with dents keep them. `EXT_mesh_gpu_instancing` becomes `Instances`.
 
     **Arguments:**
 
     - `path`: the path of a `.glb`, `.gltf`, `.obj`, `.ply` or `.stl` file. Files that it names are
-      read from its folder or below, and from nowhere else.
+      read from its folder or below, and from nowhere else; pictures that are not there are left
+      out, and counted.
     - `y_up`: if true, the file's y axis points upwards, and its top nodes are turned so that z
       does; if false, axes are left as they are. By default true for glTF and OBJ, and false for PLY
       and STL. Keyword only argument.
@@ -48,8 +50,9 @@ def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
 
     **Errors:**
 
-    `FileError` for a file that is missing, damaged, of another kind, or that names files outside of
-    its folder; `DamagedFile`, which is one, for a file that is cut or contradicts itself.
+    `FileError` for a file that is missing, damaged, of another kind, without a surface, or whose
+    arrays lie outside of its folder; `DamagedFile`, which is one, for a file that is cut or
+    contradicts itself.
 
     Example:
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..images import srgb_to_linear
+from ..images import by_table, srgb_to_linear
 from ..io import FileError
 from ..models import ModelMaterial, ModelPart, ModelTexture, textures_of
 from ..shaders import (
@@ -48,13 +48,16 @@ class Materials:
         key = part.material, part.uv is not None, part.colors is not None
         if key not in self._made:
             material = _PLAIN if part.material is None else self.materials[part.material]
-            self._made[key] = self._make(material, *key[1:])
+            self._made[key] = made = self._make(material, *key[1:])
+            self.left_out["material that is wholly transparent"] += (
+                isinstance(made.opacity, float) and made.opacity == 0
+            )
         return self._made[key]
 
     def _make(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> Appearance:
         textures = self._placed(material) if has_uv else {}
         color = material.base_color[:3]
-        base = self._colored(textures.get("base"), "base", color)
+        base = self._colored(textures.get("base"), color)
         base = VertexColor(base) if has_colors else base
         if not material.unlit:
             base = self._lit(base, material, textures)
@@ -74,7 +77,7 @@ class Materials:
             self._number(packed, _BLUE, material.metallic),
             self._number(packed, _GREEN, material.roughness),
             self._normal_map(textures.get("normal"), material.normal_scale),
-            self._colored(emission, "emission", material.emission) if glows else None,
+            self._colored(emission, material.emission) if glows else None,
             # 1 + strength (texel - 1)
             self._number(occluded, _RED, strength, 1 - strength) if occluded else None,
         )
@@ -97,14 +100,15 @@ class Materials:
                 placed[name] = _Placed(texture, *between)
         return placed
 
-    def _colored(self, placed: "_Placed | None", role: str, factor: np.ndarray) -> AbstractShader:
+    def _colored(self, placed: "_Placed | None", factor: np.ndarray) -> AbstractShader:
         """Returns a colour, times a texture of sRGB numbers."""
         if placed is None:
             return Constant(factor)
         if np.all(factor == 1):
-            return self._texture(placed, role, lambda texels: texels[..., :3])
-        decode = lambda x: srgb_to_linear(jnp.asarray(x[..., :3], jnp.float32) / 255) * factor
-        return self._texture(placed, role, decode, factor.tobytes())
+            return self._texture(placed, "color", lambda texels: texels[..., :3])
+        table = np.asarray(srgb_to_linear(jnp.arange(256) / 255))[:, None] * factor
+        read = lambda texels: by_table(texels[..., :3], table)
+        return self._texture(placed, "color", read, factor.tobytes())
 
     def _number(
         self, placed: "_Placed | None", channel: int, factor: float, shift: float = 0.0
@@ -115,13 +119,14 @@ class Materials:
         texels = placed.texture.texels[..., channel]
         if factor == 0 or np.all(texels == texels.flat[0]):
             return float(shift + factor * texels.flat[0] / 255)
-        scale = lambda x: np.float32(shift + factor / 255 * x[..., channel : channel + 1])
+        table = shift + factor / 255 * np.arange(256)
+        scale = lambda x: by_table(x[..., channel : channel + 1], table)
         return self._texture(placed, f"channel {channel}", scale, (factor, shift))
 
     def _normal_map(self, placed: "_Placed | None", scale: float) -> NormalMap | None:
         if placed is None:
             return None
-        normals = lambda texels: np.float32(texels[..., :3]) / 255
+        normals = lambda texels: by_table(texels[..., :3], np.arange(256) / 255)
         return NormalMap(self._texture(placed, "normal", normals), scale)
 
     def _texture(
@@ -164,7 +169,8 @@ class Materials:
         alphas = placed.texture.texels[..., 3]
         if np.all(alphas == alphas.flat[0]):
             return float(level(factor * alphas.flat[0] / 255))
-        read = lambda x: np.float32(level(factor / 255 * x[..., 3:].astype(float)))
+        table = level(factor / 255 * np.arange(256))
+        read = lambda x: by_table(x[..., 3:], table)
         return self._texture(placed, "opacity", read, material.alpha_mode, factor, cutoff)
 
 

@@ -1,11 +1,13 @@
 import weakref
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from PIL import ImageColor
 
-from .._typing import Array, Float
+from .._typing import Array, ArrayLike, Float
 from ..numerics import as_float_leaf
 
 
@@ -32,6 +34,9 @@ def as_color(value: Any) -> Any:
     return decoded(_numbers_of(value)) if isinstance(value, str) else as_float_leaf(value)
 
 
+# Numbers that are looked up together.
+_BLOCK = 2**20
+
 # The arrays that were decoded from sRGB; they are not kept alive by this.
 _decoded: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
@@ -42,6 +47,35 @@ def decoded(srgb: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     if not isinstance(linear, Tracer) and bool(jnp.any(jnp.abs(linear - srgb) > 0.02)):
         _decoded[id(linear)] = linear
     return linear
+
+
+def decoded_bytes(srgb: np.ndarray) -> Array:
+    """Decodes sRGB numbers of 8 bits to linear light, as `decoded` does."""
+    linear = by_table(srgb, srgb_to_linear(jnp.arange(256, dtype=float) / 255))
+    if np.any((srgb > 20) & (srgb < 245)):
+        _decoded[id(linear)] = linear
+    return linear
+
+
+def by_table(numbers: np.ndarray, table: ArrayLike) -> Array:
+    """Returns a table's entry for each number of 8 bits; a row of it has one for each channel.
+
+    There is no other array as large as the result.
+    """
+    rows = np.asarray(table, jax.dtypes.canonicalize_dtype(float))
+    # JAX takes over what begins at a multiple of 64 bytes, and copies the rest.
+    space = np.empty(numbers.size * rows.itemsize + 64, np.uint8)
+    start = -space.ctypes.data % 64
+    found = space[start : start + numbers.size * rows.itemsize].view(rows.dtype)
+    found = found.reshape(numbers.shape)
+    step = max(1, _BLOCK // max(1, numbers[:1].size))
+    for at in range(0, len(numbers), step):
+        own = numbers[at : at + step]
+        if rows.ndim == 1:
+            found[at : at + step] = rows[own]
+        else:
+            found[at : at + step] = rows[own, np.arange(rows.shape[1])]
+    return jax.device_put(found)
 
 
 def was_decoded(leaf: Any) -> bool:

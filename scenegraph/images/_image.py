@@ -12,7 +12,7 @@ from jax.core import Tracer
 from .._typing import Array, Float, Int, VectorLike
 from ..io import encode_png
 from ..numerics import AbstractModule, as_float_leaf
-from ._color import decoded, linear_to_srgb, srgb_to_linear
+from ._color import decoded, decoded_bytes, linear_to_srgb, srgb_to_linear
 from ._files import read_pixels, write_pixels
 
 
@@ -170,6 +170,8 @@ def _is_floating(value: Any) -> bool:
 
 def as_light(value: Any) -> Any:
     """Converts an `Image` or bytes to linear light, and anything else to an array."""
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == 3:
+        return decoded_bytes(value)
     if not _is_floating(value):
         value = Image(value)
     if not isinstance(value, Image):

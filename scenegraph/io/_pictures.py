@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import imageio.v3 as iio
 import numpy as np
-from PIL import Image as PillowImage
+from PIL import Image as PillowImage, UnidentifiedImageError
 
 from ._atomic import atomic_write
 from ._errors import FileError
@@ -52,6 +52,8 @@ def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) ->
                 return _as_color(picture)
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
         raise FileError(f"{name} claims to be too large to be a picture: {error}") from error
+    except UnidentifiedImageError as error:
+        raise FileError(f"cannot read {name}: it is no picture, or damaged.") from error
     except (OSError, ValueError, SyntaxError, EOFError, struct.error) as error:
         if isinstance(error, FileError):
             raise

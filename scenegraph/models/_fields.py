@@ -1,5 +1,6 @@
 """Checked access to the objects of an untrusted JSON file."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,20 @@ class Fields:
 
 def check_index(value: Any, count: int, where: str, of: str) -> int:
     """Returns the index of one of `count` things."""
-    if not is_whole(value) or not 0 <= value < count:
+    if not is_index(value, count):
         raise FileError(f"{where} must be an index of {count} {of}; it is {shown(value)}.")
     return int(value)
+
+
+def is_index(value: Any, count: int) -> bool:
+    """Returns true for the index of one of `count` things."""
+    return is_whole(value) and 0 <= value < count
+
+
+def count_extensions(of: Fields, known: tuple[str, ...], what: str, counts: Counter[str]) -> None:
+    """Counts the extensions of an object that are not read."""
+    for name in sorted(set(of.object("extensions").value) - set(known)):
+        counts[f"{name[:60]} of a {what}"] += 1
 
 
 def is_whole(value: Any) -> bool:

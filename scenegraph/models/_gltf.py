@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ..io import FileError
-from ._fields import Fields
+from ._fields import count_extensions, Fields, shown
 from ._gltf_buffers import Buffers, read_container
 from ._gltf_materials import read_material, Textures
+from ._gltf_nodes import check_tree, INSTANCING, node_matrix, read_copies
 from ._mesh_checks import checked_part, fan_of
 from ._model import (
     Model,
@@ -24,11 +25,14 @@ from ._model import (
     ModelMesh,
     ModelNode,
     ModelPart,
+    notes_of,
     textures_of,
 )
 
 
 _KNOWN = {
+    "EXT_mesh_gpu_instancing",
+    "EXT_texture_avif",
     "EXT_texture_webp",
     "KHR_lights_punctual",
     "KHR_materials_emissive_strength",
@@ -36,18 +40,21 @@ _KNOWN = {
     "KHR_mesh_quantization",
     "KHR_texture_transform",
 }
-_DEEPEST = 64
 _WIDEST = 2**14
 # What our own files say beside the format.
 _SIZE, _AMBIENT, _BACKGROUND = (f"scenegraph_{x}" for x in ("size", "ambient", "background"))
+_LINES = "mesh part of points or lines"
+_DRACO = "KHR_draco_mesh_compression"
 _POINTS, _TRIANGLES, _STRIP, _FAN = (0, 1, 2, 3), 4, 5, 6
 
 
 def read_gltf(path: str | os.PathLike) -> Model:
     """Reads a .gltf or .glb file; other files that it names lie in its folder or below."""
     path = pathlib.Path(path)
-    content, binary = read_container(path)
-    return _Reader(path, Fields(content, path.name), binary).read()
+    container = read_container(path)
+    reader = _Reader(path, Fields(container.content, path.name), container.binary)
+    reader.left_out["byte after the end"] += container.beyond
+    return reader.read()
 
 
 class _Reader:
@@ -56,8 +63,8 @@ class _Reader:
     def __init__(self, path: pathlib.Path, top: Fields, binary: bytes | None):
         _check_version(top)
         self.top, self.buffers = top, Buffers(path, top, binary)
-        self.textures = Textures(top, self.buffers)
         self.left_out = Counter[str]()
+        self.textures = Textures(top, self.buffers, self.left_out)
 
     def read(self) -> Model:
         materials = self.top.objects("materials")
@@ -71,7 +78,8 @@ class _Reader:
         meshes = tuple(map(self._mesh, self.meshes))
         for name, word in (("animations", "animation"), ("skins", "skin")):
             self.left_out[word] += len(self.top.array(name))
-        notes = [f"{count} x {what}" for what, count in self.left_out.items() if count]
+        self._count_others(lights)
+        self._refuse_lines(meshes)
         return Model(
             nodes=nodes,
             roots=roots,
@@ -80,8 +88,27 @@ class _Reader:
             cameras=tuple(map(_camera, self.cameras)),
             lights=tuple(map(self._light, lights)),
             background=self._scene().extras().color(_BACKGROUND),
-            notes=(*dict.fromkeys(self.textures.notes), *notes),
+            notes=(*notes_of(self.textures.notes, once=True), *notes_of(self.left_out)),
         )
+
+    def _count_others(self, lights: list[Fields]) -> None:
+        """Counts what is in the file and not in the scene."""
+        scenes = self.top.objects("scenes")
+        self.left_out["scene that is not shown"] += max(len(scenes) - 1, 0)
+        count_extensions(self.top, ("KHR_lights_punctual",), "file", self.left_out)
+        owners = {"scene": [self._scene()], "camera": self.cameras, "light": lights}
+        owners |= {"mesh": self.meshes, "accessor": self.buffers.accessors}
+        for what, objects in owners.items():
+            for entry in objects:
+                count_extensions(entry, (), what, self.left_out)
+
+    def _refuse_lines(self, meshes: tuple[ModelMesh, ...]) -> None:
+        """Refuses a file of points or lines alone."""
+        if self.left_out[_LINES] and not any(mesh.parts for mesh in meshes):
+            raise FileError(
+                f"{self.top.where} has points or lines alone ({self.left_out[_LINES]} mesh parts), "
+                "which are not a surface."
+            )
 
     # --- The hierarchy
 
@@ -93,29 +120,27 @@ class _Reader:
     def _nodes(self) -> tuple[tuple[ModelNode, ...], tuple[int, ...]]:
         objects = self.top.objects("nodes")
         nodes = tuple(self._node(node, len(objects)) for node in objects)
-        parents = Counter(child for node in nodes for child in node.children)
-        roots = tuple(i for i in range(len(nodes)) if not parents[i])
         if self.top.array("scenes"):
             roots = self._scene().indices("nodes", len(nodes), "nodes")
-        if twice := [i for i, count in (parents + Counter(roots)).items() if count > 1]:
-            raise FileError(
-                f"{self.top.where}: nodes[{twice[0]}] has two places in the hierarchy, which must "
-                "be a tree."
-            )
-        _check_depth(nodes, roots, self.top.where)
+        else:
+            inside = {child for node in nodes for child in node.children}
+            roots = tuple(i for i in range(len(nodes)) if i not in inside)
+        check_tree(nodes, roots, self.top.where)
         return nodes, roots
 
     def _node(self, node: Fields, count: int) -> ModelNode:
         self.left_out["node with a skin"] += "skin" in node
+        count_extensions(node, ("KHR_lights_punctual", INSTANCING), "node", self.left_out)
         punctual = node.object("extensions").object("KHR_lights_punctual")
         return ModelNode(
             name=node.text("name"),
-            matrix=_matrix(node),
+            matrix=node_matrix(node),
             children=node.indices("children", count, "nodes"),
             mesh=node.index("mesh", len(self.meshes), "meshes"),
             camera=node.index("camera", len(self.cameras), "cameras"),
             light=punctual.index("light", len(self.lights), "lights"),
             ambient=node.extras().color(_AMBIENT),
+            copies=read_copies(node, self.buffers, self.left_out),
         )
 
     # --- Meshes
@@ -129,10 +154,11 @@ class _Reader:
         mode = primitive.whole("mode", _TRIANGLES)
         attributes = primitive.object("attributes")
         if mode in _POINTS or "POSITION" not in attributes:
-            self.left_out["mesh part of points or lines"] += 1
+            self.left_out[_LINES] += 1
             return None
         if mode > _FAN:
             raise FileError(f"{primitive.at('mode')} is {mode}, which glTF does not have.")
+        self._check_compression(primitive, attributes)
         material = primitive.index("material", len(self.materials) - 1, "materials")
         material = len(self.materials) - 1 if material is None else material
         position = attributes.index("POSITION", len(self.buffers.accessors), "accessors") or 0
@@ -153,6 +179,18 @@ class _Reader:
         if part is not None:
             self.buffers.spend(sum(x.nbytes for x in part if isinstance(x, np.ndarray)), primitive)
         return part
+
+    def _check_compression(self, primitive: Fields, attributes: Fields) -> None:
+        """Refuses a part whose plain arrays are not in the file, and counts its extensions."""
+        count_extensions(primitive, (_DRACO,), "mesh part", self.left_out)
+        if _DRACO in primitive.object("extensions"):
+            index = attributes.index("POSITION", len(self.buffers.accessors), "accessors") or 0
+            accessor = self.buffers.accessors[index]
+            if not {"bufferView", "sparse"} & accessor.value.keys():
+                raise FileError(
+                    f"{primitive.where} is compressed with Draco ({_DRACO}), which this library "
+                    "does not read; write the file again without compression."
+                )
 
     def _attribute(
         self, attributes: Fields, name: str, kinds: tuple[str, ...], like: np.ndarray
@@ -189,7 +227,7 @@ class _Reader:
             order = self.buffers.array(index, ("SCALAR",))[:, 0]
             if order.dtype.kind != "u":
                 raise FileError(f"{primitive.at('indices')} must be of unsigned integers.")
-            order = order.astype(np.int64)
+            order = order.astype(np.int64) if mode != _TRIANGLES else order
         if mode == _TRIANGLES:
             self.left_out["index after the last triangle"] += len(order) % 3
             return order[: len(order) // 3 * 3].reshape(-1, 3)
@@ -218,54 +256,18 @@ class _Reader:
 
 
 def _check_version(top: Fields) -> None:
-    version = top.object("asset").text("version")
+    version = str(top.object("asset").value.get("version", ""))
     if not version.startswith("2."):
-        raise FileError(f"{top.where} is glTF {version or 'without a version'}; version 2 is read.")
+        # The first version has objects where the second has arrays, and need not say itself.
+        is_first = version.startswith("1") or isinstance(top.value.get("meshes"), dict)
+        name = "glTF 1" if is_first else f"glTF of the version {shown(version)}"
+        raise FileError(f"{top.where} is {name}; version 2 is read. Write it again as glTF 2.")
     required = {x for x in top.array("extensionsRequired") if isinstance(x, str)}
     if unknown := sorted(required - _KNOWN):
         raise FileError(
             f"{top.where} cannot be read without {', '.join(unknown)[:200]}, which this library "
             "does not have; write it again without compression or that extension."
         )
-
-
-def _check_depth(nodes: tuple[ModelNode, ...], roots: tuple[int, ...], where: str) -> None:
-    """Refuses towers of nodes; where every node has one parent, roots lead to no circle."""
-    level, depth = list(roots), 0
-    while level:
-        depth += 1
-        if depth > _DEEPEST:
-            raise FileError(f"{where}: nodes lie in each other more than {_DEEPEST} deep.")
-        level = [child for i in level for child in nodes[i].children]
-
-
-def _matrix(node: Fields) -> np.ndarray:
-    """Returns parent from node: a matrix by columns, or shift, rotation and scale."""
-    if "matrix" in node:
-        matrix = node.numbers("matrix", [0.0] * 16).reshape(4, 4).T
-        if not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-6):
-            raise FileError(f"{node.at('matrix')} must have the last row 0, 0, 0, 1.")
-        return matrix
-    if not {"translation", "rotation", "scale"} & node.value.keys():
-        return np.eye(4)
-    shift, scale = node.numbers("translation", [0.0] * 3), node.numbers("scale", [1.0] * 3)
-    quaternion = node.numbers("rotation", [0.0, 0.0, 0.0, 1.0])
-    length = float(np.linalg.norm(quaternion))
-    if not length > 1e-6:
-        raise FileError(f"{node.at('rotation')} must not be zero.")
-    x, y, z, w = quaternion / length
-    # R(q), of a unit quaternion
-    rotation = np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-    # T R S: scaled, turned, shifted.
-    matrix = np.eye(4)
-    matrix[:3, :3], matrix[:3, 3] = rotation * scale, shift
-    return matrix
 
 
 def _camera(camera: Fields) -> ModelCamera:

@@ -7,12 +7,13 @@ import os
 import pathlib
 import struct
 import urllib.parse
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..io import DamagedFile, FileError, read_bytes, replace_file
-from ._fields import Fields, shown
+from ._beside import decode_text, path_inside, read_beside
+from ._fields import Fields
 
 
 _MAGIC, _JSON, _BIN = 0x46546C67, 0x4E4F534A, 0x004E4942
@@ -21,47 +22,59 @@ _COUNTS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "
 # Arrays may share bytes, and become longer numbers: all of them together are at most this many
 # times as long as the file, or this many bytes.
 _TIMES, _AT_LEAST = 32, 2**24
+_FROM_SAFE = str.maketrans("-_", "+/")
+_PACKED = {"EXT_meshopt_compression", "KHR_meshopt_compression"}
 
 
-def read_container(path: pathlib.Path) -> tuple[Any, bytes | None]:
-    """Returns the JSON of a .glb or .gltf file, and the binary part of a .glb."""
+class Container(NamedTuple):
+    """The JSON of a file, and the binary part of a .glb."""
+
+    content: Any
+    binary: bytes | None
+    beyond: int  # bytes after the end
+
+
+def read_container(path: pathlib.Path) -> Container:
+    """Reads a .glb or .gltf file."""
     data = read_bytes(path)
     if data[:4] != b"glTF":
         if path.suffix.lower() == ".glb":
             raise DamagedFile(f"{path} is not a GLB file: it does not begin with 'glTF'.")
-        return _parse(data, path), None
-    chunks = _chunks(data, path)
+        return Container(_parse(data, path), None, 0)
+    chunks, beyond = _chunks(data, path)
     if not chunks or chunks[0][0] != _JSON:
         raise DamagedFile(f"{path} is damaged: its first chunk is not JSON.")
     rest = [chunk for kind, chunk in chunks[1:] if kind == _BIN]
-    return _parse(chunks[0][1], path), rest[0] if rest else None
+    return Container(_parse(chunks[0][1], path), rest[0] if rest else None, beyond)
 
 
-def _chunks(data: bytes, path: pathlib.Path) -> list[tuple[int, bytes]]:
+def _chunks(data: bytes, path: pathlib.Path) -> tuple[list[tuple[int, bytes]], int]:
+    """Returns the chunks, and the number of bytes after the last."""
     if len(data) < 12:
         raise DamagedFile(f"{path} is cut: it ends within its header.")
     _, version, length = struct.unpack_from("<III", data)
     if version != 2:
-        raise FileError(f"{path} is a GLB file of version {version}; this library reads version 2.")
-    if length != len(data):
+        raise FileError(
+            f"{path} is glTF {version}: a GLB file of version {version}. Version 2 is read; write "
+            "it again as glTF 2."
+        )
+    if length > len(data):
         raise DamagedFile(
             f"{path} is damaged: it says that it has {length} bytes, and has {len(data)}."
         )
     chunks, at = [], 12
-    while at < length:
-        if at + 8 > length:
-            raise DamagedFile(f"{path} is damaged: a chunk at byte {at} has no header.")
+    while at + 8 <= length:
         size, kind = struct.unpack_from("<II", data, at)
         if at + 8 + size > length:
             raise DamagedFile(f"{path} is damaged: the chunk at byte {at} does not fit in it.")
         chunks.append((kind, data[at + 8 : at + 8 + size]))
         at += 8 + size
-    return chunks
+    return chunks, len(data) - at
 
 
 def _parse(data: bytes, path: pathlib.Path) -> Any:
     try:
-        return json.loads(data.decode("utf-8-sig"))
+        return json.loads(decode_text(data))
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is not glTF: its JSON is damaged ({error}).") from error
 
@@ -157,6 +170,7 @@ class Buffers:
     def view(self, index: int) -> bytes | memoryview:
         """Returns the bytes of a view."""
         view = self.views[index]
+        self._check_compression(view)
         buffer = view.index("buffer", len(self.buffers), "buffers")
         if buffer is None:
             raise FileError(f"{view.where} has no buffer.")
@@ -167,6 +181,20 @@ class Buffers:
                 f"{view.where} ends at byte {start + length} of a buffer of {len(data)}."
             )
         return memoryview(data)[start : start + length]
+
+    def _check_compression(self, view: Fields) -> None:
+        """Refuses a view whose plain bytes are not in the file."""
+        packed = sorted(set(view.object("extensions").value) & _PACKED)
+        buffer = view.index("buffer", len(self.buffers), "buffers")
+        if packed and buffer is not None:
+            owner = self.buffers[buffer]
+            own = owner.object("extensions")
+            is_empty = any(name in own and own.object(name).flag("fallback") for name in _PACKED)
+            if is_empty or ("uri" not in owner and (self.binary is None or buffer > 0)):
+                raise FileError(
+                    f"{view.where} is compressed with meshopt ({packed[0]}), which this library "
+                    "does not read; write the file again without compression."
+                )
 
     def _buffer(self, index: int) -> bytes:
         if index not in self._bytes:
@@ -195,38 +223,14 @@ class Buffers:
         return read_beside(path, of.at("uri"))
 
 
-def path_inside(folder: pathlib.Path, name: str, where: str) -> pathlib.Path:
-    """Returns the path of a file that a file names, which must lie in the same folder or below."""
-    try:
-        path, whole = folder / name.replace("\\", "/"), folder.resolve()
-        if ":" in name.split("/")[0] or not path.resolve().is_relative_to(whole):
-            raise FileError(
-                f"{where} is {shown(name)}, which is not in the folder {folder}; only files beside "
-                "it or below are read. Copy it there."
-            )
-    except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"{where} is {shown(name)}, which is no path ({error}).") from error
-    return path
-
-
-def read_beside(path: pathlib.Path, where: str) -> bytes:
-    """Returns the bytes of a file that another one names."""
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no file")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise FileError(f"{where}: cannot read {path} ({error}).") from error
-
-
 def _data_of(uri: str, of: Fields) -> bytes:
     head, _, text = uri.partition(",")
-    try:
-        if head.endswith(";base64"):
-            return base64.b64decode(text, validate=True)
+    if not head.rstrip().lower().endswith(";base64"):
         return urllib.parse.unquote_to_bytes(text)
+    # Some programs break lines, leave out the padding, or write what is safe in addresses.
+    plain = "".join(urllib.parse.unquote(text).split()).rstrip("=").translate(_FROM_SAFE)
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise DamagedFile(f"{of.at('uri')} holds damaged base64 ({error}).") from error
 

@@ -1,19 +1,21 @@
 """The materials, textures and pictures of a glTF file."""
 
 import math
+import urllib.parse
+from collections import Counter
 
 import numpy as np
 
-from ..io import decode_picture, FileError
-from ._fields import Fields
+from ..io import FileError
+from ._fields import count_extensions, Fields, is_index, shown
 from ._gltf_buffers import Buffers
 from ._model import ModelMaterial, ModelTexture, ViewTexels
+from ._pictures import Pictures
 
 
+# Extensions that name another picture of a kind that is read.
+_SOURCES = ("EXT_texture_webp", "EXT_texture_avif")
 _WRAPS = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
-# Few bytes may claim to be a huge picture: all together have at most so many texels, and so many
-# for each byte.
-_AT_LEAST, _TIMES = 2**25, 64
 _MOST_TERMS = 2**24
 # Extensions of materials whose numbers stay without effect.
 VIEW_DEPENDENCE = "SCENEGRAPH_view_dependence"
@@ -23,12 +25,12 @@ _PLAIN = ("KHR_materials_unlit", "KHR_materials_emissive_strength", VIEW_DEPENDE
 class Textures:
     """Reads the pictures that materials use, each once."""
 
-    def __init__(self, top: Fields, buffers: Buffers):
-        self.buffers, self.notes = buffers, list[str]()
+    def __init__(self, top: Fields, buffers: Buffers, left_out: Counter[str]):
+        self.buffers, self.pictures, self.left_out = buffers, Pictures(), left_out
+        self.notes = self.pictures.notes
         self.textures, self.samplers = top.objects("textures"), top.objects("samplers")
         self.images = top.objects("images")
         self._pictures: dict[int, np.ndarray | None] = {}
-        self._free = _AT_LEAST
 
     def read(self, owner: Fields, name: str) -> ModelTexture | None:
         """Returns the texture of a field; `None` where there is none that can be read."""
@@ -36,14 +38,15 @@ class Textures:
 
     def read_info(self, info: Fields) -> ModelTexture | None:
         """Returns the texture that an object names."""
-        index = info.index("index", len(self.textures), "textures")
-        if index is None:
-            raise FileError(f"{info.where} has no index.")
-        texture = self.textures[index]
+        count_extensions(info, ("KHR_texture_transform",), "use of a texture", self.left_out)
+        index = info.value.get("index")
+        if not is_index(index, len(self.textures)):
+            self.notes[f"{info.at('index')} is {shown(index)}: there is no such texture"] += 1
+            return None
+        texture = self.textures[int(index)]
         image = self._source(texture)
         texels = None if image is None else self._picture(image)
         if image is None or texels is None:
-            self.notes.append(f"{texture.where}: without a picture that can be read")
             return None
         place = info.object("extensions").object("KHR_texture_transform")
         uv_set = place.whole("texCoord", info.whole("texCoord", 0))
@@ -51,9 +54,23 @@ class Textures:
         return ModelTexture(texels, self._wrap(texture), title, uv_set, _placement(place))
 
     def _source(self, texture: Fields) -> int | None:
-        webp = texture.object("extensions").object("EXT_texture_webp")
-        source = webp.index("source", len(self.images), "images")
-        return texture.index("source", len(self.images), "images") if source is None else source
+        """Returns the number of a picture; of none that can be read, `None` and a note."""
+        extensions = texture.object("extensions")
+        for name in _SOURCES:
+            index = extensions.object(name).value.get("source")
+            if is_index(index, len(self.images)):
+                return int(index)
+        index, other = texture.value.get("source"), ", ".join(sorted(extensions.value))[:200]
+        if is_index(index, len(self.images)):
+            count_extensions(texture, _SOURCES, "texture", self.left_out)
+            return int(index)
+        what = (
+            f"has its picture in {other} alone"
+            if index is None and other
+            else (f"has the picture {shown(index)}, which is not there")
+        )
+        self.notes[f"{texture.where} {what}"] += 1
+        return None
 
     def _wrap(self, texture: Fields) -> tuple[str, str]:
         index = texture.index("sampler", len(self.samplers), "samplers")
@@ -71,30 +88,18 @@ class Textures:
         return self._pictures[index]
 
     def _load(self, image: Fields) -> np.ndarray | None:
-        view = image.index("bufferView", len(self.buffers.views), "bufferViews")
+        count_extensions(image, (), "image", self.left_out)
+        view, uri = image.index("bufferView", len(self.buffers.views), "bufferViews"), "uri"
+        name = f"{image.where} ({image.text(uri)[:60]})"
         if view is not None:
-            data = bytes(self.buffers.view(view))
-        elif "uri" in image:
-            data = self._file(image)
-        else:
-            raise FileError(f"{image.where} has neither uri nor bufferView.")
-        if data is None:
+            return self.pictures.decode(bytes(self.buffers.view(view)), name)
+        if uri not in image:
+            self.notes[f"{image.where} has neither uri nor bufferView"] += 1
             return None
-        self._free += _TIMES * len(data)
-        name = f"{image.where} ({image.text('uri')[:60]})"
-        texels = decode_picture(data, name, most=self._free)
-        self._free -= texels.shape[0] * texels.shape[1]
-        return texels
-
-    def _file(self, image: Fields) -> bytes | None:
-        """Returns the bytes of a picture; of a file that is missing, `None`, and a note."""
-        try:
-            return self.buffers.resource(image)
-        except FileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                self.notes.append(f"{image.where}: there is no file {image.text('uri')!r}")
-                return None
-            raise
+        if image.text(uri).startswith("data:"):
+            return self.pictures.decode(self.buffers.resource(image), image.where)
+        plain = urllib.parse.unquote(image.text(uri))
+        return self.pictures.beside(self.buffers.path.parent, plain, image.where)
 
 
 def _placement(place: Fields) -> np.ndarray | None:
@@ -113,7 +118,7 @@ def read_material(material: Fields, textures: Textures) -> ModelMaterial:
     pbr, extensions = material.object("pbrMetallicRoughness"), material.object("extensions")
     normal, occlusion = material.object("normalTexture"), material.object("occlusionTexture")
     for name in sorted(set(extensions.value) - set(_PLAIN)):
-        textures.notes.append(f"{material.where}: {name}")
+        textures.notes[f"{material.where}: {name}"] += 1
     strength = extensions.object("KHR_materials_emissive_strength").number("emissiveStrength", 1.0)
     return ModelMaterial(
         name=material.text("name"),

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 
 from ..io import are_usable, FileError, LARGEST
+from ._faces import flat_faces, repeated_faces
 from ._model import ModelPart
 
 
@@ -30,7 +31,7 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
     part, faces = _own_vertices(part, faces)
     return part._replace(
         vertices=np.ascontiguousarray(part.vertices, np.float32),
-        faces=faces.astype(np.int32),
+        faces=np.ascontiguousarray(faces, np.int32),
         normals=_unit_normals(part, faces, repairs),
         uv=_finite(part.uv, "coordinate pair that is not finite", repairs),
         colors=_between(part.colors, repairs),
@@ -39,11 +40,12 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
 
 def _own_vertices(part: ModelPart, faces: np.ndarray) -> tuple[ModelPart, np.ndarray]:
     """Leaves out the vertices of others, where several parts share one array."""
-    used = np.unique(faces)
+    is_used = np.zeros(len(part.vertices), bool)
+    is_used[faces.reshape(-1)] = True
+    used = np.flatnonzero(is_used)
     if 2 * len(used) >= len(part.vertices):
         return part, faces
-    new = np.zeros(len(part.vertices), np.int64)
-    new[used] = np.arange(len(used))
+    new = np.cumsum(is_used) - 1
     pick = lambda x: None if x is None else x[used]
     return part._replace(
         vertices=part.vertices[used],
@@ -57,24 +59,25 @@ def _without_degenerate(
     faces: np.ndarray, vertices: np.ndarray, repairs: Counter[str]
 ) -> np.ndarray:
     """Leaves out faces without area, and further copies of a face."""
-    a, b, c = np.moveaxis(np.asarray(vertices, np.float32).astype(np.float64)[faces], 1, 0)
-    whole = faces[np.any(np.cross(b - a, c - a) != 0, axis=1)]
-    repairs["face without area"] += len(faces) - len(whole)
-    if not len(whole):
-        return whole
-    # The same corners in the same sense, whichever is first.
-    first = np.argmin(whole, axis=1)[:, None]
-    turned = np.take_along_axis(whole, (first + np.arange(3)) % 3, axis=1)
-    unique = np.sort(np.unique(turned, axis=0, return_index=True)[1])
-    repairs["face that is there twice"] += len(whole) - len(unique)
-    return whole[unique]
+    # Of places as they will be kept.
+    flat = flat_faces(faces, np.asarray(vertices, np.float32))
+    twice = repeated_faces(faces) & ~flat
+    repairs["face without area"] += int(np.sum(flat))
+    repairs["face that is there twice"] += int(np.sum(twice))
+    return faces[~(flat | twice)] if np.any(flat | twice) else faces
 
 
 def _unit_normals(part: ModelPart, faces: np.ndarray, repairs: Counter[str]) -> np.ndarray | None:
     """Makes normals of length one; where there is none, that of the faces."""
     if part.normals is None:
         return None
-    normals = np.asarray(part.normals, np.float64)
+    normals = np.asarray(part.normals)
+    # |n|^2, of numbers that are squared without overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", normals, normals, dtype=np.float64)
+        if np.all(np.abs(squared - 1) < 1e-6):
+            return np.ascontiguousarray(normals, np.float32)
+    normals = np.asarray(normals, np.float64)
     normals = np.where(np.abs(normals) <= LARGEST, normals, 0)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     missing = ~(length[:, 0] > 1e-12)
@@ -84,18 +87,18 @@ def _unit_normals(part: ModelPart, faces: np.ndarray, repairs: Counter[str]) -> 
     used[faces] = True
     if count := int(np.sum(missing & used)):
         repairs["normal of no length"] += count
-    unit[missing] = vertex_normals(part.vertices, faces)[missing]
+    if np.any(missing):
+        unit[missing] = vertex_normals(part.vertices, faces)[missing]
     return unit.astype(np.float32)
 
 
 def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Computes unit normals of vertices, means of faces' by area; z where there is none."""
-    corners = vertices.astype(np.float64)[faces]
+    a, b, c = (vertices.take(corner, axis=0).astype(np.float64) for corner in faces.T)
     # (b - a) x (c - a) is as long as twice the area: the sum is a mean by area.
-    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    total = np.zeros((len(vertices), 3))
-    for corner in range(3):
-        np.add.at(total, faces[:, corner], cross)
+    cross, owners = np.cross(b - a, c - a), faces.T.reshape(-1)
+    sums = (np.bincount(owners, np.tile(x, 3), len(vertices)) for x in cross.T)
+    total = np.stack(list(sums), axis=1)
     length = np.linalg.norm(total, axis=1, keepdims=True)
     return np.where(length > 0, total / np.where(length > 0, length, 1), [0.0, 0.0, 1.0])
 
@@ -103,6 +106,8 @@ def vertex_normals(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 def _finite(array: np.ndarray | None, what: str, repairs: Counter[str]) -> np.ndarray | None:
     if array is None:
         return None
+    if are_usable(array):
+        return np.ascontiguousarray(array, np.float32)
     usable = np.all(np.abs(array) <= LARGEST, axis=1)
     repairs[what] += int(np.sum(~usable))
     return np.where(usable[:, None], array, 0).astype(np.float32)
@@ -111,7 +116,9 @@ def _finite(array: np.ndarray | None, what: str, repairs: Counter[str]) -> np.nd
 def _between(colors: np.ndarray | None, repairs: Counter[str]) -> np.ndarray | None:
     """Clips colours and opacities to [0, 1]."""
     colors = _finite(colors, "colour that is not finite", repairs)
-    return None if colors is None else np.clip(colors, 0, 1)
+    if colors is None or (np.min(colors) >= 0 and np.max(colors) <= 1):
+        return colors
+    return np.clip(colors, 0, 1)
 
 
 def fan_of(order: np.ndarray) -> np.ndarray:

@@ -104,6 +104,7 @@ class ModelNode(NamedTuple):
     camera: int | None = None
     light: int | None = None
     ambient: np.ndarray | None = None  # 3, in our own files
+    copies: np.ndarray | None = None  # n 4 4, node from each copy of its mesh
 
 
 class Model(NamedTuple):
@@ -126,9 +127,13 @@ def one_mesh(name: str, parts: tuple[ModelPart, ...], notes: tuple[str, ...]) ->
     return Model((node,), (0,), (ModelMesh(name, parts),), notes=notes)
 
 
-def notes_of(repairs: Counter[str]) -> tuple[str, ...]:
-    """Returns what was counted, as words."""
-    return tuple(f"{count} x {what}" for what, count in repairs.items() if count)
+def notes_of(repairs: Counter[str], *, once: bool = False) -> tuple[str, ...]:
+    """Returns what was counted, as words; `once` leaves out the number 1."""
+    return tuple(
+        what if once and count == 1 else f"{count} x {what}"
+        for what, count in repairs.items()
+        if count
+    )
 
 
 def linear_from_srgb(numbers: np.ndarray) -> np.ndarray:

@@ -4,194 +4,177 @@ trimesh reads them, too; it takes the index 0 for the last vertex, and of vertic
 numbers says nothing.
 """
 
-import contextlib
 import os
 import pathlib
-import warnings
 from collections import Counter
 
 import numpy as np
 
 from ..io import FileError, read_bytes
+from ._beside import decode_text
+from ._faces import number_rows
 from ._mesh_checks import checked_part
 from ._model import linear_from_srgb, Model, ModelMesh, ModelNode, ModelPart, notes_of
-from ._mtl import MaterialLibrary
+from ._mtl import COMMENT, MaterialLibrary
+from ._obj_text import Corners, ObjLines, read_corners, read_rows
+from ._polygons import split_polygons
 
 
-_WIDTHS = {"v": 3, "vt": 2, "vn": 3}
+_ATTRIBUTES = (("vt", "coordinates"), ("vn", "normal"))
 
 
 def read_obj(path: str | os.PathLike) -> Model:
     """Reads a file; every object becomes a mesh, with a part for each of its materials."""
     path = pathlib.Path(path)
-    text = read_bytes(path).decode("utf-8", errors="replace").replace("\r\n", "\n")
-    reader = _Reader(path)
-    # A line that ends in a backslash goes on.
-    for number, line in enumerate(text.replace("\\\n", "  ").splitlines(), 1):
-        reader._take(number, line.split("#", 1)[0] if "#" in line else line)
+    reader = _Reader(path, ObjLines(decode_text(read_bytes(path))))
     return reader.model()
 
 
-class _Corners:
-    """The faces of one object and material, and their corners, each once."""
-
-    def __init__(self):
-        self.numbers: dict[tuple[int, int, int], int] = {}
-        self.words: dict[str, int] = {}
-        self.faces: list[tuple[int, int, int]] = []
-
-
 class _Reader:
-    """The contents of a file up to a line."""
+    """The contents of a file."""
 
-    def __init__(self, path: pathlib.Path):
-        self.path, self.repairs = path, Counter[str]()
-        self.rows: dict[str, list[str]] = {"v": [], "vt": [], "vn": []}
-        self.lines: dict[str, list[int]] = {"v": [], "vt": [], "vn": []}
-        self.parts: dict[tuple[str, str], _Corners] = {}
-        self.names = {"o": "", "usemtl": ""}
+    def __init__(self, path: pathlib.Path, lines: ObjLines):
+        self.path, self.lines, self.repairs = path, lines, Counter[str]()
         self.library = MaterialLibrary(path)
+        self.tables = {kind: read_rows(lines, kind, path) for kind in ("v", "vt", "vn")}
+        self.parts: list[tuple[str, str]] = []
+        self.owners = self._statements()
 
-    # Private, so that no call of millions is checked.
-    def _take(self, number: int, line: str) -> None:
-        """Takes one line."""
-        kind, _, rest = line.strip().replace("\t", " ").partition(" ")
-        if kind in self.rows:
-            self.rows[kind].append(rest)
-            self.lines[kind].append(number)
-        elif kind == "f":
-            self._face(number, rest.split())
-        elif kind in ("usemtl", "o"):
-            self.names[kind] = " ".join(rest.split())
-        elif kind == "mtllib":
-            self.library.read(" ".join(rest.split()))
-        elif kind in ("l", "p", "curv", "surf"):
-            self.repairs["point, line or curve"] += 1
+    def _statements(self) -> np.ndarray:
+        """Reads the lines of names and files; returns the part that each face belongs to."""
+        names, numbers = {"o": "", "usemtl": ""}, dict[tuple[str, str], int]()
+        starts, owners = [0], [self._part_number("", "", numbers)]
+        for at, line in self.lines.others:
+            kind, _, rest = line.strip().replace("\t", " ").partition(" ")
+            rest = " ".join(COMMENT.sub("", rest).split())
+            if kind in names:
+                names[kind] = rest
+                starts.append(int(np.searchsorted(self.lines.places["f"], at)))
+                owners.append(self._part_number(names["o"], names["usemtl"], numbers))
+            elif kind == "mtllib":
+                self.library.read(rest)
+            elif kind in ("l", "p", "curv", "surf"):
+                self.repairs["point, line or curve"] += 1
+        lengths = np.diff([*starts, len(self.lines.places["f"])])
+        return np.repeat(np.array(owners), lengths)
 
-    def _face(self, number: int, words: list[str]) -> None:
-        key = self.names["o"], self.names["usemtl"]
-        part = self.parts.get(key) or self.parts.setdefault(key, _Corners())
-        try:
-            at = [part.words.get(word, -1) for word in words]
-            if -1 in at:
-                at = [self._number(part, word) for word in words]
-        except (ValueError, IndexError) as error:
-            raise FileError(
-                f"{self.path}, line {number}: the face {' '.join(words)[:60]!r} must have indices "
-                f"from 1 to the number of vertices so far ({len(self.rows['v'])}), or negative "
-                "ones from the last; likewise for coordinates and normals."
-            ) from error
-        if len(at) < 3:
-            self.repairs["face with fewer than three corners"] += 1
-        part.faces += [(at[0], at[i], at[i + 1]) for i in range(1, len(at) - 1)]
-
-    def _number(self, part: _Corners, word: str) -> int:
-        """Returns the number of a corner in its part."""
-        corner = self._corner(word)
-        number = part.numbers.setdefault(corner, len(part.numbers))
-        if "-" not in word:  # else it means another corner later
-            part.words[word] = number
+    def _part_number(self, owner: str, material: str, numbers: dict[tuple[str, str], int]) -> int:
+        """Returns the number of a part, which it makes if there is none."""
+        number = numbers.setdefault((owner, material), len(numbers))
+        if number == len(self.parts):
+            self.parts.append((owner, material))
         return number
-
-    def _corner(self, word: str) -> tuple[int, int, int]:
-        """Returns the rows of position, coordinates and normal; -1 for none."""
-        found = [-1, -1, -1]
-        for i, (text, kind) in enumerate(zip(word.split("/"), self.rows, strict=False)):
-            if text or i == 0:
-                # From 1, or backwards from the last so far.
-                index, count = int(text), len(self.rows[kind])
-                found[i] = index - 1 if index > 0 else count + index
-                if index == 0 or not 0 <= found[i] < count:
-                    raise IndexError
-        return found[0], found[1], found[2]
 
     def model(self) -> Model:
         """Returns the whole."""
-        tables = {kind: self._table(kind) for kind in self.rows}
+        corners = self._checked(read_corners(self.lines, self.path))
+        faces, owners = self._triangles(corners)
         colors = self._colors()
-        names = list(dict.fromkeys(name for name, _ in self.parts))
-        meshes, nodes = [], []
-        for name in names:
-            parts = [
-                self._part(corners, tables, colors, material)
-                for (owner, material), corners in self.parts.items()
-                if owner == name
-            ]
-            if parts := [part for part in parts if part is not None]:
-                nodes.append(ModelNode(name or self.path.stem, np.eye(4), mesh=len(meshes)))
-                meshes.append(ModelMesh(name, tuple(parts)))
-        if not meshes:
-            raise FileError(f"{self.path} has no faces; is it an OBJ file?")
+        # All faces of a part together, in the file's order.
+        order = np.argsort(owners, kind="stable")
+        ends = np.cumsum(np.bincount(owners, minlength=len(self.parts)))
+        found: dict[str, list[ModelPart]] = {}
+        for number, (owner, material) in enumerate(self.parts):
+            own = order[ends[number - 1] if number else 0 : ends[number]]
+            if len(own):
+                part = self._part(corners.indices, faces[own], colors, material)
+                if part is not None:
+                    found.setdefault(owner, []).append(part)
+        if not found:
+            self._refuse(len(faces))
+        used = {part.material for parts in found.values() for part in parts}
+        self.library.show_some(used, self.repairs)
+        nodes = (ModelNode(x or self.path.stem, np.eye(4), mesh=i) for i, x in enumerate(found))
         return Model(
             nodes=tuple(nodes),
-            roots=tuple(range(len(nodes))),
-            meshes=tuple(meshes),
+            roots=tuple(range(len(found))),
+            meshes=tuple(ModelMesh(name, tuple(parts)) for name, parts in found.items()),
             materials=tuple(self.library.materials),
-            notes=(*self.library.notes, *notes_of(self.repairs)),
+            notes=(*notes_of(self.library.notes, once=True), *notes_of(self.repairs)),
         )
+
+    def _refuse(self, faces: int) -> None:
+        """Refuses a file without a triangle, and says why."""
+        if faces:
+            raise FileError(f"{self.path} has no faces with an area.")
+        if self.repairs["point, line or curve"]:
+            raise FileError(
+                f"{self.path} has no faces; points, lines and curves are not a surface."
+            )
+        raise FileError(f"{self.path} has no faces; is it an OBJ file?")
+
+    # --- Faces
+
+    def _checked(self, corners: Corners) -> Corners:
+        """Turns indices to rows, -1 for none; refuses vertices that are not there."""
+        indices = corners.indices
+        lines = np.repeat(self.lines.places["f"], corners.counts)
+        for column, kind in enumerate(self.tables):
+            own, total = indices[:, column], len(self.tables[kind])
+            so_far = np.searchsorted(self.lines.places[kind], lines) if np.any(own < 0) else 0
+            # From 1, or backwards from the last so far; 0 is none.
+            rows = np.where(own > 0, own - 1, np.where(own < 0, so_far + own, -1))
+            rows = np.where((rows < 0) | (rows >= total), -1, rows)
+            if column == 0 and np.any(rows < 0):
+                self._refuse_face(int(np.argmax(rows < 0)), corners)
+            if column and (wrong := int(np.sum((rows < 0) & corners.is_given[:, column]))):
+                what = _ATTRIBUTES[column - 1][1]
+                self.repairs[f"corner whose {what} are not there"] += wrong
+            indices[:, column] = rows
+        return corners
+
+    def _refuse_face(self, corner: int, corners: Corners) -> None:
+        face = int(np.searchsorted(np.cumsum(corners.counts), corner, "right"))
+        number, line = self.lines.line_of("f", face)
+        raise FileError(
+            f"{self.path}, line {number}: the face {' '.join(line.split()[1:])[:60]!r} must have "
+            f"indices from 1 to the number of vertices ({len(self.tables['v'])}), or negative "
+            "ones from the last so far."
+        )
+
+    def _triangles(self, corners: Corners) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the places of triangles' corners, and the part of each triangle."""
+        self.repairs["face with fewer than three corners"] += int(np.sum(corners.counts < 3))
+        vertices = self.tables["v"][:, :3]
+        faces, dented = split_polygons(corners.counts, corners.indices[:, 0], vertices)
+        self.repairs["polygon of very many corners, whose dents are filled"] += dented
+        return faces, np.repeat(self.owners, np.maximum(corners.counts - 2, 0))
 
     def _part(
-        self,
-        corners: _Corners,
-        tables: dict[str, np.ndarray],
-        colors: np.ndarray | None,
-        material: str,
+        self, indices: np.ndarray, faces: np.ndarray, colors: np.ndarray | None, material: str
     ) -> ModelPart | None:
-        rows = np.array(list(corners.numbers), np.int64).reshape(-1, 3)
-        for i, what in ((1, "coordinates"), (2, "normal")):
-            if 0 < (lacking := int(np.sum(rows[:, i] < 0))) < len(rows):
-                self.repairs[f"corner without {what}, so that others' are left out"] += lacking
-        pick = lambda kind, i: tables[kind][rows[:, i]] if np.all(rows[:, i] >= 0) else None
+        """Makes a part; corners that are alike in all become one vertex."""
+        rows = indices.take(faces.reshape(-1), axis=0)
+        columns = [0, *(i for i in (1, 2) if np.any(rows[:, i] >= 0))]
+        first, numbers = number_rows(rows[:, columns])
+        rows = rows[first]
+        number = self.library.numbers.get(material)
+        if material and number is None:
+            self.repairs[f"material {material[:60]!r} that no MTL file has"] += 1
         part = ModelPart(
-            vertices=tables["v"][rows[:, 0]],
-            faces=np.array(corners.faces, np.int64).reshape(-1, 3),
-            normals=pick("vn", 2),
-            uv=pick("vt", 1),
+            vertices=self.tables["v"][rows[:, 0], :3],
+            faces=numbers.reshape(-1, 3),
+            normals=self._values("vn", rows[:, 2]),
+            uv=self._values("vt", rows[:, 1]),
             colors=None if colors is None else colors[rows[:, 0]],
-            material=self.library.numbers.get(material),
+            material=number,
             name=material,
         )
-        if material and part.material is None:
-            self.repairs[f"material {material[:60]!r} that no MTL file has"] += 1
         return checked_part(part, self.path.name, self.repairs)
 
-    def _table(self, kind: str) -> np.ndarray:
-        """Returns rows of numbers; what a row has beyond its width is left out."""
-        width, rows = _WIDTHS[kind], self.rows[kind]
-        if not rows:
-            return np.zeros((0, width))
-        with contextlib.suppress(ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of rows without numbers, which are refused below
-            table = np.loadtxt(rows, np.float64, ndmin=2)
-            if len(table) == len(rows) and table.shape[1] >= width:
-                return table[:, :width]
-        split = [row.split()[:width] for row in rows]
-        if kind == "vt":  # A texture may have one coordinate.
-            split = [row if len(row) == 2 else [*row, "0"] for row in split]
-        bad = next((i for i, row in enumerate(split) if not _are_numbers(row, width)), None)
-        if bad is None:
-            return np.array([[float(word) for word in row] for row in split])
-        raise FileError(
-            f"{self.path}, line {self.lines[kind][bad]}: {kind!r} must be followed by {width} "
-            f"numbers; it is followed by {rows[bad][:60]!r}."
-        )
+    def _values(self, kind: str, rows: np.ndarray) -> np.ndarray | None:
+        """Returns rows of a table, zeros for those that are lacking; `None` if all are."""
+        if not np.any(rows >= 0):
+            return None
+        what = dict(_ATTRIBUTES)[kind]
+        self.repairs[f"vertex without {what} beside others with"] += int(np.sum(rows < 0))
+        return np.where(rows[:, None] >= 0, self.tables[kind][rows], 0)
 
     def _colors(self) -> np.ndarray | None:
         """Returns the colours that some programs write after positions, linear."""
-        if not self.rows["v"] or len(self.rows["v"][0].split()) < 6:
+        table = self.tables["v"]
+        if table.shape[1] < 6 or not np.all(np.isfinite(table[:, -3:])):
             return None
-        rows = [row[-3:] for row in map(str.split, self.rows["v"]) if len(row) >= 6]
-        if len(rows) < len(self.rows["v"]):
-            return None
-        if not all(_are_numbers(row, 3) for row in rows):
-            return None
-        colors = np.ones((len(rows), 4))
-        colors[:, :3] = linear_from_srgb(np.array(rows, dtype="U40").astype(np.float64))
+        colors = np.ones((len(table), 4))
+        colors[:, :3] = linear_from_srgb(table[:, -3:])
         return colors
-
-
-def _are_numbers(row: list[str], width: int) -> bool:
-    try:
-        return len([float(word) for word in row]) == width
-    except ValueError:
-        return False

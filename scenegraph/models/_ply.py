@@ -7,42 +7,35 @@ drops the colours of a mesh with texture coordinates.
 import os
 import pathlib
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 
-from ..io import DamagedFile, FileError, LARGEST, read_bytes
-from ._mesh_checks import checked_part, fan_of
-from ._model import linear_from_srgb, Model, ModelPart, notes_of, one_mesh
+from ..io import FileError, LARGEST, read_bytes
+from ._faces import number_rows
+from ._mesh_checks import checked_part, vertex_normals
+from ._model import (
+    linear_from_srgb,
+    Model,
+    ModelMaterial,
+    ModelPart,
+    ModelTexture,
+    notes_of,
+    one_mesh,
+)
+from ._pictures import Pictures
+from ._ply_rows import Lists, read_header, read_rows
+from ._polygons import split_polygons
 
 
-_TYPES = {
-    "char": "i1",
-    "uchar": "u1",
-    "short": "i2",
-    "ushort": "u2",
-    "int": "i4",
-    "uint": "u4",
-    "float": "f4",
-    "double": "f8",
-}
-_TYPES |= {f"{'u' * (x[0] == 'u')}int{8 * int(x[1])}": x for x in ("i1", "u1", "i2", "u2")}
-_TYPES |= {"int32": "i4", "uint32": "u4", "float32": "f4", "float64": "f8"}
-_ORDERS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _UV = (("s", "t"), ("u", "v"), ("texture_u", "texture_v"))
-_LONGEST_HEADER = 2**16
-
-
-class _Property(NamedTuple):
-    name: str
-    dtype: str
-    length: str | None  # the type of a list's length
-
-
-class _Element(NamedTuple):
-    name: str
-    rows: int
-    properties: list[_Property]
+_COLORS = (
+    ("red", "green", "blue"),
+    ("diffuse_red", "diffuse_green", "diffuse_blue"),
+    ("r", "g", "b"),
+)
+_OPACITIES = ("alpha", "diffuse_alpha", "a")
+_CORNERS = ("vertex_indices", "vertex_index")
+_NO_FACES = "has no faces; points alone are not a surface."
 
 
 def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray) -> None:
@@ -58,214 +51,221 @@ def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray
         file.writelines(f"{line}\n" for line in (*header, *rows))
 
 
-def read_ply(path: str | os.PathLike) -> Model:
-    """Reads a mesh, with the normals, texture coordinates and colours of its vertices."""
-    return _model(pathlib.Path(path), *_read_elements(pathlib.Path(path)))
-
-
 def read_points(path: str | os.PathLike) -> np.ndarray:
     """Reads the positions of points or vertices, `n 3`, float64; those not finite are left out."""
-    columns, _ = _read_elements(pathlib.Path(path))
+    path = pathlib.Path(path)
+    data = read_bytes(path)
+    columns = read_rows(data, read_header(data, path), path).get("vertex", {})
     if not {"x", "y", "z"} <= columns.keys():
         raise FileError(f"{path} has no vertices with x, y and z.")
     points = np.stack([columns[name].astype(np.float64) for name in "xyz"], axis=1)
     return points[np.all(np.abs(points) <= LARGEST, axis=1)]
 
 
-def _read_elements(path: pathlib.Path) -> tuple[dict[str, np.ndarray], list[np.ndarray] | None]:
-    """Reads the columns of vertices, and the faces' lists of corners."""
-    data = read_bytes(path)
-    order, elements, start = _header(data, path)
-    read = _read_text if order == "" else _read_binary
-    try:
-        return read(data[start:], elements, order)
-    except (ValueError, IndexError, OverflowError) as error:
-        raise DamagedFile(
-            f"{path} is damaged: its data are not what its header says ({error})."
-        ) from error
+def read_ply(path: str | os.PathLike) -> Model:
+    """Reads a mesh, with normals, coordinates, colours and textures of vertices or faces."""
+    return _Reader(pathlib.Path(path)).model()
 
 
-def _model(
-    path: pathlib.Path, columns: dict[str, np.ndarray], lists: list[np.ndarray] | None
-) -> Model:
-    if lists is None or not {"x", "y", "z"} <= columns.keys():
-        raise FileError(f"{path} has no faces; points alone are not a surface.")
-    pick = lambda *names: np.stack([columns[name] for name in names], axis=1)
-    repairs = Counter[str]()
-    repairs["face with fewer than three corners"] += sum(len(corners) < 3 for corners in lists)
-    uv = next((pick(*pair) for pair in _UV if set(pair) <= columns.keys()), None)
-    part = ModelPart(
-        vertices=pick("x", "y", "z"),
-        faces=_triangles(lists),
-        normals=pick("nx", "ny", "nz") if {"nx", "ny", "nz"} <= columns.keys() else None,
-        uv=uv,
-        colors=_colors(columns),
-    )
-    part = checked_part(part, path.name, repairs)
-    if part is None:
-        raise FileError(f"{path} has no faces; points alone are not a surface.")
-    return one_mesh(path.stem, (part,), notes=notes_of(repairs))
+class _Reader:
+    """The tables of a file."""
+
+    def __init__(self, path: pathlib.Path):
+        self.path, self.repairs, self.pictures = path, Counter[str](), Pictures()
+        data = read_bytes(path).removeprefix(b"\xef\xbb\xbf")
+        header = read_header(data, path)
+        self.textures, tables = header.textures, read_rows(data, header, path)
+        self.columns, self.face_columns = tables.get("vertex", {}), tables.get("face", {})
+        self.strips = tables.get("tristrips", {})
+        for element in header.elements:
+            if element.name not in ("vertex", "face", "tristrips"):
+                self.repairs[f"row of the element {element.name[:60]!r}"] += element.rows
+
+    def model(self) -> Model:
+        """Returns the whole."""
+        numbers = [x for x in self.columns.values() if not isinstance(x, Lists)]
+        if not {"x", "y", "z"} <= self.columns.keys() or len(numbers) < len(self.columns):
+            raise FileError(f"{self.path} {_NO_FACES}")
+        vertices = self._pick("x", "y", "z")
+        faces, corners, polygons = self._triangles(vertices)
+        if not len(faces):
+            raise FileError(f"{self.path} {_NO_FACES}")
+        names = ("nx", "ny", "nz")
+        part = ModelPart(
+            vertices=vertices,
+            faces=faces,
+            normals=self._pick(*names) if set(names) <= self.columns.keys() else None,
+            uv=next((self._pick(*pair) for pair in _UV if set(pair) <= self.columns.keys()), None),
+            colors=_colors(self.columns),
+        )
+        part = self._with_face_values(part, corners, polygons)
+        parts, materials = self._textured(part, polygons)
+        checked = (checked_part(part, self.path.name, self.repairs) for part in parts)
+        parts = tuple(part for part in checked if part is not None)
+        if not parts:
+            raise FileError(f"{self.path} has no faces with an area.")
+        notes = (*notes_of(self.pictures.notes, once=True), *notes_of(self.repairs))
+        return one_mesh(self.path.stem, parts, notes=notes)._replace(materials=materials)
+
+    def _pick(self, *names: str) -> np.ndarray:
+        return np.stack([self.columns[name] for name in names], axis=1)
+
+    # --- Faces
+
+    def _triangles(self, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns triangles `n 3`, and for each the places of its corners and its polygon."""
+        lists = next((self.face_columns[x] for x in _CORNERS if x in self.face_columns), None)
+        found = [np.zeros((0, 3), np.int64)] * 2
+        if isinstance(lists, Lists):
+            self.repairs["face with fewer than three corners"] += int(np.sum(lists.counts < 3))
+            self._check_range(lists)
+            places, dented = split_polygons(lists.counts, lists.values, vertices)
+            self.repairs["polygon of very many corners, whose dents are filled"] += dented
+            found = [lists.values.take(places), places]
+            polygons = np.repeat(np.arange(len(lists.counts)), np.maximum(lists.counts - 2, 0))
+        else:
+            polygons = np.zeros(0, np.int64)
+        strips = next((self.strips[x] for x in _CORNERS if x in self.strips), None)
+        if isinstance(strips, Lists):
+            faces = _strip_faces(strips)
+            return (
+                np.concatenate([found[0], faces]),
+                np.concatenate([found[1], np.full(faces.shape, -1)]),
+                np.concatenate([polygons, np.full(len(faces), -1)]),
+            )
+        return found[0], found[1], polygons
+
+    def _check_range(self, lists: Lists) -> None:
+        values, count = lists.values, len(self.columns["x"])
+        if len(values) and not 0 <= values.min() <= values.max() < count:
+            at = int(np.argmax((values < 0) | (values >= count)))
+            face = int(np.searchsorted(np.cumsum(lists.counts), at, "right"))
+            start = int(np.sum(lists.counts[:face]))
+            own = values[start : start + min(int(lists.counts[face]), 20)].tolist()
+            raise FileError(f"{self.path}: face {face} has the vertices {own}; there are {count}.")
+
+    # --- Colours and coordinates of faces
+
+    def _with_face_values(
+        self, part: ModelPart, corners: np.ndarray, polygons: np.ndarray
+    ) -> ModelPart:
+        """Gives vertices what their faces have; where faces differ, a vertex becomes several."""
+        colors, uv = self._face_colors(part, polygons), self._corner_uv(corners, polygons)
+        keys = [part.faces.reshape(-1)]
+        if colors is not None:
+            keys.append(np.repeat(number_rows(_bits(colors))[1][polygons], 3))
+        if uv is not None:
+            keys += list(_bits(uv).T)
+        if len(keys) == 1:
+            return part
+        normals = part.normals
+        if normals is None:
+            # Those of the whole surface, which is to stay smooth.
+            normals = vertex_normals(np.asarray(part.vertices, np.float32), part.faces)
+        first, numbers = number_rows(np.stack(keys, axis=1).astype(np.int64))
+        own = keys[0][first]
+        pick = lambda x: None if x is None else x[own]
+        return part._replace(
+            vertices=part.vertices[own],
+            faces=numbers.reshape(-1, 3),
+            normals=normals[own],
+            uv=pick(part.uv) if uv is None else uv[first],
+            colors=pick(part.colors) if colors is None else colors[polygons[first // 3]],
+        )
+
+    def _face_colors(self, part: ModelPart, polygons: np.ndarray) -> np.ndarray | None:
+        """Returns a colour for each polygon, if there are any and vertices have none."""
+        colors = _colors(self.face_columns)
+        if colors is None or not len(polygons):
+            return None
+        if part.colors is not None or np.any(polygons < 0):
+            self.repairs["colour of a face, beside those of vertices, or strips"] += len(colors)
+            return None
+        return colors
+
+    def _corner_uv(self, corners: np.ndarray, polygons: np.ndarray) -> np.ndarray | None:
+        """Returns coordinates `3 triangles 2` of all corners, from the lists of faces."""
+        lists = next((self.face_columns[x] for x in _CORNERS if x in self.face_columns), None)
+        pairs = self.face_columns.get("texcoord")
+        if not isinstance(pairs, Lists) or not isinstance(lists, Lists):
+            return None
+        if not np.any(pairs.counts) or np.any(polygons < 0):
+            return None
+        fits = pairs.counts == 2 * lists.counts
+        self.repairs["face without coordinates beside others with"] += int(np.sum(~fits))
+        starts = np.cumsum(lists.counts) - lists.counts
+        pair_starts = np.cumsum(pairs.counts) - pairs.counts
+        owners = np.repeat(polygons, 3)
+        at = pair_starts[owners] + 2 * (corners.reshape(-1) - starts[owners])
+        at = np.where(fits[owners], at, 0)
+        uv = pairs.values[at[:, None] + np.arange(2)]
+        return np.where(fits[owners, None], uv, 0).astype(np.float32)
+
+    def _textured(
+        self, part: ModelPart, polygons: np.ndarray
+    ) -> tuple[list[ModelPart], tuple[ModelMaterial, ...]]:
+        """Returns a part for each of the pictures that comments name, and the materials."""
+        if not self.textures:
+            return [part], ()
+        if part.uv is None:
+            self.repairs["texture on a mesh without coordinates"] += len(self.textures)
+            return [part], ()
+        materials = tuple(map(self._material, self.textures))
+        number = self.face_columns.get("texnumber")
+        if len(materials) == 1 or not isinstance(number, np.ndarray) or np.any(polygons < 0):
+            return [part._replace(material=0)], materials
+        own, parts = number[polygons], []
+        for i in np.unique(own).tolist():
+            material = int(i) if 0 <= i < len(materials) else None
+            parts.append(part._replace(faces=part.faces[own == i], material=material))
+        return parts, materials
+
+    def _material(self, name: str) -> ModelMaterial:
+        texels = self.pictures.beside(self.path.parent, name, f"{self.path.name}: TextureFile")
+        texture = None if texels is None else ModelTexture(texels, name=name)
+        return ModelMaterial(name, base_texture=texture)
 
 
-def _triangles(lists: list[np.ndarray] | np.ndarray) -> np.ndarray:
-    if isinstance(lists, np.ndarray) and lists.shape[1] == 3:
-        return lists.astype(np.int64)
-    fans = [fan_of(np.asarray(corners, np.int64)) for corners in lists]
-    return np.concatenate([np.zeros((0, 3), np.int64), *(fan for fan in fans if len(fan))])
+def _bits(table: np.ndarray) -> np.ndarray:
+    """Returns the bits of single precision, by which equal rows are found."""
+    return np.ascontiguousarray(table, np.float32).view(np.uint32)
 
 
-def _colors(columns: dict[str, np.ndarray]) -> np.ndarray | None:
+def _strip_faces(strips: Lists) -> np.ndarray:
+    """Returns the triangles of strips; -1 begins another, and every second one is turned."""
+    # A break after each list, too.
+    ends = np.cumsum(strips.counts)
+    order = np.insert(strips.values.astype(np.int64), ends, -1)
+    if len(order) < 3:
+        return np.zeros((0, 3), np.int64)
+    breaks = np.flatnonzero(order == -1)
+    faces = np.stack([order[:-2], order[1:-1], order[2:]], axis=1)
+    starts = np.concatenate([[0], breaks + 1])
+    at = np.arange(len(faces))
+    odd = (at - starts[np.searchsorted(starts, at, "right") - 1]) % 2 == 1
+    faces[odd] = faces[odd][:, [0, 2, 1]]
+    a, b, c = faces.T
+    # Strips are joined by triangles without area.
+    return faces[np.all(faces >= 0, axis=1) & (a != b) & (b != c) & (c != a)]
+
+
+def _colors(columns: dict) -> np.ndarray | None:
     """Returns linear colours with opacity; the file's are sRGB."""
-    if not {"red", "green", "blue"} <= columns.keys():
+    found = next((names for names in _COLORS if set(names) <= columns.keys()), None)
+    if found is None:
         return None
-    names = [name for name in ("red", "green", "blue", "alpha") if name in columns]
-    scale = [np.iinfo(columns[n].dtype).max if columns[n].dtype.kind in "iu" else 1 for n in names]
-    colors = np.ones((len(columns["red"]), 4))
-    colors[:, : len(names)] = np.stack([columns[name] for name in names], axis=1) / scale
-    colors[:, :3] = linear_from_srgb(colors[:, :3])
+    opacity = next((name for name in _OPACITIES if name in columns), None)
+    names = [*found, *([opacity] if opacity else [])]
+    numbers = [np.asarray(columns[name]) for name in names]
+    scale = [np.iinfo(x.dtype).max if x.dtype.kind in "iu" else 1 for x in numbers]
+    colors = np.ones((len(numbers[0]), 4), np.float32)
+    for i, (x, most) in enumerate(zip(numbers, scale, strict=True)):
+        colors[:, i] = _decoded(x, most) if i < 3 else x / np.float32(most)
     return colors
 
 
-# --- The header
-
-
-def _header(data: bytes, path: pathlib.Path) -> tuple[str, list[_Element], int]:
-    """Returns the order of bytes (empty for text), the elements, and where the data begin."""
-    end = data.find(b"end_header", 0, _LONGEST_HEADER)
-    stop = data.find(b"\n", end)
-    if not data.startswith(b"ply") or end < 0 or stop < 0:
-        raise DamagedFile(f"{path} is not a PLY file, or its header is cut.")
-    order, elements = None, []
-    for line in data[:end].decode("ascii", "replace").splitlines():
-        words = line.split()
-        if words[:1] == ["format"] and len(words) > 1:
-            order = _ORDERS.get(words[1])
-        elif words[:1] == ["element"]:
-            elements.append(_element(words, path))
-        elif words[:1] == ["property"]:
-            _add_property(elements, words, path)
-    if order is None:
-        raise DamagedFile(f"{path} does not say a format of {', '.join(_ORDERS)}.")
-    return order, elements, stop + 1
-
-
-def _element(words: list[str], path: pathlib.Path) -> _Element:
-    if len(words) != 3 or not words[2].isdecimal() or len(words[2]) > 12:
-        raise DamagedFile(f"{path}: the header's line {' '.join(words)[:60]!r} is no element.")
-    return _Element(words[1], int(words[2]), [])
-
-
-def _add_property(elements: list[_Element], words: list[str], path: pathlib.Path) -> None:
-    types = words[2:4] if words[1:2] == ["list"] else words[1:2]
-    if not elements or len(words) != len(types) + (3 if len(types) == 2 else 2) or any(
-        name not in _TYPES for name in types
-    ):  # fmt: skip
-        raise DamagedFile(f"{path}: the header's line {' '.join(words)[:60]!r} is no property.")
-    length = _TYPES[types[0]] if len(types) == 2 else None
-    elements[-1].properties.append(_Property(words[-1], _TYPES[types[-1]], length))
-
-
-def _is_faces(element: _Element, item: _Property) -> bool:
-    return element.name == "face" and item.name in ("vertex_indices", "vertex_index")
-
-
-# --- The data
-
-
-def _read_text(data: bytes, elements: list[_Element], order: str) -> tuple:
-    """Returns the columns of the vertices, and the corners of each face."""
-    del order
-    rows = [words for line in data.splitlines() if (words := line.split())]
-    columns, lists, at = {}, None, 0
-    for element in elements:
-        part, at = rows[at : at + element.rows], at + element.rows
-        if len(part) < element.rows:
-            raise ValueError(f"{len(part)} of {element.rows} lines of {element.name!r}")
-        if element.name == "vertex":
-            table = np.array(part, dtype="S40").astype(np.float64)
-            for i, item in enumerate(element.properties):
-                columns[item.name] = table[:, i].astype(item.dtype)
-        elif element.name == "face":
-            lists = [_corners_of(element, row) for row in part]
-    return columns, lists
-
-
-def _corners_of(element: _Element, row: list[bytes]) -> np.ndarray:
-    """Returns the corners of a face from the words of its line."""
-    at = 0
-    for item in element.properties:
-        length = int(row[at]) if item.length else 1
-        at += 1 if item.length else 0
-        if _is_faces(element, item):
-            if not 0 <= length <= len(row) - at:
-                raise ValueError(f"a face of {length} corners")
-            return np.array([int(word) for word in row[at : at + length]], np.int64)
-        at += length
-    raise ValueError("faces without vertex_indices")
-
-
-def _read_binary(data: bytes, elements: list[_Element], order: str) -> tuple:
-    """Returns the columns of the vertices, and the corners of each face."""
-    columns, lists, at = {}, None, 0
-    for element in elements:
-        if any(item.length for item in element.properties):
-            found, at = _read_lists(data, element, order, at)
-            lists = found if element.name == "face" else lists
-            continue
-        table, at = _table(data, element.properties, element.rows, order, at)
-        if element.name == "vertex":
-            columns = {name: table[name] for name in table.dtype.names or ()}
-    return columns, lists
-
-
-def _table(
-    data: bytes, items: list[_Property], count: int, order: str, at: int
-) -> tuple[np.ndarray, int]:
-    dtype = np.dtype([(item.name, order + item.dtype) for item in items])
-    if at + count * dtype.itemsize > len(data) or not dtype.itemsize:
-        raise ValueError(f"{count} rows of {dtype.itemsize} bytes in {len(data) - at} bytes")
-    return np.frombuffer(data, dtype, count, at), at + count * dtype.itemsize
-
-
-def _read_lists(
-    data: bytes, element: _Element, order: str, at: int
-) -> tuple[list[np.ndarray] | np.ndarray, int]:
-    """Reads rows with lists: all at once if these are of one length, else one by one."""
-    if at + element.rows > len(data):
-        raise ValueError(f"{element.rows} rows of {element.name!r} in {len(data) - at} bytes")
-    if (equal := _equal_lists(data, element, order, at)) is not None:
-        return equal
-    lists = []
-    for _ in range(element.rows):
-        for item in element.properties:
-            values, at = _values(data, item, order, at)
-            lists += [values] if _is_faces(element, item) else []
-    return lists, at
-
-
-def _values(data: bytes, item: _Property, order: str, at: int) -> tuple[np.ndarray, int]:
-    """Reads a number, or a list after its length."""
-    count = 1
-    if item.length:
-        count = int(np.frombuffer(data, order + item.length, 1, at)[0])
-        at += int(item.length[1])
-    if not 0 <= count <= len(data) - at:
-        raise ValueError(f"a list of {count}")
-    values = np.frombuffer(data, order + item.dtype, count, at) if count else np.zeros(0, "i4")
-    return values, at + values.nbytes
-
-
-def _equal_lists(
-    data: bytes, element: _Element, order: str, at: int
-) -> tuple[np.ndarray, int] | None:
-    """Reads rows of one list, all as long as the first; `None` if they are not."""
-    (item, *others) = element.properties
-    if others or item.length is None or not element.rows or not _is_faces(element, item):
-        return None
-    length = int(np.frombuffer(data, order + item.length, 1, at)[0])
-    row = np.dtype([("n", order + item.length), ("items", order + item.dtype, (length,))])
-    if length < 3 or at + element.rows * row.itemsize > len(data):
-        return None
-    table = np.frombuffer(data, row, element.rows, at)
-    fits = bool(np.all(table["n"] == length))
-    return (table["items"], at + element.rows * row.itemsize) if fits else None
+def _decoded(numbers: np.ndarray, most: int) -> np.ndarray:
+    """Decodes sRGB numbers; those of a byte by a table."""
+    if most == 255:
+        return linear_from_srgb(np.arange(256) / 255).astype(np.float32)[numbers]
+    return linear_from_srgb(numbers / most)

@@ -12,21 +12,54 @@ _FEW = 1024
 def order_faces(points: np.ndarray) -> np.ndarray:
     """Orders faces by a point of each, `faces 3`: runs of 32 are close together; few stay as given.
 
+    What is in this order already stays as it is.
+
     **Source:** the k-d tree: halves along the longest side, again and again (Bentley 1975,
     "Multidimensional binary search trees used for associative searching").
     """
     order = np.arange(len(points))
-    ranges = [(0, len(points))] if len(points) > _FEW else []
+    if len(points) <= _FEW:
+        return order
+    columns = [np.nan_to_num(column, copy=True) for column in points.T]
+    ranges = [(0, len(points))]
     while ranges:
         begin, end = ranges.pop()
-        own = order[begin:end]
-        places = points[own]
-        axis = np.argmax(np.ptp(places, axis=0))
-        half = _half(end - begin)
-        order[begin:end] = own[np.argpartition(places[:, axis], half)]
+        size = end - begin
+        half, own = _half(size), [column[begin:end] for column in columns]
+        axis = np.argmax([np.ptp(column) for column in own])
+        _divide(order[None, begin:end], [column[None] for column in own], own[axis][None], half)
         halves = (begin, begin + half), (begin + half, end)
-        ranges += [(a, b) for a, b in halves if b - a > _RUN]
+        # Whole runs of runs are divided together, below.
+        ranges += [(a, b) for a, b in halves if b - a > _RUN and b - a != _RUNS]
+    whole = len(points) // _RUNS * _RUNS
+    _divide_all(order[:whole], [column[:whole] for column in columns])
     return order
+
+
+def _divide_all(order: np.ndarray, columns: list[np.ndarray]) -> None:
+    """Divides each 1,024 in place, down to runs of 32."""
+    size = _RUNS
+    while size > _RUN and len(order):
+        tables = [column.reshape(-1, size) for column in columns]
+        axis = np.argmax([np.ptp(table, axis=1) for table in tables], axis=0)[:, None]
+        values = np.choose(axis, tables)
+        _divide(order.reshape(-1, size), tables, values, size // 2)
+        size //= 2
+
+
+def _divide(order: np.ndarray, columns: list[np.ndarray], values: np.ndarray, half: int) -> None:
+    """Puts the `half` entries of each row with the smallest values first, and keeps their order."""
+    pivot = np.partition(values, half, axis=1)[:, half, None]
+    first, equal = values < pivot, values == pivot
+    # Of those equal to the pivot, as many as there is space for.
+    space = half - np.count_nonzero(first, axis=1)[:, None]
+    first |= equal & (np.cumsum(equal, axis=1) <= space)
+    rows, size = values.shape
+    to = np.empty(values.shape, np.intp)
+    to[:, :half] = np.flatnonzero(first).reshape(rows, half)
+    to[:, half:] = np.flatnonzero(~first).reshape(rows, size - half)
+    for table in (order, *columns):
+        table[:] = table.reshape(-1).take(to)
 
 
 def _half(count: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Int
+from ..models import flat_faces, repeated_faces
 from ..numerics import require_finite_rows
 from ._face_order import order_faces
 
@@ -32,10 +33,12 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
     if isinstance(vertices, Tracer):
         return jnp.asarray(array, jnp.int32)
     points = np.asarray(vertices)
-    array = array[_useful(array, points)]
-    with np.errstate(invalid="ignore"):  # What is not finite is refused later, by name.
-        order = order_faces(np.mean(points[array], axis=1))
-    return jnp.asarray(array[order], jnp.int32)
+    array = _useful(array, points)
+    with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
+        middles = sum(points.take(corner, axis=0) / 3 for corner in array.T)
+    if len(array) > 1:
+        array = array.take(order_faces(middles), axis=0)
+    return jax.device_put(np.ascontiguousarray(array, np.int32))
 
 
 def _check_rows(faces: np.ndarray) -> None:
@@ -53,8 +56,8 @@ def _check_rows(faces: np.ndarray) -> None:
 
 
 def _check_range(faces: np.ndarray, count: int) -> None:
-    wrong = np.argwhere((faces < 0) | (faces >= count))
-    if len(wrong):
+    if faces.min() < 0 or faces.max() >= count:
+        wrong = np.argwhere((faces < 0) | (faces >= count))
         row, column = wrong[0]
         raise ValueError(
             f"`faces[{row}, {column}]` of a TriangleMesh is {faces[row, column]}, but there are "
@@ -64,30 +67,22 @@ def _check_range(faces: np.ndarray, count: int) -> None:
 
 
 def _useful(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """Returns which faces have an area and come for the first time; warns about the others."""
-    a, b, c = np.moveaxis(vertices.astype(np.float64)[faces], 1, 0)
+    """Leaves out faces without area and those that are there before, and warns about them."""
     # A corner that is not finite is refused later, by name.
-    flat = ~np.any(np.cross(b - a, c - a) != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
-    first = np.zeros(len(faces), bool)
-    first[np.unique(_turned(faces), axis=0, return_index=True)[1]] = True
+    flat, again = flat_faces(faces, vertices), repeated_faces(faces)
     if np.all(flat):
         raise ValueError(
             f"no face of a TriangleMesh has an area ({len(faces)} faces); check `vertices`."
         )
-    twice = ~first & ~flat
-    if np.any(flat | twice):
-        warnings.warn(
-            f"a TriangleMesh leaves out {np.sum(flat)} faces without area and {np.sum(twice)} "
-            f"that are there twice, of {len(faces)}.",
-            stacklevel=2,
-        )
-    return ~flat & ~twice
-
-
-def _turned(faces: np.ndarray) -> np.ndarray:
-    """Turns faces such that the least number comes first; they keep their side."""
-    start = np.argmin(faces, axis=1)[:, None]
-    return np.take_along_axis(faces, (start + np.arange(3)) % 3, axis=1)
+    twice = again & ~flat
+    if not np.any(flat | twice):
+        return faces
+    warnings.warn(
+        f"a TriangleMesh leaves out {np.sum(flat)} faces without area and {np.sum(twice)} "
+        f"that are there twice, of {len(faces)}.",
+        stacklevel=2,
+    )
+    return faces[~flat & ~twice]
 
 
 def check_mesh(mesh: Any) -> None:

@@ -15,6 +15,7 @@ import first_minute  # noqa: E402
 import first_use  # noqa: E402
 import full_size  # noqa: E402
 import instances  # noqa: E402
+import loading  # noqa: E402
 import many  # noqa: E402
 import many_plot  # noqa: E402
 import memory  # noqa: E402
@@ -35,6 +36,7 @@ COMMANDS = {
     "first-use": first_use.main,
     "full-size": full_size.main,
     "instances": instances.main,
+    "loading": loading.main,
     "many": many.main,
     "many-plot": many_plot.main,
     "memory": memory.main,
