@@ -16,7 +16,7 @@ from ._safe import safe_norm
 
 
 # Edges farther from the pixel's middle than this count as so far away, and two that cross at a
-# smaller angle (its sine) than that as crossing at that angle.
+# smaller angle (its sine) than that as parallel.
 _FAR, _LEAST_SINE = 10.0, 1e-5
 # An edge at a smaller angle (its sine) to a side of the pixel counts as parallel to it, and leaves
 # the pixel there over a distance as long as that: on the side itself, it is half inside.
@@ -50,7 +50,7 @@ def polygon_coverage(margins: Float[Array, " edges"], gradients: Float[Array, "e
 @jax.custom_jvp
 def _covered(margins: Float[Array, " edges"], gradients: Float[Array, "edges 2"]) -> Scalar:
     edges = _edges_of(margins, gradients)
-    return _area(edges, *_clip(edges))
+    return _area(edges, _clip(edges))
 
 
 @_covered.defjvp
@@ -59,10 +59,12 @@ def _covered_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     # At its point q, edge i moves outwards by (d m_i + q . d s_i) / |s_i|.
     (margins, gradients), (d_margins, d_gradients) = primals, tangents
     edges = _edges_of(margins, gradients)
-    lengths, middles = _clip(edges)
-    density = (lengths * _inside(edges) / edges.steepness).astype(margins.dtype)
-    change = jnp.sum(density * (d_margins + jnp.sum(middles * d_gradients.T, axis=0)))
-    return _area(edges, lengths, middles), change
+    left = _clip(edges)
+    # An edge on a side of the pixel is half inside, which makes its derivative the mean of both.
+    lengths = left.length * left.share * (0.5 - _past_side(edges))
+    density = (lengths / edges.steepness).astype(margins.dtype)
+    change = jnp.sum(density * (d_margins + jnp.sum(left.middle * d_gradients.T, axis=0)))
+    return _area(edges, left), change
 
 
 class _Edges(NamedTuple):
@@ -82,20 +84,27 @@ def _edges_of(margins: Array, gradients: Array) -> _Edges:
     return _Edges(steepness, distance, normal, jnp.abs(normal) < _ON_SIDE)
 
 
-def _clip(edges: _Edges) -> tuple[Float[Array, " edges"], Float[Array, "2 edges"]]:
-    """Returns the lengths of what the pixel and the other edges leave of each, and the middles.
+class _Remains(NamedTuple):
+    """What the pixel and the other edges leave of each edge."""
 
-    Edges that are parallel to sides of the pixel are cut by the other two sides alone.
-    """
+    length: Float[Array, " edges"]
+    middle: Float[Array, "2 edges"]
+    share: Float[Array, " edges"]  # the part that parallel edges leave: half of one in one place
+    kept: Bool[Array, " edges"]  # whether they leave any
+
+
+def _clip(edges: _Edges) -> _Remains:
+    """Cuts the edges off; those parallel to sides of the pixel by the other two sides alone."""
     # q_i(u) remains between the largest lower and the least upper bound of u: l_i = high - low.
-    bounds = zip(_bounds_by_pixel(edges), _bounds_by_others(edges), strict=True)
-    low, high = (jnp.concatenate(both) for both in bounds)
-    low, high = jnp.max(low, axis=0, initial=-_FAR), jnp.min(high, axis=0, initial=_FAR)
+    lower, upper, share, kept = _bounds_by_others(edges)
+    pixel = _bounds_by_pixel(edges)
+    low = jnp.max(jnp.concatenate([pixel[0], lower]), axis=0, initial=-_FAR)
+    high = jnp.min(jnp.concatenate([pixel[1], upper]), axis=0, initial=_FAR)
     near = jnp.abs(edges.distance) < 1
-    lengths = jnp.where(near, jnp.maximum(high - low, 0), 0)
+    length = jnp.where(near, jnp.maximum(high - low, 0), 0)
     x, y = edges.normal
-    middles = jnp.stack([-y, x]) * (low + high) / 2 - edges.normal * edges.distance
-    return lengths, middles
+    middle = jnp.stack([-y, x]) * (low + high) / 2 - edges.normal * edges.distance
+    return _Remains(length, middle, share, kept)
 
 
 def _bounds_by_pixel(edges: _Edges) -> tuple[Float[Array, "2 edges"], Float[Array, "2 edges"]]:
@@ -108,24 +117,31 @@ def _bounds_by_pixel(edges: _Edges) -> tuple[Float[Array, "2 edges"], Float[Arra
     return jnp.where(flat, -_FAR, middle - half), jnp.where(flat, _FAR, middle + half)
 
 
-def _bounds_by_others(edges: _Edges) -> tuple[Array, Array]:
-    """Returns the bounds of `u` by the other edges, from below and from above."""
+def _bounds_by_others(edges: _Edges) -> tuple[Array, Array, Array, Array]:
+    """Returns the bounds of `u` by the other edges, from below and from above.
+
+    Returns also which parts of edges those parallel to them leave, and whether any.
+    """
     # Edge j keeps d_j + n_j . q_i(u) >= 0, that is gap_ij + u cross_ij >= 0 with
     # gap_ij = d_j - d_i n_i . n_j and cross_ij = n_i x n_j: a lower or an upper bound of u.
     (x, y), distance, count = edges.normal, edges.distance, len(edges.distance)
     if count == 1:
-        return jnp.full((1, 1), -_FAR, x.dtype), jnp.full((1, 1), _FAR, x.dtype)
+        none = jnp.full((1, 1), _FAR, x.dtype)
+        return -none, none, jnp.ones_like(x), jnp.ones(1, bool)
     turns, numbers = np.arange(1, count)[:, None], np.arange(count)
     other = lambda values: jnp.stack([jnp.roll(values, -turn) for turn in range(1, count)])
     cross, along = x * other(y) - y * other(x), x * other(x) + y * other(y)
-    # Parallel edges are turned against each other, both by the same angle: they cross far away
-    # or, if they coincide, where each leaves half of the other.
+    # Of parallel edges in one place, half of each remains: of two that look alike, the first one
+    # bounds the area; between two that look at each other, it has no width.
     parallel = jnp.abs(cross) < _LEAST_SINE
-    turned = np.where(numbers < (numbers + turns) % count, _LEAST_SINE, -_LEAST_SINE)
-    cross = jnp.where(parallel, turned.astype(cross.dtype), cross)
     gap = other(distance) - distance * jnp.where(parallel, jnp.sign(along), along)
-    bound = -gap / cross
-    return jnp.where(cross > 0, bound, -_FAR), jnp.where(cross < 0, bound, _FAR)
+    first = (along < 0) | (numbers < (numbers + turns) % count)
+    kept = jnp.all(~parallel | (gap > 0) | ((gap == 0) & first), axis=0)
+    shares = jnp.where(parallel, jnp.clip(0.5 + gap / _LEAST_SINE, 0, 1), 1)
+    bound = -gap / jnp.where(parallel, 1, cross)
+    low = jnp.where(~parallel & (cross > 0), bound, -_FAR)
+    high = jnp.where(~parallel & (cross < 0), bound, _FAR)
+    return low, high, jnp.prod(shares, axis=0), kept
 
 
 def _past_side(edges: _Edges) -> Float[Array, " edges"]:
@@ -135,21 +151,16 @@ def _past_side(edges: _Edges) -> Float[Array, " edges"]:
     return jnp.where(flat, jnp.clip(past, -0.5, 0.5), -0.5)
 
 
-def _inside(edges: _Edges) -> Float[Array, " edges"]:
-    """Returns the part of each edge that counts as inside of the pixel: half of one on a side."""
-    return 0.5 - _past_side(edges)
-
-
-def _area(edges: _Edges, lengths: Array, middles: Array) -> Scalar:
+def _area(edges: _Edges, left: _Remains) -> Scalar:
     """Computes the area that is left of the pixel."""
     # The integral of x dy around it: along edge i that is -n_ix l_i q_ix; along the right and the
     # left side of the pixel, of which lengths l are left, it is l / 2.
     upright, sides = _upright_sides(edges)
-    inside = jnp.where(edges.flat[1], upright[0] != upright[1], True)
-    around = -jnp.sum(jnp.where(inside, edges.normal[0] * lengths * middles[0], 0))
-    # The integral of `_inside` over the edge's distance, less that of a step.
-    gap = 0.5 - jnp.abs(_past_side(edges))
-    less = jnp.sum(jnp.sign(edges.distance) * lengths * _ON_SIDE / 2 * gap**2)
+    inside = left.kept & jnp.where(edges.flat[1], upright[0] != upright[1], True)
+    around = -jnp.sum(jnp.where(inside, edges.normal[0] * left.length * left.middle[0], 0))
+    # An edge leaves over a distance, not at once: the integral of both from afar, less each other.
+    gap = jnp.where(left.kept, 0.5 - jnp.abs(_past_side(edges)), 0)
+    less = jnp.sum(jnp.sign(edges.distance) * left.length * _ON_SIDE / 2 * gap**2)
     return jnp.clip(around + jnp.sum(sides) / 2 - less, 0, 1)
 
 
@@ -160,7 +171,9 @@ def _upright_sides(edges: _Edges) -> tuple[Bool[Array, "2 edges"], Float[Array, 
     # it is parallel, all or nothing.
     half = jnp.array([[0.5], [-0.5]], edges.distance.dtype)
     (x, y), upright = edges.normal, edges.flat[1]
-    kept = edges.distance + half * jnp.sign(x) >= 0
+    margin = edges.distance + half * jnp.sign(x)
+    # Of two that look at each other in one place, one keeps the side.
+    kept = jnp.where(x > 0, margin >= 0, margin > 0)
     slope = jnp.where(upright, 1, y)
     bound = -(edges.distance + half * x) / slope
     low = jnp.max(jnp.where(~upright & (y > 0), bound, -0.5), axis=1, initial=-0.5)

@@ -7,6 +7,7 @@ from .._typing import Array, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
     disk_coverage,
+    dot,
     require_finite,
     require_positive,
     safe_normalise,
@@ -17,6 +18,7 @@ from ..transforms import Ball
 from ._angles import azimuth
 from ._base import (
     AbstractShape,
+    ALONG_AXIS,
     choose,
     chord,
     Crossing,
@@ -72,13 +74,13 @@ class Cylinder(AbstractShape, AbstractBounded):
         begin, finish = (Crossing(ends[i], derivatives[2][i]) for i in (0, 1))
         inside = jnp.maximum(enter.t, begin.t) <= ray.near
         side, end = choose(inside, leave, enter), choose(inside, finish, begin)
+        # A pixel on the rim may see the side where its own line has passed an end.
+        side = choose(side.t < begin.t, begin, choose(side.t > finish.t, finish, side))
         # In the endless cylinder and between the ends: the line is in both from the later of the
         # two entries to the earlier of the two exits.
         later = side.t > end.t
         seen = choose(later ^ inside, side, end)
         covered = disk_coverage(least, derivatives[3], self.radius)
-        # A pixel on the rim may see the side where its own line has passed the end.
-        side = Crossing(jnp.clip(side.t, begin.t, finish.t), side.gradient)
         return (side, end), covered * within_reach(ray, seen)
 
     def _intersect_line(
@@ -88,7 +90,8 @@ class Cylinder(AbstractShape, AbstractBounded):
         planes of both ends, and the offset from the axis that is least between these."""
         # Across the axis, the line is one in the plane, with the same t.
         start, level = (origin - self.center)[:2], direction[:2]
-        t, _, square = chord(start, level, self.radius)
+        least = ALONG_AXIS * dot(direction, direction)
+        t, _, square = chord(start, level, self.radius, least)
         planes = [self.center[2] - self.height / 2, self.center[2] + self.height / 2]
         low, high = (level_distance(plane, origin, direction) for plane in planes)
         ends = jnp.stack([jnp.minimum(low, high), jnp.maximum(low, high)])

@@ -1,8 +1,8 @@
 """Rigid motions near the identity and their tangent vectors, right in every derivative.
 
 A tangent vector holds a shift and a rotation vector `w`. With `W` the matrix of the cross product
-by `w`, and `a = |w|`, the motion is `exp(w) = 1 + sin(a) / a W + (1 - cos(a)) / a^2 W^2` and a shift
-by `V = 1 + (1 - cos(a)) / a^2 W + (a - sin(a)) / a^3 W^2` times the first part.
+by `w`, and `a = |w|`, the motion is the rotation `1 + sin(a) / a W + (1 - cos(a)) / a^2 W^2` and a
+shift by `V = 1 + (1 - cos(a)) / a^2 W + (a - sin(a)) / a^3 W^2` times the first part.
 """
 
 import math
@@ -48,8 +48,9 @@ def _shares(square: Scalar) -> tuple[Scalar, Scalar]:
     small = square < _SMALL
     # sum_k (-a^2)^k / (2 k + 2)!  and  sum_k (-a^2)^k / (2 k + 3)!
     near = jnp.where(small, square, 0)
-    series = [_power_series([1 / math.factorial(2 * k + n) for k in range(_TERMS)], -near)
-              for n in (2, 3)]
+    series = [
+        _power_series([1 / math.factorial(2 * k + n) for k in range(_TERMS)], -near) for n in (2, 3)
+    ]
     far = jnp.where(small, 1, square)
     angle = jnp.sqrt(far)
     closed = (1 - jnp.cos(angle)) / far, (angle - jnp.sin(angle)) / (far * angle)
@@ -78,7 +79,7 @@ def small_tangent(motion: Motion) -> Float[Array, "6"]:
 
 
 def tangent_from(base: Matrix4) -> Float[Array, "6"]:
-    """Returns zero, with all derivatives of the tangent vector from `base`, held fixed, to `base`."""
+    """Returns zero, with the derivatives of the tangent from `base`, held fixed, to `base`."""
     tangent = small_tangent(_between(*map(split_motion, (jax.lax.stop_gradient(base), base))))
     return tangent - jax.lax.stop_gradient(tangent)
 

@@ -41,7 +41,10 @@ MAKERS = {
     "Pose by its tangent at zero": (lambda x: Pose(BASE, x), np.zeros(6)),
     "Pose by a tiny tangent": (lambda x: Pose(BASE, x), 1e-9 * TANGENT),
     "Pose by a tangent": (lambda x: Pose(BASE, x), TANGENT),
-    "Pose by a tangent of one radian": (lambda x: Pose(BASE, x), TANGENT / np.linalg.norm(TANGENT[3:])),
+    "Pose by a tangent of one radian": (
+        lambda x: Pose(BASE, x),
+        TANGENT / np.linalg.norm(TANGENT[3:]),
+    ),
     "Pose by a tangent of five radians": (lambda x: Pose(BASE, x), 4 * TANGENT),
     "PerspectiveCamera.look_at": (
         lambda x: sg.PerspectiveCamera.look_at(x, TARGET, UP, 0.6, *SIZE).pose,
