@@ -68,7 +68,7 @@ def test_along_an_axis_and_beside(name):
         exact, beside = np.asarray(found).reshape(2, len(views), -1)
         assert np.max(np.abs(exact - beside)) < 0.02
         for (axis, *_), covered in zip(views, exact, strict=True):
-            assert np.sum(covered) * SIDE**2 == pytest.approx(areas[axis], rel=0.02, abs=1e-3)
+            assert np.sum(covered) * SIDE**2 == pytest.approx(areas[axis], rel=0.04, abs=1e-3)
 
 
 @pytest.mark.parametrize("direction", [[0, 0, 1.0], [0, 0, -2.0], [0, 1e-9, 1.0], [0, 3e-4, 1.0]])
