@@ -79,14 +79,14 @@ class Box(AbstractShape, AbstractBounded):
         # before `far`, and leaves all slabs beyond `near`. Lines to all sides of an eye inside are.
         inside = self._holds_eye(ray) & ~jnp.all(self._is_steady(ray))
         _, covered, (beyond, before) = self._cross(ray, inside, lambda slabs: slabs.far)
-        return jnp.minimum(jnp.sum(jnp.minimum(covered, before)), jnp.min(beyond))
+        return _within(jnp.sum(_within(covered, before)), jnp.min(beyond))
 
     def parts(self, ray: Ray) -> Hit:
         # The three faces turned to the eye; from inside, the three turned away.
         inside = self._holds_eye(ray)
         seen = lambda slabs: jnp.where(inside, slabs.far, slabs.near)
         faces, covered, (beyond, before) = self._cross(ray, inside, seen)
-        covered = jnp.minimum(covered, jnp.maximum(beyond + before - 1, 0))
+        covered = _within(covered, jnp.maximum(beyond + before - 1, 0))
         return join_parts(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
@@ -167,6 +167,15 @@ class Box(AbstractShape, AbstractBounded):
         below, above = sense * (self.lower - origin), sense * (self.upper - origin)
         near, far = jnp.minimum(below, above), jnp.maximum(below, above)
         return Slabs(sense * speed, near, far, ~by_direction & (near <= 0))
+
+
+# What two coverages of one edge differ by, at most: they count edges along sides of pixels apart.
+_SAME = 1e-4
+
+
+def _within(covered: Array, part: Array) -> Array:
+    """Cuts coverage off at the part of the pixel in which it can be."""
+    return jnp.where(part > 0, jnp.minimum(covered, part + _SAME), 0)
 
 
 # Faces cover more than this, in all, only where some of them share a point: beyond rounding.

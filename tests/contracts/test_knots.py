@@ -140,7 +140,8 @@ FILTERS = {
 @pytest.mark.parametrize("name", FILTERS)
 def test_filters(name):
     rgb = np.stack([np.zeros((3, 3)), np.ones((3, 3)), DRAW.uniform(size=(3, 3))])
-    picture = as_double(sg.Image(rgb, rgb[..., 0], rgb[..., 1], space=sg.images.Linear()))
+    rgb = jnp.asarray(rgb)
+    picture = sg.Image(rgb, rgb[..., 0], rgb[..., 1], space=sg.images.Linear())
     some = [x for x in FILTERS[name] if jax.tree.leaves(eqx.filter(x, eqx.is_inexact_array))]
     if some:
         check_knots(lambda filter: weighted(filter(picture).rgb), some)
@@ -162,15 +163,22 @@ def test_filters_by_the_picture(name):
 CHECKS = (np.indices((12, 12)).sum(0) % 2)[..., None] * np.ones(3)
 NOISE = DRAW.normal(size=(12, 12, 3))
 SQUARE = np.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
-FOLDS = sg.losses.mesh_edges(jnp.array([[0, 1, 2], [0, 2, 3]]))
+FACES = jnp.array([[0, 1, 2], [0, 2, 3]])
+FOLDS = sg.losses.mesh_edges(FACES)
+
+
+def ssim(image, target):
+    return sg.losses.ssim(jnp.asarray(image), jnp.asarray(target))
+
+
 LEVELS = rays.Radiance(numbers(4, 3), *numbers(2, 4), numbers(4, 4), numbers(4, 5))
 LOSSES = {
-    "ssim of a flat picture": lambda x: sg.losses.ssim(0.4 + x[0] * NOISE, CHECKS),
-    "ssim of two flat pictures": lambda x: sg.losses.ssim(0.4 + x[0] * NOISE, 0.4 + 0 * CHECKS),
-    "ssim of equal pictures": lambda x: sg.losses.ssim(CHECKS + x[0] * NOISE, CHECKS),
-    "flip of a flat picture": lambda x: sg.losses.flip(0.4 + x[0] * CHECKS, CHECKS),
+    "ssim of a flat picture": lambda x: ssim(0.4 + x[0] * NOISE, CHECKS),
+    "ssim of two flat pictures": lambda x: ssim(0.4 + x[0] * NOISE, 0.4 + 0 * CHECKS),
+    "ssim of equal pictures": lambda x: ssim(CHECKS + x[0] * NOISE, CHECKS),
+    "flip of a flat picture": lambda x: sg.losses.flip(0.4 + x[0] * CHECKS, jnp.asarray(CHECKS)),
     "laplacian": lambda x: sg.losses.laplacian_roughness(SQUARE + x[0] * NOISE[0, :4], FOLDS),
-    "normals": lambda x: sg.losses.normal_roughness(SQUARE + x[0] * NOISE[0, :4], FOLDS),
+    "normals": lambda x: sg.losses.normal_roughness(SQUARE + x[0] * NOISE[0, :4], FACES, FOLDS),
     "edges": lambda x: sg.losses.edge_length_spread(SQUARE + x[0] * NOISE[0, :4], FOLDS),
     "MultiLevelLoss": lambda x: weighted(
         sg.losses.MultiLevelLoss().ray(
