@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
-from ..numerics import safe_sqrt
+from ..numerics import with_value
 
 
 def ssim(
@@ -58,11 +58,14 @@ def ssim_map(
 
     mean0, mean1 = smooth(image), smooth(target)
     # var(x) = E[x^2] - E[x]^2 >= 0 and |cov(x, y)| <= sqrt(var(x) var(y)), in spite of rounding.
-    variance0 = jax.nn.relu(smooth(image**2) - mean0**2)
-    variance1 = jax.nn.relu(smooth(target**2) - mean1**2)
-    covariance = smooth(image * target) - mean0 * mean1
-    bound = safe_sqrt(variance0 * variance1)
-    covariance = jnp.sign(covariance) * jnp.minimum(bound, jnp.abs(covariance))
+    # Derivatives are those without these bounds.
+    raw0 = smooth(image**2) - mean0**2
+    raw1 = smooth(target**2) - mean1**2
+    variance0 = with_value(raw0, jax.nn.relu(raw0))
+    variance1 = with_value(raw1, jax.nn.relu(raw1))
+    raw = smooth(image * target) - mean0 * mean1
+    bound = jnp.sqrt(jax.lax.stop_gradient(variance0 * variance1))
+    covariance = with_value(raw, jnp.sign(raw) * jnp.minimum(bound, jnp.abs(raw)))
     # Wang et al., equation 13.
     numerator = (2 * mean0 * mean1 + c1) * (2 * covariance + c2)
     return numerator / ((mean0**2 + mean1**2 + c1) * (variance0 + variance1 + c2))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
 from ._coverage import half_plane_coverage
-from ._safe import safe_sqrt
+from ._safe import magnitude, safe_sqrt
 
 
 @jax.jit
@@ -18,7 +18,7 @@ def filtered_sqrt(x: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, Float
     # docs/surfaces.md, "Coverage": l and h are the least and the largest value in the pixel,
     # mean = 2/3 (h^(3/2) - l^(3/2)) / (h - l) = 2/3 (h + sqrt(h l) + l) / (sqrt(h) + sqrt(l)), and
     # the mean of d sqrt(x)/dx = 1 / (2 sqrt(x)) is 1 / (sqrt(h) + sqrt(l)).
-    half = (jnp.abs(gradient[0]) + jnp.abs(gradient[1])) / 2
+    half = jnp.sum(magnitude(gradient)) / 2
     high = x + half
     positive = high > 0
     low, high = jnp.maximum(x - half, 0), jnp.where(positive, high, 1)
@@ -60,7 +60,7 @@ def filtered_square_wave(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """
     # docs/surfaces.md, "Filtered patterns". Where the argument spans at most 1, one change of sign
     # can lie in the pixel, and the mean is +-(2 coverage - 1).
-    width = jnp.abs(gradient[0]) + jnp.abs(gradient[1])
+    width = jnp.sum(magnitude(gradient))
     edge = jnp.round(jax.lax.stop_gradient(x))
     one_edge = _sign(edge) * (2 * half_plane_coverage(x - edge, gradient) - 1)
     return jnp.where(width <= 1, one_edge, _many_edges(x, gradient))
@@ -69,7 +69,7 @@ def filtered_square_wave(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
 def _many_edges(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """Averages the wave by the second difference of its second antiderivative `W`."""
     # mean = (W(x + (a+b)/2) - W(x + (a-b)/2) - W(x - (a-b)/2) + W(x - (a+b)/2)) / (a b)
-    x_part, y_part = jnp.abs(gradient[0]), jnp.abs(gradient[1])
+    x_part, y_part = magnitude(gradient)
     # Used where a + b > 1, and so a > 1/2: the bounds keep the branch that is not taken finite, and
     # the difference of nearly equal numbers above rounding where b is tiny.
     a = jnp.maximum(jnp.maximum(x_part, y_part), 0.5)

@@ -83,6 +83,23 @@ def _quotient_jvp(primals, tangents):
     return value, (tangents[0] - value * tangents[1]) / denominator
 
 
+def magnitude(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Computes the size of numbers, with derivative zero at zero: the mean of both sides."""
+    # JAX's own derivative of `abs` is that of the right side.
+    return jnp.sign(x) * x
+
+
+def clip_within(x: Float[Array, "*batch"], low: float, high: float) -> Float[Array, "*batch"]:
+    """Clips numbers; their derivative is one up to both ends, where JAX's own is a half."""
+    clipped = jax.lax.stop_gradient(jnp.clip(x, low, high))
+    return jnp.where((x >= low) & (x <= high), with_value(x, clipped), clipped)
+
+
+def with_value(x: Float[Array, "*batch"], value: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Returns a value with the derivative of `x`, which differs from it by rounding."""
+    return jax.lax.stop_gradient(value) + (x - jax.lax.stop_gradient(x))
+
+
 @jax.jit
 def dot(a: Float[Array, "*batch n"], b: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
     """Computes the scalar product of vectors along the last axis."""

@@ -95,7 +95,7 @@ class GGX(AbstractShader):
             normal = self.normal_map(hit, view, lights)
             lights = _above_surface(hit, lights)
             hit = eqx.tree_at(lambda x: x.normal, hit, normal)
-        seen = jnp.clip(dot(hit.normal, eye), _LEAST_COSINE, 1)
+        seen = jnp.maximum(dot(hit.normal, eye), _LEAST_COSINE)
         sharp, soft = split_lights(lights)
         direct = _lamps(material, hit, eye, seen, sharp)
         around = _surroundings(material, hit, seen, soft, lights)
@@ -187,7 +187,7 @@ def _visibility(alpha: Scalar, cosine: Scalar, seen: Scalar) -> Scalar:
 
 def _schlick(head_on: Float[Array, "*n"], cosine: Scalar) -> Float[Array, "*n"]:
     """Returns `F(f, c) = f + (1 - f) (1 - c)^5`, the part of light that is reflected."""
-    return head_on + (1 - head_on) * jnp.clip(1 - cosine, 0, 1) ** 5
+    return head_on + (1 - head_on) * (1 - cosine) ** 5
 
 
 def _passed(cosine: Scalar) -> Scalar:

@@ -71,5 +71,5 @@ class Phong(AbstractShader):
 
     def _ambient(self, hit: Hit, eye: Vector) -> Scalar:
         # sqrt(c^2 + (1 - c^2) / (4 + 2 pi n)), fitted to the integral over all directions.
-        square = jnp.minimum(dot(hit.normal, eye) ** 2, 1)
+        square = dot(hit.normal, eye) ** 2
         return jnp.sqrt(square + (1 - square) / (4 + 2 * jnp.pi * self.shininess))

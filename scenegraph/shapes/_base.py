@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from equinox import AbstractClassVar
 
 from .._typing import Array, Bool, Float, Scalar, Vector
-from ..numerics import AbstractModule, dot, filtered_sqrt, safe_divide, slab_coverage
+from ..numerics import AbstractModule, dot, filtered_sqrt, magnitude, safe_divide, slab_coverage
 from ..rays import batched_jvp, Hit, Ray
 
 
@@ -204,7 +204,7 @@ def smooth_part(
     # p = o + t d, differentiated by the pixel: dp = do + t dd + dt d.
     d_point = ray.d_origin + t * ray.d_direction + crossing.gradient[:, None] * ray.direction
     if within is not None:
-        half = jnp.sum(jnp.abs(d_point), axis=0) / 2
+        half = jnp.sum(magnitude(d_point), axis=0) / 2
         low, high = within(point - half, point + half)
         t, point = _moved(ray, t, point, (low + high) / 2)
         # Of a small part, or one seen from aside, the pixel's sides are no longer than it is.
@@ -269,14 +269,22 @@ def choose(condition: Bool[Array, ""], one: Crossing, other: Crossing) -> Crossi
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
 
 
+# The square of a line's slant to an axis below which it runs along it.
+ALONG_AXIS = 1e-12
+
+
 @jax.jit
 def chord(
-    start: Float[Array, " n"], direction: Float[Array, " n"], radius: Scalar
+    start: Float[Array, " n"], direction: Float[Array, " n"], radius: Scalar, least: Scalar
 ) -> tuple[Scalar, Float[Array, " n"], Scalar]:
     """Intersects a line and a ball about the origin: middle of the chord (in `t`), offset of the
-    line from the origin there, and the square of half the chord (in `t`; negative for a miss)."""
+    line from the origin there, and the square of half the chord (in `t`; negative for a miss).
+
+    Where `|direction|^2` is less than `least`, as of a line along the axis of an endless cylinder,
+    that is its length: the chord has no end to speak of.
+    """
     # t_m = -(o . d) / |d|^2,  offset = o + t_m d,  half^2 = (r^2 - |offset|^2) / |d|^2
-    length = dot(direction, direction)
+    length = jnp.maximum(dot(direction, direction), least)
     middle = -safe_divide(dot(start, direction), length)
     offset = start + middle * direction
     return middle, offset, safe_divide(radius**2 - dot(offset, offset), length)

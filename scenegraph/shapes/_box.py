@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
+    half_plane_coverage,
     max_or_nan,
     min_or_nan,
     polygon_coverage,
@@ -18,7 +18,7 @@ from ..numerics import (
 )
 from ..rays import Hit, pixel_jvp, Ray, Span
 from ..transforms import Ball
-from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part, within_reach
+from ._base import AbstractShape, away_from_zero, Crossing, join_parts, smooth_part
 from ._bounds import AbstractBounded, ball_of_corners
 
 
@@ -77,21 +77,18 @@ class Box(AbstractShape, AbstractBounded):
         return Span(jnp.where(hit, near, ray.near), jnp.where(hit, far, ray.near))
 
     def coverage(self, ray: Ray) -> Scalar:
-        # Inside the outline; from inside of the box, that is everywhere.
-        inside = self._holds_eye(ray)
-        crossing, margins, d_margins = self._cross(ray, inside, _outline)
-        outline = polygon_coverage(margins, d_margins)
-        return jnp.where(inside, 1, outline) * _within_reach(ray, crossing, inside)
+        # A line is stopped if it is in the box somewhere between both ends: it enters the box
+        # before `far`, and leaves all slabs beyond `near`. Lines to all sides of an eye inside are.
+        inside = self._holds_eye(ray) & ~jnp.all(self._is_steady(ray))
+        _, covered, (beyond, before) = self._cross(ray, inside, lambda slabs: slabs.far)
+        return _within(jnp.sum(_within(covered, before)), jnp.min(beyond))
 
     def parts(self, ray: Ray) -> Hit:
         # The three faces turned to the eye; from inside, the three turned away.
         inside = self._holds_eye(ray)
-        faces, margins, d_margins = self._cross(ray, inside, partial(_edges_of_faces, inside))
-        covered = jax.vmap(polygon_coverage)(margins, d_margins)
-        # A ray without a footprint, through a corner, is half on each of its three faces.
-        total = jnp.sum(covered)
-        share = jnp.where(total > _SHARED, 1 / jnp.maximum(total, 1), 1)
-        covered = covered * share * _within_reach(ray, faces, inside)
+        seen = lambda slabs: jnp.where(inside, slabs.far, slabs.near)
+        faces, covered, (beyond, before) = self._cross(ray, inside, seen)
+        covered = _within(covered, jnp.maximum(beyond + before - 1, 0))
         return join_parts(*(self._face(ray, faces, axis, covered[axis]) for axis in range(3)))
 
     def _face(self, ray: Ray, faces: Crossing, axis: int, coverage: Scalar) -> Hit:
@@ -122,20 +119,35 @@ class Box(AbstractShape, AbstractBounded):
         return jnp.max(slabs.near / slabs.speed) <= ray.near
 
     def _cross(
-        self, ray: Ray, inside: Bool[Array, ""], margins_of: Callable[[Slabs], Array]
-    ) -> tuple[Crossing, Array, Array]:
-        """Crosses the planes of the three visible faces; returns edges' margins, differentiated."""
+        self, ray: Ray, inside: Bool[Array, ""], last: Callable[[Slabs], Vector]
+    ) -> tuple[Crossing, Float[Array, "3"], Float[Array, "2 3"]]:
+        """Crosses the planes of the three visible faces; returns what they cover of the pixel.
 
-        def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array]:
+        Returns also the parts of the pixel in which planes at distances `last` are beyond `near`,
+        and in which the faces are before `far`.
+        """
+
+        def intersect_line(origin: Vector, direction: Vector) -> tuple[Vector, Array, Array]:
             slabs = self._slabs(origin, direction, inside | self._is_steady(ray))
             # From outside, faces are seen where slabs are entered; from inside, where left. Slabs
             # about the eye are entered behind it.
             enters = slabs.near / slabs.speed
             enters = jnp.where(slabs.near > 0, enters, -jnp.abs(enters))
-            return jnp.where(inside, slabs.far / slabs.speed, enters), margins_of(slabs)
+            t = jnp.where(inside, slabs.far / slabs.speed, enters)
+            # A plane at n / v is beyond `near` if n - near v > 0, before `far` if v - n / far > 0.
+            first = jnp.where(inside, slabs.far, slabs.near)
+            before = slabs.speed - first * safe_divide(jnp.ones_like(ray.far), ray.far)
+            ends = jnp.stack([last(slabs) - ray.near * slabs.speed, before])
+            return t, _edges_of_faces(inside, slabs), ends
 
-        (t, margins), (gradient, d_margins) = pixel_jvp(intersect_line, ray)
-        return Crossing(t, gradient), margins, d_margins
+        values, gradients = pixel_jvp(intersect_line, ray)
+        (t, margins, ends), (gradient, d_margins, d_ends) = values, gradients
+        covered = jax.vmap(polygon_coverage)(margins, d_margins)
+        # A ray without a footprint, through a corner, is half on each of its three faces.
+        total = jnp.sum(covered)
+        covered *= jnp.where(total > _SHARED, 1 / jnp.maximum(total, 1), 1)
+        within = jax.vmap(jax.vmap(half_plane_coverage))(ends, d_ends)
+        return Crossing(t, gradient), covered, within
 
     def _is_steady(self, ray: Ray) -> Bool[Array, "3"]:
         """Returns along which axes direction, and not origin, tells the near side of the slab.
@@ -159,33 +171,29 @@ class Box(AbstractShape, AbstractBounded):
         return Slabs(sense * speed, near, far, ~by_direction & (near <= 0))
 
 
+# What two coverages of one edge differ by, at most: they count edges along sides of pixels apart.
+_SAME = 1e-4
+
+
+def _within(covered: Array, part: Array) -> Array:
+    """Cuts coverage off at the part of the pixel in which it can be."""
+    return jnp.where(part > 0, jnp.minimum(covered, part + _SAME), 0)
+
+
 # Faces cover more than this, in all, only where some of them share a point: beyond rounding.
 _SHARED = 1.001
 
 
-# A line enters slab i at n_i / v_i and leaves it at f_i / v_i. It meets the box if, for all pairs
-# of axes, it enters slab i before it leaves slab j,
+# A line enters slab i at n_i / v_i and leaves it at f_i / v_i. It hits face i if, for both other
+# axes, it enters slab i before it leaves slab j,
 #     f_j v_i - n_i v_j > 0,
-# and hits face i if it also enters slab i after slab j,
+# and enters slab i after slab j,
 #     n_i v_j - n_j v_i > 0    (from inside: leaves it before slab j, f_j v_i - f_i v_j > 0).
 # Times v_i v_j, as here, the margins are linear over the picture of a pinhole camera. An eye within
 # slab i (n_i < 0) sees neither of its faces, and the edges of face j with both,
 #     f_i v_j - n_j v_i > 0    and    n_j v_i - n_i v_j > 0,
 # of which the second takes the place of that of (i, j), which says nothing, where lines of a pixel
 # run in both senses along axis i.
-
-
-def _outline(slabs: Slabs) -> Float[Array, "6"]:
-    """Returns the margins of the six edges of the outline, positive inside."""
-    margins = []
-    for turn in (-1, -2):
-        other = Slabs(*(jnp.roll(x, turn) for x in slabs))
-        until = jnp.where(slabs.about, other.near, other.far)
-        edge = until * slabs.speed - slabs.near * other.speed
-        # Within both slabs: no edge.
-        idle = (slabs.about | other.about) & (slabs.near <= 0) & (other.near <= 0)
-        margins.append(jnp.where(idle, 1, edge))
-    return jnp.concatenate(margins)
 
 
 def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"]:
@@ -199,14 +207,3 @@ def _edges_of_faces(inside: Bool[Array, ""], slabs: Slabs) -> Float[Array, "3 4"
         after.append(f * speed - near * v)
     # Neither face of a slab about the eye is seen.
     return jnp.where(about, -1, jnp.stack([*before, *after])).T
-
-
-def _within_reach(ray: Ray, faces: Crossing, inside: Bool[Array, ""]) -> Scalar:
-    """Returns the part of a ray's footprint for which the face that is seen lies on the ray."""
-    # The face that is met last; from inside, first. Not a look-up: these are slow in `map_rows`.
-    sense, seen = jnp.where(inside, -1, 1), Crossing(faces.t[0], faces.gradient[0])
-    for axis in (1, 2):
-        later = sense * faces.t[axis] > sense * seen.t
-        pick = lambda x, y, later=later: jnp.where(later, x, y)
-        seen = Crossing(pick(faces.t[axis], seen.t), pick(faces.gradient[axis], seen.gradient))
-    return within_reach(ray, seen)

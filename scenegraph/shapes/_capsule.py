@@ -20,6 +20,7 @@ from ..transforms import Ball
 from ._angles import azimuth
 from ._base import (
     AbstractSmoothShape,
+    ALONG_AXIS,
     choose,
     chord,
     Crossing,
@@ -76,11 +77,11 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
         """Crosses a ball, or (`across`) the endless cylinder, which is a disk across the axis."""
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
-            start = origin - center
+            start, least = origin - center, ALONG_AXIS * dot(direction, direction)
             # x - (x . a) a projects the cylinder about the unit axis a to a disk; t stays.
             if across:
                 start, direction = self._from_axis(start), self._from_axis(direction)
-            middle, _, square = chord(start, direction, self.radius)
+            middle, _, square = chord(start, direction, self.radius, least)
             return middle, square
 
         (t, square), (gradient, d_square) = pixel_jvp(intersect_line, ray)

@@ -42,7 +42,7 @@ class Sphere(AbstractSmoothShape, AbstractBounded):
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Vector, Scalar]:
-            return chord(origin - self.center, direction, self.radius)
+            return chord(origin - self.center, direction, self.radius, jnp.zeros_like(self.radius))
 
         (t, offset, square), (gradient, d_offset, d_square) = pixel_jvp(intersect_line, ray)
         enter, leave = round_crossings(Crossing(t, gradient), square, d_square)

@@ -21,6 +21,8 @@ from ._bounds import AbstractBounded
 
 # The least cosine of incidence at which footprints grow no more: they would have no end.
 _GRAZING = 0.02
+# A face thinner than this part of the pixel is a line: what is seen of it moves with its corners.
+_THIN = 1e-2
 
 
 class Triangle(AbstractBounded):
@@ -59,7 +61,11 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     # changes it within the pixel, and from a point in its plane, a . n: the steadier one counts.
     change = jnp.sum(jnp.abs(jnp.stack([d_plane, d_speed])), axis=1)
     steady = jnp.abs(plane) * change[1] >= jnp.abs(speed) * change[0]
-    facing = jnp.sign(jnp.where(steady, plane, speed))
+    # |d . n| = |d| |n| cos(incidence)
+    size = safe_norm(_normal(corners)) * safe_norm(ray.direction)
+    # All parallel lines along a face miss it.
+    edge_on = jnp.abs(speed) + change[1] <= _ROUNDINGS * jnp.finfo(size.dtype).eps * size
+    facing = jnp.where(edge_on, 0, jnp.sign(jnp.where(steady, plane, speed)))
     coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
     # Beside the triangle, weights below zero count as zero, which moves the point to the outline.
     inside = jnp.maximum(facing * edges, 0)
@@ -67,10 +73,15 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     third = jnp.full_like(inside, 1 / 3)
     weights = jnp.where(total > 0, inside / jnp.where(total > 0, total, 1), third)
     # w_i = e_i / sum(e), so dw_i = (de_i - w_i d sum(e)) / sum(e).
-    # |d . n| = |d| |n| cos(incidence)
-    size = safe_norm(_normal(corners)) * safe_norm(ray.direction)
-    steep = away_from_zero(speed, jnp.maximum(_GRAZING * size, jnp.finfo(size.dtype).tiny))
+    # The volumes de_i are as large as the pixel is wide, d . n as the face is high.
+    line = _THIN * jnp.max(jnp.abs(d_edges))
+    least = jnp.maximum(_GRAZING * size, jnp.maximum(_THIN * line, jnp.finfo(size.dtype).tiny))
+    steep = away_from_zero(speed, jax.lax.stop_gradient(least))
     d_weights = (d_edges - weights[:, None] * d_speed) / steep
+    fixed = jax.lax.stop_gradient((weights, d_weights))
+    weights, d_weights = (
+        jnp.where(size < line, x, y) for x, y in zip(fixed, (weights, d_weights), strict=True)
+    )
     away = matmul(weights, corners) - ray.origin
     # Where the ray is nearest to the point p = sum_i w_i c_i: t = (p - o) . d / |d|^2.
     t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
@@ -82,12 +93,21 @@ def cross_line(
 ) -> tuple[Scalar, Bool[Array, ""], Bool[Array, ""]]:
     """Returns where a line meets a triangle's plane, whether inside its edges, and from behind.
 
-    An edge belongs to both of its triangles: no line passes between them.
+    An edge belongs to both of its triangles, and a vertex to all of its own, to within rounding: no
+    line passes between them.
     """
     edges, plane, speed = _volumes(corners, ray.origin, ray.direction)
     t = safe_divide(plane, speed)
-    inside = jnp.all(edges >= 0) | jnp.all(edges <= 0)
-    return t, inside & (speed != 0) & (t >= ray.near) & (t <= ray.far), speed > 0
+    sizes = _sizes(corners - ray.origin, _normal(corners))[:3] * safe_norm(ray.direction)
+    rounding = _ROUNDINGS * jnp.finfo(t.dtype).eps * sizes
+    inside = jnp.all(edges >= -rounding) | jnp.all(edges <= rounding)
+    # Of a face seen from the edge, only rounding is left.
+    inside &= jnp.abs(speed) > jnp.sum(rounding)
+    return t, inside & (t >= ray.near) & (t <= ray.far), speed > 0
+
+
+# The error of a volume, in roundings of the product of its lengths.
+_ROUNDINGS = 4
 
 
 def _normal(corners: Float[Array, "3 3"]) -> Vector:

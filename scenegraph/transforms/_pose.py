@@ -3,13 +3,21 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jaxlie
 import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Float, Matrix3, Matrix4, Vector, VectorLike
-from ..numerics import as_float_leaf, Frozen, in_full_precision, matmul, safe_normalise, unfreeze
+from ..numerics import (
+    as_float_leaf,
+    Frozen,
+    in_full_precision,
+    matmul,
+    safe_norm,
+    safe_normalise,
+    unfreeze,
+)
 from ._base import AbstractTransform, rotate
+from ._rigid import motion_of, moved_tangent, split_motion, tangent_from
 
 
 class Pose(AbstractTransform):
@@ -20,7 +28,8 @@ class Pose(AbstractTransform):
     **Arguments:**
 
     - `base`: the rigid motion to start from, parent from child, `4 4`; its 3x3 part is a rotation.
-      Frozen; what it was computed from is still differentiated, by way of `delta`.
+      Frozen; what a matrix was computed from is still differentiated, by way of `delta`, in every
+      order of derivatives, as far as it remains a rotation and a shift.
     - `delta`: a tangent vector of SE(3), shift first, then rotation in radians, about the
       child's own axes, `6`; zero by default.
     """
@@ -34,10 +43,14 @@ class Pose(AbstractTransform):
         matrix = base.value if isinstance(base, Frozen) else _as_leaf(base, "Pose.base")
         if matrix.shape != (4, 4):
             raise ValueError(f"`Pose.base` must be a 4x4 matrix; got shape {matrix.shape}.")
-        if not isinstance(base, Frozen):
-            _refuse_scaling(matrix)
-        self.base = base if isinstance(base, Frozen) else Frozen(matrix)
-        self.delta = _tangent_of(matrix) if delta is None else _as_leaf(delta, "Pose.delta")
+        self.delta = jnp.zeros(6, matrix.dtype) if delta is None else _as_leaf(delta, "Pose.delta")
+        if isinstance(base, Frozen):
+            self.base = base
+            return
+        _refuse_scaling(matrix)
+        self.base = Frozen(matrix)
+        if isinstance(matrix, Tracer) and self.delta.shape == (6,):
+            self.delta = _with_derivatives(matrix, None if delta is None else self.delta)
 
     @staticmethod
     def look_at(eye: VectorLike, target: VectorLike, up: VectorLike) -> "Pose":
@@ -55,8 +68,9 @@ class Pose(AbstractTransform):
         **Errors:**
 
         `TypeError` for what is not three numbers; `ValueError` where `eye` is `target`, or `up` is
-        zero or parallel to the view. Values that are being traced are not checked: the pose then
-        has axes of length zero.
+        zero or parallel to the view. Values that are being traced are not checked: where `up` is
+        zero or parallel to the view then, z is upwards, or y for a view along z; where `eye` is
+        `target`, the pose is NaN.
         """
         points = {"eye": eye, "target": target, "up": up}
         points = {name: _as_vector(value, f"look_at.{name}") for name, value in points.items()}
@@ -65,15 +79,19 @@ class Pose(AbstractTransform):
 
     @in_full_precision
     def linear(self) -> Matrix3:
-        # R exp(w), with the last three numbers of the tangent vector
-        turn = jaxlie.SO3.exp(self.delta[3:]).as_matrix()
-        return matmul(unfreeze(self.base)[:3, :3], turn)
+        # base @ exp(delta) = [R exp(w), R V s + t]
+        return matmul(unfreeze(self.base)[:3, :3], motion_of(self.delta).turn)
 
     @in_full_precision
     def offset(self) -> Vector:
-        # base @ exp(delta) = [R exp(w), R t(delta) + t]
-        base = unfreeze(self.base)
-        return rotate(base[:3, :3], jaxlie.SE3.exp(self.delta).translation()) + base[:3, 3]
+        base = split_motion(unfreeze(self.base))
+        return rotate(base.turn, motion_of(self.delta).shift) + base.shift
+
+
+@in_full_precision
+def _with_derivatives(base: Matrix4, delta: Array | None) -> Array:
+    """Returns `delta`, zero by default, with the derivatives of what a traced matrix depends on."""
+    return tangent_from(base) if delta is None else moved_tangent(base, delta)
 
 
 # Matrices from files have a few digits.
@@ -125,24 +143,18 @@ def _as_vector(value: VectorLike, name: str) -> Vector:
     return vector
 
 
+# The least sine of the angle between a view and what is upwards in its picture.
+_LEAST_SINE = 1e-6
+
+
 @jax.jit
 def _look_at(eye: Vector, target: Vector, up: Vector) -> Matrix4:
     # The columns are right = up x back, back x right, back (a camera looks along -z), position.
     back = safe_normalise(eye - target)
-    right = safe_normalise(jnp.cross(up, back))
+    back = jnp.where(jnp.all(back == 0), jnp.nan, back)
+    level = safe_norm(jnp.cross(up, back)) <= _LEAST_SINE * safe_norm(up)
+    other = jnp.where(jnp.abs(back[2]) < 0.9, jnp.eye(3)[2], jnp.eye(3)[1]).astype(back.dtype)
+    right = safe_normalise(jnp.cross(jnp.where(level, other, up), back))
     axes = jnp.stack([right, jnp.cross(back, right), back], axis=-1)
     bottom = jnp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=axes.dtype)
     return jnp.concatenate([jnp.column_stack([axes, eye]), bottom])
-
-
-def _tangent_of(base: Matrix4) -> Float[Array, "6"]:
-    """Returns zero, with the derivative of the tangent vector by what the matrix depends on."""
-    if not isinstance(base, Tracer):
-        return jnp.zeros(6, base.dtype)
-    # d delta = (R^T dt, vee(R^T dR)), with vee of the skew part (M - M^T) / 2.
-    fixed = jax.lax.stop_gradient(base)
-    turn = matmul(fixed[:3, :3].T, base[:3, :3])
-    shift = rotate(fixed[:3, :3].T, base[:3, 3] - fixed[:3, 3])
-    skew = 0.5 * (turn - turn.T)
-    tangent = jnp.concatenate([shift, jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])])
-    return tangent - jax.lax.stop_gradient(tangent)

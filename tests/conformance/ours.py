@@ -46,13 +46,17 @@ def scene(spec: dict[str, Any]) -> sg.Scene:
     return sg.Scene(sg.Group(**nodes), background=spec["background"])
 
 
-def camera(spec: dict[str, Any]) -> sg.PerspectiveCamera:
-    """Makes the camera."""
+def camera(spec: dict[str, Any]) -> sg.PerspectiveCamera | sg.OrthographicCamera:
+    """Makes the camera: of parallel rays if its picture has an extent."""
     own = spec["camera"]
     at = [_array(own[name]) for name in ("eye", "target", "up")]
-    return sg.PerspectiveCamera.look_at(
-        *at, jnp.asarray(own["fov"], float), own["width"], own["height"]
-    )
+    size = own["width"], own["height"]
+    # In any units: from a thousandth of the way to the target on.
+    way = jax.lax.stop_gradient(jnp.linalg.norm(at[1] - at[0]))
+    limits = 1e-3 * way, 1e3 * way
+    if "extent" in own:
+        return sg.OrthographicCamera.look_at(*at, _array(own["extent"]), *size, *limits)
+    return sg.PerspectiveCamera.look_at(*at, _array(own["fov"]), *size, *limits)
 
 
 def derivative(spec: dict[str, Any], samples: int = 1) -> np.ndarray:

@@ -60,7 +60,8 @@ def picture(spec: dict[str, Any], lines: int = 10_946, turn: int = 6_765) -> np.
     right = np.cross(ahead, camera["up"])
     right /= np.linalg.norm(right)
     above, (width, height) = np.cross(right, ahead), (camera["width"], camera["height"])
-    focal = width / 2 / np.tan(camera["fov"] / 2)
+    parallel = "extent" in camera
+    focal = width / (camera["extent"] if parallel else 2 * np.tan(camera["fov"] / 2))
     number, together = np.arange(lines), max(1, _LINES // (width * lines))
     u, v = (number + 0.5) / lines, (number * turn % lines + 0.5) / lines
     blocks = []
@@ -69,11 +70,13 @@ def picture(spec: dict[str, Any], lines: int = 10_946, turn: int = 6_765) -> np.
         y = np.broadcast_to(rows + v, (len(rows), width, lines)) - height / 2
         x = np.broadcast_to(np.arange(width)[:, None] + u, y.shape) - width / 2
         axes = zip(right, above, ahead, strict=True)
-        directions = np.stack([(r * x - a * y) / focal + f for r, a, f in axes])
-        flat = np.ascontiguousarray(directions.reshape(3, -1))
+        lines = np.stack([(r * x - a * y) / focal + (0 if parallel else f) for r, a, f in axes])
+        flat = np.ascontiguousarray(lines.reshape(3, -1))
         origin = hard.column(camera["eye"])
+        if parallel:
+            origin, flat = origin + flat, np.ascontiguousarray(0 * flat + hard.column(ahead))
         seen = hard.look_along(things, origin, flat, lamp, spec["background"])
-        blocks.append(seen.reshape(directions.shape).mean(-1))
+        blocks.append(seen.reshape(lines.shape).mean(-1))
     return np.moveaxis(np.concatenate(blocks, axis=1), 0, -1)
 
 

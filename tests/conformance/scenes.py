@@ -1,6 +1,7 @@
 """The scenes and leaves of the conformance test, as plain records; `files/*.json` are these.
 
-A scene has a pinhole camera, things (a shape and a colour each), perhaps a lamp, and a background.
+A scene has a camera, a pinhole or one of parallel rays, things (a shape and a colour each), perhaps
+a lamp, and a background.
 `leaf` is the chain of keys to the number by which the picture is differentiated; `step` is how far
 finite differences move it, about a pixel (the coarsest take half), both ways or only `ahead`.
 """
@@ -26,6 +27,9 @@ CAMERA = {
 }
 # Straight ahead, with pixels of exactly a tenth in the plane y = 0.
 LEVEL = CAMERA | {"eye": [0.0, -4.0, 0.0], "target": [0.0] * 3, "fov": 2 * np.arctan(0.3)}
+# Parallel rays, with pixels of exactly a tenth, along y and down along z.
+PARALLEL = {key: LEVEL[key] for key in LEVEL if key != "fov"} | {"extent": 2.4}
+DOWN = PARALLEL | {"eye": [0.0, 0.0, 4.0], "up": [0.0, 1.0, 0.0]}
 GREY, RED, BLUE = [0.4, 0.5, 0.6], [0.9, 0.2, 0.1], [0.1, 0.3, 0.8]
 CHECKER = {"scale": 0.4, "first": [0.9, 0.8, 0.7], "second": [0.1, 0.1, 0.2]}
 LAMP = {"position": [1.0, -1.5, 3.0], "intensity": [20.0, 18.0, 16.0]}
@@ -71,6 +75,27 @@ def _mesh_box() -> dict[str, Any]:
     return mesh(vertices @ turn.T + [0.0, 0.0, 0.2], faces)
 
 
+def _collapsed() -> dict[str, Any]:
+    """A square of four faces about a point on one of its sides: that side's face has no area."""
+    square = [[-0.6, 0.0, -0.5], [0.6, 0.0, -0.4], [0.5, 0.0, 0.6], [-0.5, 0.0, 0.5]]
+    corners = [*square, [0.0, 0.0, -0.45]]
+    return mesh(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
+
+
+def scaled(spec: dict[str, Any], scale: float) -> dict[str, Any]:
+    """Returns a scene with a lamp in other units of length."""
+    long = lambda value: (scale * np.asarray(value)).tolist()
+    lengths = ("center", "size", "lower", "upper", "radius", "height")
+    spec = copy.deepcopy(spec)
+    for thing in spec["things"]:
+        thing |= {key: long(thing[key]) for key in lengths if key in thing}
+    spec["camera"] |= {key: long(spec["camera"][key]) for key in ("eye", "target")}
+    lamp = spec["lamp"]
+    power = (scale**2 * np.asarray(lamp["intensity"])).tolist()
+    spec["lamp"] = {"position": long(lamp["position"]), "intensity": power}
+    return spec | {"step": scale * spec["step"]}
+
+
 def scene(things, leaf, step, camera=CAMERA, lamp=None, ahead=False) -> dict[str, Any]:
     return {
         "camera": camera,
@@ -91,6 +116,9 @@ ROD = ROD | {"lit": False}
 LIT = [floor([0.8, 0.8, 0.8], lit=True), sphere([0.1, 0.0, 0.6], 0.35, RED, lit=True)]
 LIT_BOX = [LIT[0], {**BOX, "lower": [-0.3, -0.3, 0.3], "upper": [0.3, 0.3, 0.7], "lit": True}]
 LIT_ROD = [LIT[0], {**ROD, "center": [0.0, 0.0, 0.7], "height": 0.5, "lit": True}]
+ROOM = {**BOX, "lower": [-1.2, -0.9, -0.8], "upper": [1.1, 1.3, 0.9], "lit": True}
+BULB = {"position": [0.3, 0.4, 0.5], "intensity": [2.0, 1.8, 1.6]}
+IN_ROOM = CAMERA | {"eye": [0.1, -0.7, 0.1], "target": [0.0, 0.3, 0.0], "fov": 1.2}
 AT = ["things", 0, "center"]
 S = 0.04
 
@@ -125,6 +153,19 @@ SCENES = {
     "slab whose sides are those of pixels": scene(
         [card(0.0, 0.6, height=0.8)], ["things", 0, "upper", 0], 0.04, LEVEL, ahead=True
     ),
+    # Parallel rays, along the axes of things
+    "parallel, box, one face": scene([BOX], ["things", 0, "upper", 0], S, PARALLEL),
+    "parallel, cylinder, radius": scene([ROD], ["things", 0, "radius"], S, DOWN),
+    "parallel, cylinder, height": scene([ROD], ["things", 0, "height"], S, PARALLEL),
+    "parallel, mesh of a box, a corner": scene(
+        [mesh(*slab([0.53, 0.4, 0.36]))], ["things", 0, "vertices", 5, 0], S / 2, PARALLEL
+    ),
+    "parallel, camera sideways": scene([BOX, floor()], ["camera", "eye", 0], S, PARALLEL),
+    # From inside, and a face without area
+    "room from inside, a wall": scene([ROOM], ["things", 0, "upper", 1], S, IN_ROOM, BULB),
+    "mesh with a collapsed face, a vertex": scene(
+        [_collapsed()], ["things", 0, "vertices", 2, 0], S / 2
+    ),
     # Cameras
     "camera, sideways": scene([BALL, floor()], ["camera", "eye", 0], S),
     "camera, nearer": scene([BALL, floor()], ["camera", "eye", 1], 4 * S),
@@ -146,6 +187,9 @@ SCENES = {
     "shadow of a box, a face": scene(LIT_BOX, ["things", 1, "upper", 0], S, lamp=LAMP, ahead=True),
     "shadow of a box, lamp": scene(LIT_BOX, ["lamp", "position", 0], 2 * S, lamp=LAMP),
     "shadow of a cylinder, lamp": scene(LIT_ROD, ["lamp", "position", 1], 2 * S, lamp=LAMP),
+    "millimetres, shadow of a box, lamp": scaled(
+        scene(LIT_BOX, ["lamp", "position", 0], 2 * S, lamp=LAMP), 1e-3
+    ),
 }
 
 

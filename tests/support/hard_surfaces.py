@@ -263,7 +263,8 @@ def look_along(things, origin, direction, lamp: Lamp | None, background) -> np.n
         (chosen,) = np.nonzero((nearest == number) & (first < np.inf))
         if len(chosen):
             ahead = direction[:, chosen]
-            rgb[:, chosen] = shade(things, thing, origin + first[chosen] * ahead, ahead, lamp)
+            start = np.broadcast_to(origin, direction.shape)[:, chosen]
+            rgb[:, chosen] = shade(things, thing, start + first[chosen] * ahead, ahead, lamp)
     return rgb
 
 
