@@ -142,7 +142,7 @@ def test_contributing_shows_the_table():
 
 
 def test_contributing_shows_the_sessions():
-    sessions = re.findall(r"@nox.session\ndef (\w+)", (ROOT / "noxfile.py").read_text())
+    sessions = re.findall(r"@nox.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text())
     shown = re.findall(r"^\| `nox -s (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert sorted(shown) == sorted(sessions)
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax._src.core import trace_state_clean
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from .._garbage import without_collections
+from .._jax import trace_state_clean
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
 from ..filters import AbstractFilter
