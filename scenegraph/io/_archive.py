@@ -13,6 +13,7 @@ import numpy as np
 
 from ._atomic import replace_file
 from ._errors import DamagedFile, FileError
+from ._read import require_regular
 
 
 _HEADER = "header.json"
@@ -52,8 +53,12 @@ def read_header(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _read(path: str | os.PathLike, part: Callable[[zipfile.ZipFile], Any]) -> Any:
+    require_regular(path)
     try:
         with zipfile.ZipFile(path) as archive:
+            # Members may not lie in each other: few bytes would be many arrays.
+            if sum(x.compress_size for x in archive.infolist()) > os.path.getsize(path):
+                raise ValueError("its members are longer than the file")
             return part(archive)
     except FileNotFoundError as error:
         raise FileError(f"there is no file {path}.") from error

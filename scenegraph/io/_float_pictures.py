@@ -9,6 +9,7 @@ import numpy as np
 from ._atomic import atomic_write
 from ._errors import FileError
 from ._extras import import_extra
+from ._read import require_regular
 
 
 def write_float_picture(path: str | os.PathLike, numbers: np.ndarray) -> None:
@@ -29,6 +30,7 @@ def write_exr(path: str | os.PathLike, channels: Mapping[str, np.ndarray]) -> No
 def read_exr(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Reads the channels `height width` of an OpenEXR file, by name, as 32-bit floats."""
     exr = import_extra("OpenEXR", "exr", f"reading {path}")
+    require_regular(path)
     if not os.path.exists(path):
         raise FileError(f"there is no picture {path}.")
     try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._atomic import atomic_write
 from ._errors import FileError
+from ._read import require_regular
 
 
 _SIZE = re.compile(rb"-Y (\d{1,6}) \+X (\d{1,6})\n")
@@ -21,6 +22,7 @@ _MOST_PER_BYTE = 64
 
 def read_hdr(path: str | os.PathLike) -> np.ndarray:
     """Reads a Radiance HDR file as linear light, float32, `height width 3`, row 0 at the top."""
+    require_regular(path)
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -5,10 +5,12 @@ from typing import Any
 
 from ._atomic import replace_file
 from ._errors import FileError
+from ._read import require_regular
 
 
 def read_json(path: str | os.PathLike) -> Any:
     """Reads a JSON file."""
+    require_regular(path)
     try:
         # Some programs begin their files with a byte-order mark.
         return json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))

@@ -13,6 +13,7 @@ from PIL import Image as PillowImage, UnidentifiedImageError
 
 from ._atomic import atomic_write
 from ._errors import FileError
+from ._read import require_regular
 
 
 # More frames a second than these, GIFs do not show at their speed.
@@ -26,6 +27,7 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
     transparent. Of 16 bits, grey is rounded, and of colours the upper 8 are taken. Refused are
     animations, and 32-bit pixels, whose range is not in the file.
     """
+    require_regular(path)
     try:
         # An open file: Pillow would open some names in its own ways.
         with open(path, "rb") as file:

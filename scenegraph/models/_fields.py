@@ -1,7 +1,7 @@
 """Checked access to the objects of an untrusted JSON file."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def check_index(value: Any, count: int, where: str, of: str) -> int:
     return int(value)
 
 
-def is_index(value: Any, count: int) -> bool:
+def is_index(value: Any, count: int) -> TypeGuard[int | float]:
     """Returns true for the index of one of `count` things."""
     return is_whole(value) and 0 <= value < count
 

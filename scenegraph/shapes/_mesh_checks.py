@@ -35,9 +35,9 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
     points = np.asarray(vertices)
     array = _useful(array, points)
     with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
-        middles = sum(points.take(corner, axis=0) / 3 for corner in array.T)
-    if len(array) > 1:
-        array = array.take(order_faces(middles), axis=0)
+        a, b, c = (points.take(corner, axis=0) / 3 for corner in array.T)
+        middles = a + b + c
+    array = array.take(order_faces(middles), axis=0)
     return jax.device_put(np.ascontiguousarray(array, np.int32))
 
 
