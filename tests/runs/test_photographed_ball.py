@@ -53,7 +53,7 @@ def test_its_mesh_has_its_radius(tmp_path):
         frames.append({"file_path": name, "transform_matrix": pose.tolist()})
     (data / "transforms.json").write_text(json.dumps({"fl_x": FOCAL, "frames": frames}))
     run = open_run(tmp_path / "run")
-    fit_run(run, preset("fast").replace(steps=600, film="none"), data, FitOptions())
+    fit_run(run, preset("fast").replace(steps=600, film="none", eval_every=0), data, FitOptions())
     assert run.load_config()[0].data.bounds == "contracted"
     # Cameras are four units away, which is one in the volume's frame.
     box = (-0.4, -0.4, -0.4, 0.4, 0.4, 0.4)
