@@ -111,7 +111,7 @@ class PerVolume(AbstractMediaIntegrator):
 
         return jax.lax.map(each, (members, known))
 
-    def _with_own_budget(self, own: AbstractMediaIntegrator) -> AbstractMediaIntegrator:
+    def _with_own_budget(self, own: AbstractMediaIntegrator) -> Any:
         if own.budget is None or self.budget is None or self.budget <= own.budget:
             return own
         return own.with_budget(self.budget)

@@ -91,7 +91,7 @@ def _small_size(views: Views, frame: int) -> tuple[int, int]:
 
 
 class _Small(NamedTuple):
-    """A small picture compared with the truth, and its largest opacity."""
+    """The score of a small picture, and its largest opacity."""
 
     psnr: float
     opacity: float
