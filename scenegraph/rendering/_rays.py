@@ -27,7 +27,7 @@ def render_rays(
 
     - `scene`: the scene to render.
     - `rays`: the rays, in world coordinates, with one leading axis.
-    - `integrator`: the integrator; by default the scene's own.
+    - `integrator`: the integrator; by default the scene's own, or those of its volumes.
     - `key`: the key of jitter and noise, folded by the ray's index; `None` is deterministic.
       Keyword only argument.
     - `background`: a colour for every ray instead of the scene's background. Keyword only

@@ -84,7 +84,7 @@ def render(
 
     - `scene`: the scene to render.
     - `camera`: a camera, or the path of one in the scene.
-    - `integrator`: the integrator; by default the scene's own.
+    - `integrator`: the integrator; by default the scene's own, or those of its volumes.
     - `key`: the key of jitter and noise; `None` is deterministic. Keyword only argument.
     - `filters`: a filter, or several in order, to apply to the picture. Keyword only argument.
     - `chunk`: the number of rays that a device works on at a time, or of a CPU each thread, though
