@@ -66,11 +66,15 @@ def _check_first(values: Any, slopes: Any, at: np.ndarray, ways: np.ndarray, sla
 
 
 def _check_second(slopes: Any, bends: Any, at: np.ndarray, way: np.ndarray) -> None:
-    steps = STEP * np.array([1, -1, 2, -2])[:, None]
+    steps = STEP * np.array([0, 1, -1, 2, -2])[:, None]
     found = np.asarray(slopes(at + steps * way))
+    ahead, behind = (found[1] - found[0]) / STEP, (found[0] - found[2]) / STEP
     # Where the first derivative jumps, its differences halve over twice the step.
-    near, far = (found[0] - found[1]) / (2 * STEP), (found[2] - found[3]) / (4 * STEP)
+    near, far = (ahead + behind) / 2, (found[3] - found[4]) / (4 * STEP)
     smooth = np.abs(near - far) < 1e-3 * (1 + np.abs(near))
-    bend = np.asarray(bends(at[None], way[None]))[0]
-    room = 1e-3 * (1 + np.abs(near[smooth]).max(initial=0))
-    np.testing.assert_allclose(bend[smooth], near[smooth], rtol=1e-3, atol=room)
+    low, high = np.minimum(ahead, behind)[smooth], np.maximum(ahead, behind)[smooth]
+    bend = np.asarray(bends(at[None], way[None]))[0][smooth]
+    room = 2e-3 * (1 + np.abs(near[smooth]).max(initial=0))
+    outside = np.flatnonzero((bend < low - room) | (bend > high + room))
+    found = [f"{low[i]:.5g}, {bend[i]:.5g}, {high[i]:.5g}" for i in outside[:6]]
+    assert not found, f"second derivatives outside of differences at {at.round(3)[:12]}: {found}"
