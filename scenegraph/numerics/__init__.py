@@ -44,7 +44,15 @@ from ._rules import (
     require_positive,
 )
 from ._runs import sum_over_runs
-from ._safe import clip_within, dot, magnitude, max_or_nan, min_or_nan, with_value
+from ._safe import (
+    clip_within,
+    descending,
+    dot,
+    magnitude,
+    max_or_nan,
+    min_or_nan,
+    with_value,
+)
 from ._segments import segment_prefix_sums
 from ._steps import cumulative, inverse_cdf, max_blur, midpoints
 from ._tangents import tangents

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
 from ._products import matmul
-from ._safe import magnitude, quotient, safe_norm, safe_normalise
+from ._safe import descending, magnitude, quotient, safe_norm, safe_normalise
 
 
 # An edge that is nearly parallel to a side of the pixel is taken as turned by this much: without it
@@ -60,9 +60,9 @@ def _trapezoid(margin: Scalar, gradient: Float[Array, "2"]) -> tuple[Scalar, ...
     # a >= b are |s_x| and |s_y| in order: the trapezoid's foot is a + b wide, its top a - b.
     # Over the pixel, m + s . p is a sum of two numbers that are even over widths a and b: its
     # density is a trapezoid of height 1 / a, with ramps that are b wide.
-    x, y = magnitude(gradient)
-    a = jnp.maximum(jnp.maximum(x, y), _least_slope(margin))
-    b = jnp.maximum(jnp.minimum(x, y), _LEAST_TURN * a)
+    a, b = descending(magnitude(gradient))
+    a = jnp.maximum(a, _least_slope(margin))
+    b = jnp.maximum(b, _LEAST_TURN * a)
     # r = max((a + b) / 2 - |m|, 0) of the foot lies beyond the edge, c = min(r, b) on its ramp.
     r = jnp.maximum((a + b) / 2 - magnitude(margin), 0)
     return a, b, r, jnp.minimum(r, b)

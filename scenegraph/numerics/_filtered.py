@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
 from ._coverage import half_plane_coverage
-from ._safe import magnitude, safe_sqrt
+from ._safe import descending, magnitude, safe_sqrt
 
 
 @jax.jit
@@ -69,11 +69,11 @@ def filtered_square_wave(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
 def _many_edges(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     """Averages the wave by the second difference of its second antiderivative `W`."""
     # mean = (W(x + (a+b)/2) - W(x + (a-b)/2) - W(x - (a-b)/2) + W(x - (a+b)/2)) / (a b)
-    x_part, y_part = magnitude(gradient)
     # Used where a + b > 1, and so a > 1/2: the bounds keep the branch that is not taken finite, and
     # the difference of nearly equal numbers above rounding where b is tiny.
-    a = jnp.maximum(jnp.maximum(x_part, y_part), 0.5)
-    b = jnp.maximum(jnp.minimum(x_part, y_part), 0.02 * a)
+    a, b = descending(magnitude(gradient))
+    a = jnp.maximum(a, 0.5)
+    b = jnp.maximum(b, 0.02 * a)
     # The mean over a width is a difference of antiderivatives: over a and then b, a second one.
     far, near = (a + b) / 2, (a - b) / 2
     outer = _second_antiderivative(x + far) + _second_antiderivative(x - far)

@@ -89,6 +89,13 @@ def magnitude(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     return jnp.sign(x) * x
 
 
+def descending(pair: Float[Array, "2"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Returns two numbers in order, the larger first; equal ones are different in derivatives."""
+    # max and min would have half of each, and functions of both wrong second derivatives.
+    x, y = pair
+    return jnp.where(x >= y, x, y), jnp.where(x >= y, y, x)
+
+
 def clip_within(x: Float[Array, "*batch"], low: float, high: float) -> Float[Array, "*batch"]:
     """Clips numbers; their derivative is one up to both ends, where JAX's own is a half."""
     clipped = jax.lax.stop_gradient(jnp.clip(x, low, high))

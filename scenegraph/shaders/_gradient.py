@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..images import as_color
-from ..numerics import as_float_leaf, dot, magnitude, require_finite, safe_divide
+from ..numerics import as_float_leaf, descending, dot, magnitude, require_finite, safe_divide
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._coordinates import AbstractCoordinates, OnSurface
@@ -67,9 +67,9 @@ def _mean_positive_part(x: Scalar, gradient: Float[Array, "2"]) -> Scalar:
     # second integral at the distance from zero. With r = max((a + b) / 2 - |x|, 0), c = min(r, b):
     # mean = max(x, 0) + (c^3 / (6 b) + r (r - c) / 2) / a.
     # At zero, where it has no knot, both derivatives are those of x < 0.
-    a, b = magnitude(gradient)
-    wide = jnp.maximum(jnp.maximum(a, b), jnp.finfo(x.dtype).tiny ** 0.25)
-    narrow = jnp.maximum(jnp.minimum(a, b), _NARROWEST * wide)
+    a, b = descending(magnitude(gradient))
+    wide = jnp.maximum(a, jnp.finfo(x.dtype).tiny ** 0.25)
+    narrow = jnp.maximum(b, _NARROWEST * wide)
     rest = jnp.maximum((wide + narrow) / 2 + jnp.where(x > 0, -x, x), 0)
     corner = jnp.minimum(rest, narrow)
     flat = rest - corner
