@@ -115,7 +115,7 @@ def test_steps_are_even_in_contracted_length():
 
     @jax.jit
     def walk(line):
-        march = even_steps(line, Span(line.near, line.far), volume.pace(line), 50, 0.0, None)
+        march = even_steps(Span(line.near, line.far), volume.pace(line), 50, 0.0, None)
         edges = jax.vmap(lambda n: March.edge(march, n))(jnp.arange(50))
         return jax.vmap(lambda t: Contraction().point(line.at(t)))(edges)[:, 0], march.step
 
