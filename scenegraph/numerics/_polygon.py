@@ -85,7 +85,7 @@ def _edges_of(margins: Array, gradients: Array) -> _Edges:
 
 
 class _Remains(NamedTuple):
-    """The part of each edge that the pixel and the other edges leave."""
+    """The rest of each edge within the pixel and the other edges."""
 
     length: Float[Array, " edges"]
     middle: Float[Array, "2 edges"]

@@ -38,7 +38,7 @@ _LOW = 0.05
 
 
 class _Line(NamedTuple):
-    """A line across a cylinder; its derivatives say how those of a pixel cross it."""
+    """The crossing of a line and a cylinder; its derivatives are those by the pixel."""
 
     t: Scalar  # the middle of the chord in the endless cylinder
     square: Scalar  # of half of it
