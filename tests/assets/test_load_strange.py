@@ -36,7 +36,7 @@ def test_copies_become_instances(tmp_path):
     }
     path = tmp_path / "a.glb"
     path.write_bytes(pack_glb(content, binary.data))
-    scene = sg.load_scene(path)
+    scene = sg.load_scene(path, y_up=False)
     node = scene["leaf"].child
     assert isinstance(node, sg.Instances) and node.count == 3
     assert isinstance(node.transforms, sg.Similarity)
@@ -45,7 +45,7 @@ def test_copies_become_instances(tmp_path):
     attributes["SCALE"] = sizes
     content["buffers"][0]["byteLength"] = len(binary.data)
     path.write_bytes(pack_glb(content, binary.data))
-    scene = sg.load_scene(path)
+    scene = sg.load_scene(path, y_up=False)
     assert isinstance(scene["leaf"].child.transforms, sg.Affine)
     bounds = sg.assets._framing.scene_bounds(scene)
     assert_close(bounds.lower, [0, 0, 0], absolute=1e-6)

@@ -200,7 +200,7 @@ def test_picture_that_is_missing_or_damaged(tmp_path):
     with pytest.raises(FileError, match="no picture .*none.png"):
         read_picture(tmp_path / "none.png")
     (tmp_path / "text.png").write_text("not a picture")
-    with pytest.raises(FileError, match="text.png: it is damaged"):
+    with pytest.raises(FileError, match="text.png: it is no picture, or damaged"):
         read_picture(tmp_path / "text.png")
 
 
