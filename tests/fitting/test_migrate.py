@@ -110,8 +110,6 @@ LEAVES = [
     "field.radius",
     "field.extinction",
     "field.rgb",
-    "bounds.lower",
-    "bounds.upper",
 ]
 
 
