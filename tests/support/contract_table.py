@@ -344,6 +344,7 @@ TABLE = {
             JOINT,
             MARCH,
             GUIDED,
+            PerVolume(5, 9),
         ],
         lambda integrator, ray: integrator(
             flat.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
@@ -419,7 +420,6 @@ RECORDS = [
     MediaAlong(
         sg.rays.Medium(numbers(2, 3), numbers(2, 3, 3)), numbers(2, 4), *jnp.zeros((2, 2), int)
     ),
-    PerVolume(5, 9),
     scene.FieldReach(),
     scene.Pace(numbers(3), numbers(3)),
     PackedSteps(*jnp.zeros((2, 4), int), jnp.ones(4, bool), *jnp.zeros((2, 3), int)),
