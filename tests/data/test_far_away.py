@@ -111,7 +111,7 @@ def test_meshes_are_given_back(tmp_path):
     scene = sg.Scene(sg.Group(ball=sg.Surface(sg.Sphere([1.0, 2, 3], 0.5), [0.5, 0.5, 0.5])))
     origin = np.array([5e6, 3e6, 0.25])
     for name in ("a.ply", "a.glb"):
-        export_scene(scene, tmp_path / name, origin=origin.tolist())
+        export_scene(scene, tmp_path / name, origin=origin.tolist(), z_up=False)
         loaded = trimesh.load(tmp_path / name)
         vertices = loaded.to_geometry().vertices if name == "a.glb" else loaded.vertices
         distance = np.linalg.norm(vertices - origin - [1, 2, 3], axis=1)
