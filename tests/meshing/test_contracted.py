@@ -75,6 +75,7 @@ def test_as_the_picture_shows_it_under_a_similarity(tmp_path):
             PLAIN,
             points=points,
             viewpoints=middle[None] + np.array([0.0, -8, 0]),
+            z_up=False,
         )
         loaded = trimesh.load(tmp_path / name)
         vertices = loaded.to_geometry().vertices if name == "a.glb" else loaded.vertices
