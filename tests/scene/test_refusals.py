@@ -75,8 +75,8 @@ def test_an_optimiser_may_pass_through():
     camera, outside = look_at([0, -4, 1], [0, 0, 0], [0, 0, 1]), beyond(scene())
     with pytest.warns(UserWarning, match="ball.opacity must be between 0 and 1, lamp.intensity"):
         assert np.isfinite(sg.render(outside, camera).rgb).all()
-    # Also as a constant of a traced function.
-    assert np.isfinite(jax.jit(lambda: sg.render(outside, camera).rgb)()).all()
+        # Also as a constant of a traced function.
+        assert np.isfinite(jax.jit(lambda: sg.render(outside, camera).rgb)()).all()
     sg.flat.flatten(outside)
 
 
