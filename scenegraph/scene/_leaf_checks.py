@@ -113,6 +113,10 @@ def _broken_rules(module: AbstractModule) -> list[tuple[str, str]]:
                 continue
             try:
                 base.__dict__["__check_init__"](module)
-            except (TypeError, ValueError):  # of what is no number
+            except (
+                AttributeError,
+                TypeError,
+                ValueError,
+            ):  # of no number, or kept apart in a stack
                 continue
     return [(x.field, x.rule) for x in found if x.owner is module]

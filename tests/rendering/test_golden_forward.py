@@ -32,8 +32,9 @@ def test_narrow_model(tag):
     assert (
         f"{tag}.level{len(levels) - 1}.rgb" in data and f"{tag}.level{len(levels)}.rgb" not in data
     )
-    # Without integration the finest waves turn the rounding of a position into a new phase.
-    fine = 5e-3 if tag == "no_integration" else 2e-5
+    # Without integration the finest waves turn the rounding of a position into a new phase: two
+    # environments of the published code differ by 4e-3, and either by as much from a third.
+    fine = 8e-3 if tag == "no_integration" else 2e-5
     for index, level in enumerate(levels):
         assert_level(level, data, f"{tag}.level{index}", 1e-5 if index == 0 else fine)
 
