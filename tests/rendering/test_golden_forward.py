@@ -22,7 +22,7 @@ FILES = ("mipnerf_forward", "mipnerf_forward_full")
 def assert_level(level, data, prefix, tolerance):
     assert_close(level.rgb, data[f"{prefix}.rgb"], 0, tolerance)
     assert_close(level.alpha, data[f"{prefix}.acc"], 0, tolerance)
-    assert_close(level.depth, data[f"{prefix}.distance"], 0, min(4 * tolerance, 5e-3))
+    assert_close(level.depth, data[f"{prefix}.distance"], 0, 4 * tolerance)  # between 2 and 6
 
 
 @pytest.mark.parametrize("tag", TAGS)
