@@ -62,8 +62,8 @@ def test_the_command_ends_with_one_line(monkeypatch):
 @pytest.mark.parametrize(
     ("jax", "jaxlib", "asks", "says"),
     [
-        ("0.9.2", "0.9.2", "<=0.9.2,>=0.9.2", "jax>=0.10.0 is needed; here is jax 0.9.2,"),
-        ("0.10.2", "0.10.2", "<=0.10.2,>=0.10.2", "jaxlib>=0.10.0,!=0.10.2,"),
+        ("0.9.2", "0.9.2", "<=0.9.2,>=0.9.2", "jax>=0.10.0,!=0.10.2 is needed; here is jax 0.9.2,"),
+        ("0.10.2", "0.10.2", "<=0.10.2,>=0.10.2", "jax>=0.10.0,!=0.10.2 is needed"),
         ("0.12.0.1", "0.11.2", "<=0.12.0.1,>=0.11.2", "here is jax 0.12.0.1, jaxlib 0.11.2."),
         ("0.12.0.1", "0.10.1", "<=0.12.0.1,>=0.11.2", "jax 0.12.0.1 needs jaxlib<=0.12.0.1,>="),
         ("0.10.1", "0.12.0.1", "<=0.10.1,>=0.10.1", "here is jax 0.10.1, jaxlib 0.12.0.1."),
@@ -77,7 +77,7 @@ def test_others_are_refused_in_one_line(monkeypatch, jax, jaxlib, asks, says):
         _versions.check_versions()
     message = str(caught.value)
     assert says in message
-    assert 'pip install --upgrade "jax>=0.10.0" "jaxlib>=0.10.0,!=0.10.2,' in message
+    assert 'pip install --upgrade "jax>=0.10.0,!=0.10.2" "jaxlib>=0.10.0,!=0.10.2,' in message
     assert "\n" not in message
 
 
