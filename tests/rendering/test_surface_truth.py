@@ -292,3 +292,34 @@ def test_limits(name):
     mean, worst = errors(*scene_of())
     assert mean < mean_bound
     assert worst < worst_bound
+
+
+def card(x, cell):
+    """A ball before a checkered card."""
+    ball = sg.Surface(sg.Sphere([x, -0.6, 0.2], 0.45), sg.Constant([0.9, 0.3, 0.2]))
+    back = sg.Surface(sg.Rectangle(), sg.Checker(cell, [0.9] * 3, [0.1] * 3))
+    return sg.Scene(sg.Group(ball=ball, back=back), background=[1.0, 1.0, 1.0])
+
+
+def glass(x, cell):
+    """A half-transparent ball with a highlight, over a checkered floor."""
+    metal = sg.GGX([0.8, 0.4, 0.2], 0.2, 0.4)
+    ball = sg.Surface(sg.Sphere([x, 0, 0.5], 0.5), metal, opacity=0.5)
+    floor = sg.Surface(sg.Plane(), sg.Lambert(sg.Checker(cell, [0.9] * 3, [0.1] * 3)))
+    lamp = sg.PointLight([1.5, -2.0, 3.0], [20.0] * 3)
+    return sg.Scene(sg.Group(ball=ball, floor=floor, lamp=lamp), background=[1.0, 1.0, 1.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", [0.1, 0.3, 0.8])
+@pytest.mark.parametrize(
+    ("scene_of", "one", "four"), [(card, 0.25, 0.09), (glass, 1.0, 0.13)], ids=["card", "glass"]
+)
+def test_derivatives_of_single_pixels(scene_of, one, four, cell):
+    """Beside differences of 64 cones a pixel: the limit that docs/surfaces.md states."""
+    view = sg.PerspectiveCamera.look_at([0, -4.0, 1.5], [0, 0, 0.3], [0, 0, 1], 0.6, 24, 16)
+    seen = lambda x, cones: sg.render(scene_of(x, cell), view, samples_per_pixel=cones).rgb
+    true = (seen(5e-3, 64) - seen(-5e-3, 64)) / 1e-2
+    for cones, bound in ((1, one), (4, four)):
+        _, ours = jax.jvp(functools.partial(seen, cones=cones), (0.0,), (1.0,))
+        assert rms(ours, true) < bound * rms(true, 0.0)

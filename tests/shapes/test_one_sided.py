@@ -94,6 +94,7 @@ def test_a_closed_mesh_looks_the_same_from_outside(name):
     np.testing.assert_allclose(one.rgb, two.rgb, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_gradients_of_a_closed_mesh_are_the_same():
     vertices, faces = torus(12, 6)
 

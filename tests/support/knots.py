@@ -39,24 +39,37 @@ def check_knots(
     free, held = eqx.partition(as_double(nodes[0]), float_leaves(nodes[0]))
     back = ravel_pytree(free)[1]
     vectors = [ravel_pytree(eqx.filter(as_double(x), float_leaves(x)))[0] for x in nodes]
-    number = lambda vector: function(eqx.combine(back(vector), held))
-    turn = lambda vector, way: jax.jvp(jax.grad(number), (vector,), (way,))[1]
-    values, slopes = jax.jit(jax.vmap(number)), jax.jit(jax.vmap(jax.grad(number)))
-    bends, draw = jax.jit(jax.vmap(turn)), np.random.default_rng(0)
-    count = len(vectors[0])
+    number = jax.value_and_grad(lambda vector: function(eqx.combine(back(vector), held)))
+    draw, count = np.random.default_rng(0), len(vectors[0])
     ways = np.concatenate([np.eye(count)[:32], draw.normal(size=(DIRECTIONS, count))])
+
+    @jax.jit
+    @jax.vmap
+    def results(vector):
+        """A value, its gradient, and how this changes along the last direction."""
+        if not second:
+            return *number(vector), vector
+        value_and_slope, (_, bend) = jax.jvp(number, (vector,), (ways[-1],))
+        return *value_and_slope, bend
+
+    # One program for all: compiling is most of the time.
+    moves = STEP * np.concatenate([[0 * ways[0]], ways, -ways])
+    turns = STEP * np.array([0, 1, -1, 2, -2])[:, None] * ways[-1]
     for at in map(np.asarray, vectors):
-        _check_first(values, slopes, at, ways, slack)
         near = at + 1e-3 * draw.normal(size=count)
-        for start in (at, near) if second else ():
-            _check_second(slopes, bends, start, ways[-1])
+        found = results(np.concatenate([at + moves, at + turns, near + turns]))
+        values, slopes, bends = map(np.asarray, found)
+        _check_first(values[: len(moves)], slopes[0], at, ways, slack)
+        for i in (len(moves), len(moves) + len(turns)) if second else ():
+            _check_second(slopes[i : i + len(turns)], bends[i], at)
 
 
-def _check_first(values: Any, slopes: Any, at: np.ndarray, ways: np.ndarray, slack: float) -> None:
-    found = np.asarray(values(np.concatenate([[at], at + STEP * ways, at - STEP * ways])))
-    ahead = (found[1 : len(ways) + 1] - found[0]) / STEP
-    behind = (found[0] - found[len(ways) + 1 :]) / STEP
-    slope = np.asarray(slopes(at[None]))[0]
+def _check_first(
+    values: np.ndarray, slope: np.ndarray, at: np.ndarray, ways: np.ndarray, slack: float
+) -> None:
+    """Checks a derivative at a place: values there, ahead and behind along each direction."""
+    ahead, behind = np.split(values[1:], 2)
+    ahead, behind = (ahead - values[0]) / STEP, (values[0] - behind) / STEP
     assert np.all(np.isfinite(slope)), (at, slope)
     low, high, seen = np.minimum(ahead, behind), np.maximum(ahead, behind), ways @ slope
     room = slack * (1 + np.abs(low) + np.abs(high))
@@ -65,16 +78,14 @@ def _check_first(values: Any, slopes: Any, at: np.ndarray, ways: np.ndarray, sla
     assert not found, f"behind, derivative, ahead at {at.round(3).tolist()[:12]}: {found}"
 
 
-def _check_second(slopes: Any, bends: Any, at: np.ndarray, way: np.ndarray) -> None:
-    steps = STEP * np.array([0, 1, -1, 2, -2])[:, None]
-    found = np.asarray(slopes(at + steps * way))
-    ahead, behind = (found[1] - found[0]) / STEP, (found[0] - found[2]) / STEP
+def _check_second(slopes: np.ndarray, bend: np.ndarray, at: np.ndarray) -> None:
+    """Checks second derivatives: gradients there and one and two steps to both sides."""
+    ahead, behind = (slopes[1] - slopes[0]) / STEP, (slopes[0] - slopes[2]) / STEP
     # Where the first derivative jumps, its differences halve over twice the step.
-    near, far = (ahead + behind) / 2, (found[3] - found[4]) / (4 * STEP)
+    near, far = (ahead + behind) / 2, (slopes[3] - slopes[4]) / (4 * STEP)
     smooth = np.abs(near - far) < 1e-3 * (1 + np.abs(near))
     low, high = np.minimum(ahead, behind)[smooth], np.maximum(ahead, behind)[smooth]
-    bend = np.asarray(bends(at[None], way[None]))[0][smooth]
-    room = 2e-3 * (1 + np.abs(near[smooth]).max(initial=0))
+    bend, room = bend[smooth], 2e-3 * (1 + np.abs(near[smooth]).max(initial=0))
     outside = np.flatnonzero((bend < low - room) | (bend > high + room))
     found = [f"{low[i]:.5g}, {bend[i]:.5g}, {high[i]:.5g}" for i in outside[:6]]
     assert not found, f"second derivatives outside of differences at {at.round(3)[:12]}: {found}"

@@ -81,13 +81,15 @@ def test_first_and_second_derivatives(name):
 
 def check_derivatives(number, at):
     at, step = jnp.asarray(at, jnp.float64), 1e-5
-    number, gradient = jax.jit(number), jax.jit(jax.grad(number))
-    pairs = [(at + step * e, at - step * e) for e in jnp.eye(len(at))]
-    first = np.array([(number(a) - number(b)) / (2 * step) for a, b in pairs])
-    second = np.array([(gradient(a) - gradient(b)) / (2 * step) for a, b in pairs])
-    np.testing.assert_allclose(gradient(at), first, atol=1e-8 * (1 + np.abs(first).max()))
-    found = jax.jit(jax.hessian(number))(at)
-    np.testing.assert_allclose(found, second, atol=1e-8 * (1 + np.abs(second).max()))
+    # A number and its gradient, and how both change along a direction.
+    along = jax.jit(lambda x, way: jax.jvp(jax.value_and_grad(number), (x,), (way,)))
+    for way in jnp.eye(len(at)):
+        (ahead, ahead_slopes), _ = along(at + step * way, way)
+        (behind, behind_slopes), _ = along(at - step * way, way)
+        (_, slopes), (slope, bends) = along(at, way)
+        first, second = (ahead - behind) / (2 * step), (ahead_slopes - behind_slopes) / (2 * step)
+        np.testing.assert_allclose([slope, slopes @ way], first, atol=1e-8 * (1 + abs(first)))
+        np.testing.assert_allclose(bends, second, atol=1e-8 * (1 + np.abs(second).max()))
 
 
 CAMERAS = {
