@@ -43,7 +43,8 @@ def scene(spec: dict[str, Any]) -> sg.Scene:
     if spec["lamp"]:
         lamp = {name: _array(value) for name, value in spec["lamp"].items()}
         nodes["lamp"] = sg.PointLight(lamp["position"], lamp["intensity"])
-    return sg.Scene(sg.Group(**nodes), background=spec["background"])
+    behind = sg.EnvironmentLight(_array(spec["sky"])) if spec["sky"] else spec["background"]
+    return sg.Scene(sg.Group(**nodes), background=behind)
 
 
 def camera(spec: dict[str, Any]) -> sg.PerspectiveCamera | sg.OrthographicCamera:

@@ -1,6 +1,7 @@
 """Derivatives of pictures by finite differences of hard visibility, in plain numpy."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -49,12 +50,28 @@ def shape(thing: dict[str, Any]) -> Any:
     return kind[thing["kind"]](**fields)
 
 
+def sky(texels: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """What lines see of a panorama: between the centres of texels, around and down to the poles."""
+    x, y, z = direction
+    height, width, _ = texels.shape
+    row = (0.5 - np.arctan2(z, np.hypot(x, y)) / np.pi) * height - 0.5
+    column = (0.5 + np.arctan2(y, x) / (2 * np.pi)) * width - 0.5
+    total = 0.0
+    for i in (np.floor(row), np.floor(row) + 1):
+        for j in (np.floor(column), np.floor(column) + 1):
+            weight = (1 - np.abs(row - i)) * (1 - np.abs(column - j))
+            at = np.clip(i, 0, height - 1).astype(int), j.astype(int) % width
+            total = total + weight[:, None] * texels[at]
+    return np.asarray(total).T
+
+
 def picture(spec: dict[str, Any], lines: int = 10_946, turn: int = 6_765) -> np.ndarray:
     """Means over all lines of every pixel, `height width 3`."""
     camera = spec["camera"]
     color = lambda x: hard.Checker(**x) if isinstance(x, dict) else x
     things = [hard.Thing(shape(x), color(x["color"]), lit=x["lit"]) for x in spec["things"]]
     lamp = spec["lamp"] and hard.Lamp(**spec["lamp"])
+    behind = functools.partial(sky, np.array(spec["sky"])) if spec["sky"] else spec["background"]
     ahead = np.subtract(camera["target"], camera["eye"])
     ahead = ahead / np.linalg.norm(ahead)
     right = np.cross(ahead, camera["up"])
@@ -70,13 +87,13 @@ def picture(spec: dict[str, Any], lines: int = 10_946, turn: int = 6_765) -> np.
         y = np.broadcast_to(rows + v, (len(rows), width, lines)) - height / 2
         x = np.broadcast_to(np.arange(width)[:, None] + u, y.shape) - width / 2
         axes = zip(right, above, ahead, strict=True)
-        lines = np.stack([(r * x - a * y) / focal + (0 if parallel else f) for r, a, f in axes])
-        flat = np.ascontiguousarray(lines.reshape(3, -1))
+        ways = np.stack([(r * x - a * y) / focal + (0 if parallel else f) for r, a, f in axes])
+        flat = np.ascontiguousarray(ways.reshape(3, -1))
         origin = hard.column(camera["eye"])
         if parallel:
             origin, flat = origin + flat, np.ascontiguousarray(0 * flat + hard.column(ahead))
-        seen = hard.look_along(things, origin, flat, lamp, spec["background"])
-        blocks.append(seen.reshape(lines.shape).mean(-1))
+        seen = hard.look_along(things, origin, flat, lamp, behind)
+        blocks.append(seen.reshape(ways.shape).mean(-1))
     return np.moveaxis(np.concatenate(blocks, axis=1), 0, -1)
 
 

@@ -29,6 +29,7 @@ CAMERA = {
 LEVEL = CAMERA | {"eye": [0.0, -4.0, 0.0], "target": [0.0] * 3, "fov": 2 * np.arctan(0.3)}
 # Parallel rays, with pixels of exactly a tenth, along y and down along z.
 PARALLEL = {key: LEVEL[key] for key in LEVEL if key != "fov"} | {"extent": 2.4}
+UPWARDS = CAMERA | {"eye": [0.0] * 3, "target": [0.02, 0.01, 1.0], "up": [0.0, 1.0, 0.0]}
 DOWN = PARALLEL | {"eye": [0.0, 0.0, 4.0], "up": [0.0, 1.0, 0.0]}
 GREY, RED, BLUE = [0.4, 0.5, 0.6], [0.9, 0.2, 0.1], [0.1, 0.3, 0.8]
 CHECKER = {"scale": 0.4, "first": [0.9, 0.8, 0.7], "second": [0.1, 0.1, 0.2]}
@@ -96,11 +97,17 @@ def scaled(spec: dict[str, Any], scale: float) -> dict[str, Any]:
     return spec | {"step": scale * spec["step"]}
 
 
-def scene(things, leaf, step, camera=CAMERA, lamp=None, ahead=False) -> dict[str, Any]:
+def panorama(height: int, width: int) -> list:
+    """The texels of a panorama, all different."""
+    return np.random.default_rng(5).uniform(0.1, 1.0, (height, width, 3)).round(3).tolist()
+
+
+def scene(things, leaf, step, camera=CAMERA, lamp=None, ahead=False, sky=None) -> dict[str, Any]:
     return {
         "camera": camera,
         "things": things,
         "lamp": lamp,
+        "sky": sky,
         "background": GREY if lamp is None else [0.0] * 3,
         "leaf": leaf,
         "step": step,
@@ -109,6 +116,7 @@ def scene(things, leaf, step, camera=CAMERA, lamp=None, ahead=False) -> dict[str
 
 
 BALL = sphere([0.1, 0.0, 0.3], 0.5)
+BALL_ABOVE = sphere([0.1, 0.2, 3.0], 0.3)
 BOX = {"kind": "box", "lower": [-0.5, -0.4, -0.2], "upper": [0.4, 0.5, 0.6], "color": RED}
 BOX = BOX | {"lit": False}
 ROD = {"kind": "cylinder", "center": [0.0, 0.0, 0.3], "radius": 0.3, "height": 0.9, "color": RED}
@@ -158,9 +166,21 @@ SCENES = {
     "parallel, cylinder, radius": scene([ROD], ["things", 0, "radius"], S, DOWN),
     "parallel, cylinder, height": scene([ROD], ["things", 0, "height"], S, PARALLEL),
     "parallel, mesh of a box, a corner": scene(
-        [mesh(*slab([0.53, 0.4, 0.36]))], ["things", 0, "vertices", 5, 0], S / 2, PARALLEL
+        [mesh(*slab([0.53, 0.4, 0.36]))],
+        ["things", 0, "vertices", 5, 0],
+        S / 2,
+        PARALLEL,
+        ahead=True,
     ),
-    "parallel, camera sideways": scene([BOX, floor()], ["camera", "eye", 0], S, PARALLEL),
+    "parallel, camera sideways": scene([BALL, floor()], ["camera", "eye", 0], S, DOWN),
+    # Panoramas of few texels, about their poles, too
+    "sky of two by three texels, a texel": scene([BALL], ["sky", 0, 1, 0], 0.1, sky=panorama(2, 3)),
+    "sky about its zenith, a texel": scene(
+        [BALL_ABOVE], ["sky", 0, 5, 1], 0.1, UPWARDS, sky=panorama(8, 16)
+    ),
+    "sky about its zenith, camera": scene(
+        [BALL_ABOVE], ["camera", "target", 0], 0.02, UPWARDS, sky=panorama(8, 16)
+    ),
     # From inside, and a face without area
     "room from inside, a wall": scene([ROOM], ["things", 0, "upper", 1], S, IN_ROOM, BULB),
     "mesh with a collapsed face, a vertex": scene(

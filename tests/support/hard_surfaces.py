@@ -258,7 +258,8 @@ def look_along(things, origin, direction, lamp: Lamp | None, background) -> np.n
     """What single lines see."""
     t = np.stack([thing.meet(origin, direction, 1e-9) for thing in things])
     nearest, first = np.argmin(t, axis=0), np.min(t, axis=0)
-    rgb = np.array(np.broadcast_to(column(background), direction.shape))
+    behind = background(direction) if callable(background) else column(background)
+    rgb = np.array(np.broadcast_to(behind, direction.shape))
     for number, thing in enumerate(things):
         (chosen,) = np.nonzero((nearest == number) & (first < np.inf))
         if len(chosen):
