@@ -8,8 +8,8 @@ from packaging.specifiers import SpecifierSet
 
 
 # As in pyproject.toml. On CPUs, the excluded jaxlibs sum many short rows wrongly, without a word
-# (https://github.com/jax-ml/jax/issues/39103): at the wrong picture size, half a picture. jax 0.10.2
-# was made for one of them.
+# (https://github.com/jax-ml/jax/issues/39103): at the wrong picture size, half a picture. One of
+# them is what jax 0.10.2 was made for.
 REQUIRED = {
     "jax": ">=0.10.0,!=0.10.2",
     "jaxlib": ">=0.10.0,!=0.10.2,!=0.11.0,!=0.11.1,!=0.11.2",

@@ -80,12 +80,18 @@ class Pose(AbstractTransform):
     @in_full_precision
     def linear(self) -> Matrix3:
         # base @ exp(delta) = [R exp(w), R V s + t]
-        return matmul(unfreeze(self.base)[:3, :3], motion_of(self.delta).turn)
+        return _once(matmul(unfreeze(self.base)[:3, :3], motion_of(self.delta).turn))
 
     @in_full_precision
     def offset(self) -> Vector:
         base = split_motion(unfreeze(self.base))
-        return rotate(base.turn, motion_of(self.delta).shift) + base.shift
+        return _once(rotate(base.turn, motion_of(self.delta).shift) + base.shift)
+
+
+def _once(numbers: Array) -> Array:
+    """Returns numbers that are computed once, and not again by every pixel that needs them."""
+    # XLA copies what is cheap to compute into each loop that reads it; these are not.
+    return jax.lax.optimization_barrier(numbers)
 
 
 @in_full_precision
