@@ -6,7 +6,7 @@ import numpy as np
 # Faces that are searched together, and as many runs of them, are not split.
 _RUN, _RUNS = 32, 1024
 # Of no more faces, all are found soon in any order.
-_FEW = 1024
+FEW = 1024
 
 
 def order_faces(points: np.ndarray) -> np.ndarray:
@@ -18,7 +18,7 @@ def order_faces(points: np.ndarray) -> np.ndarray:
     "Multidimensional binary search trees used for associative searching").
     """
     order = np.arange(len(points))
-    if len(points) <= _FEW:
+    if len(points) <= FEW:
         return order
     columns = [np.nan_to_num(column, copy=True) for column in points.T]
     ranges = [(0, len(points))]
