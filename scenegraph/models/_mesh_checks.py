@@ -27,9 +27,8 @@ def checked_parts(
     if len(owners) and owners[-1]:
         vertex_owners[whole.faces] = owners[:, None]
     faces, there = (x if np.all(is_useful) else x[is_useful] for x in (whole.faces, owners))
-    left = np.unique(there)
-    repairs["mesh part without faces"] += (len(np.unique(owners)) or 1) - len(left)
-    if not len(left):
+    repairs["mesh part without faces"] += max(_count_runs(owners), 1) - _count_runs(there)
+    if not len(there):
         return {}
     whole, faces, vertex_owners = _own_vertices(whole, faces, vertex_owners)
     whole = whole._replace(
@@ -39,7 +38,12 @@ def checked_parts(
         uv=_finite(whole.uv, "coordinate pair that is not finite", repairs),
         colors=_between(whole.colors, repairs),
     )
-    return {0: whole} if left[-1] == 0 else _apart(whole, there, vertex_owners)
+    return {0: whole} if there[-1] == 0 else _apart(whole, there, vertex_owners)
+
+
+def _count_runs(numbers: np.ndarray) -> int:
+    """Returns how many different numbers there are among ascending ones."""
+    return int(np.count_nonzero(numbers[1:] != numbers[:-1])) + bool(len(numbers))
 
 
 def _apart(whole: ModelPart, owners: np.ndarray, vertex_owners: np.ndarray) -> dict[int, ModelPart]:
@@ -87,7 +91,9 @@ def _own_vertices(
     """Leaves out the vertices of others, where parts use less than half of what they have."""
     is_used = np.zeros(len(part.vertices), bool)
     is_used[faces.reshape(-1)] = True
-    most = 2 * np.bincount(owners, is_used) >= np.bincount(owners)
+    if 2 * np.count_nonzero(is_used) >= len(owners) and not owners[-1]:
+        return part, faces, owners
+    most = 2 * np.bincount(owners[is_used], minlength=owners[-1] + 1) >= np.bincount(owners)
     if np.all(most):
         return part, faces, owners
     is_used |= most[owners]
