@@ -321,6 +321,19 @@ def test_ply_messages_have_no_words_of_libraries(tmp_path, rows):
     assert not any(x in message for x in ("dimension", "axis", "array", "convert", "index "))
 
 
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian"])
+def test_ply_indices_with_points(tmp_path, order):
+    face = FACE.format(1).replace("uchar int", "uchar float")
+    data = ply("", PLACES[:3], face, ["3 0.0 1.0 2.0"])
+    if order == "ascii":
+        with pytest.raises(FileError, match="whole numbers"):
+            read(tmp_path, "a.ply", data.replace("2.0\n", "1.5\n"))
+    else:
+        head = data[: data.index("end_header\n") + 11].replace("ascii", order)
+        data = head.encode() + TRIANGLE.astype("<f4").tobytes() + struct.pack("<B3f", 3, 0, 1, 2)
+    assert part_of(read(tmp_path, "a.ply", data)).faces.tolist() == [[0, 1, 2]]
+
+
 # --- glTF
 
 
