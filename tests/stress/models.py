@@ -352,7 +352,8 @@ def outcome(path: pathlib.Path, draw: bool = False) -> str:
             image = sg.render(sg.assets.add_lights(scene), camera) if draw else None
         except Exception as error:  # noqa: BLE001 - whatever it is, it is wrong
             return f"no picture: {type(error).__name__}: {error}"
-    is_picture = image is None or bool(np.all(np.isfinite(jax.tree.leaves(image))))
+    leaves = jax.tree.leaves(image)
+    is_picture = all(np.all(np.isfinite(leaf)) for leaf in leaves)
     return found if is_picture else "A PICTURE THAT IS NOT FINITE"
 
 
