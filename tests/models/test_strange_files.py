@@ -180,6 +180,31 @@ def test_lines_alone_are_refused_for_that(tmp_path):
         read(tmp_path, "a.obj", f"{CORNERS}l 1 2 3\n")
 
 
+def test_objects_are_read_as_each_is_alone(tmp_path):
+    """With coordinates, normals, both or none; with faces without area, and vertices of no face."""
+    rng, texts = np.random.default_rng(0), []
+    corners = "{0}", "{0}/{0}", "{0}//{0}", "{0}/{0}/{0}"
+    for number in range(20):
+        count = int(rng.integers(4, 9))
+        rows = {"v": rng.normal(size=(count, 3)), "vt": rng.random((count, 2))}
+        rows["vn"] = rng.normal(size=(count, 3)) * (rng.random((count, 1)) > 0.2)
+        lines = [f"o thing{number}"]
+        for kind, table in rows.items():
+            lines += [f"{kind} {' '.join(f'{x:.6f}' for x in row)}" for row in table]
+        for face in -rng.integers(1, count + 1, (5, 3)):
+            lines.append("f " + " ".join(corners[number % 4].format(i) for i in face))
+        texts.append("\n".join(lines) + "\n")
+    together = {mesh.name: mesh.parts for mesh in read(tmp_path, "a.obj", "".join(texts)).meshes}
+    for number, text in enumerate(texts):
+        (own,), alone = together[f"thing{number}"], part_of(read(tmp_path, "a.obj", text))
+        for name in ("vertices", "faces", "normals", "uv"):
+            found, wanted = getattr(own, name), getattr(alone, name)
+            assert (found is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_array_equal(found, wanted)
+                assert found.dtype == wanted.dtype
+
+
 def test_many_objects_keep_their_parts(tmp_path):
     lines = [f"o {i}\nusemtl m{i % 3}\n{CORNERS}f -3 -2 -1\n" for i in range(300)]
     model = read(tmp_path, "a.obj", "".join(lines))
