@@ -26,8 +26,11 @@ from ._words import describe, is_array, LISTS, wanted
 
 
 _METHODS = (classmethod, staticmethod, property)
-# Modules whose functions are called for every scalar of a program, by others of their package.
-_INNER = re.compile(r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$")
+# Modules whose functions are called for every scalar of a program, or every entry of a file, by
+# others of their package.
+_INNER = re.compile(
+    r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$|\.models\._fields$"
+)
 
 
 def check_calls(package: str) -> None:
@@ -102,7 +105,7 @@ def _lazily_checked(function: Callable) -> Callable:
 
 def _has_shapes(function: Callable) -> bool:
     """Returns true if annotations name axes; remembering these takes most of a check."""
-    return any(map(_names_axes, function.__annotations__.values()))
+    return any(map(_names_axes, _hints(function).values()))
 
 
 def _names_axes(annotation: Any) -> bool:

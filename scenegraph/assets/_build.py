@@ -1,10 +1,11 @@
 """Records of files to nodes of a scene."""
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
+import jax
 import jaxlie
 import numpy as np
 
@@ -12,9 +13,10 @@ from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
 from ..models import is_singular, Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
 from ..scene import Group, Instances, Scene, Surface, Transformed
-from ..shapes import AbstractShape
+from ..shapes import Sphere
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
-from ._materials import Materials
+from ._materials import Appearance, Materials
+from ._mesh_shape import make_mesh
 from ._names import unique_names
 from ._placing import UPRIGHT
 
@@ -25,15 +27,12 @@ _HEIGHT, _WIDEST = 512, 4096
 _ENDLESS = 1e6
 
 
-def build_scene(
-    model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape], *, y_up: bool = False
-) -> tuple[Scene, tuple[str, ...]]:
+def build_scene(model: Model, *, y_up: bool = False) -> tuple[Scene, tuple[str, ...]]:
     """Makes the scene of a file, and says in words what was left out.
 
-    Shapes are made of a part, and of whether both of its sides are seen. Top nodes of a file whose
-    y axis points upwards are turned so that z does.
+    Top nodes of a file whose y axis points upwards are turned so that z does.
     """
-    builder = _Builder(model, make_shape)
+    builder = _Builder(model)
     root = Group(**builder.children(model.roots, UPRIGHT.T if y_up else np.eye(4)))
     background = (0.0, 0.0, 0.0) if model.background is None else model.background
     notes = [*model.notes]
@@ -43,12 +42,18 @@ def build_scene(
 
 
 class _Builder:
-    """Makes nodes; those with the same mesh share its arrays."""
+    """Makes nodes; those with the same mesh, material or matrix share its arrays.
 
-    def __init__(self, model: Model, make_shape: Callable[[ModelPart, bool], AbstractShape]):
-        self.model, self.make_shape = model, make_shape
+    Of nodes that are alike, the first one's fields are checked.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
         self.materials, self.left_out = Materials(model.materials), Counter[str]()
         self._meshes: dict[int, Any] = {}
+        self._surfaces: dict[int, tuple[Appearance, Surface]] = {}
+        self._transforms: dict[bytes, AbstractTransform | None] = {}
+        self._singular: dict[bytes, bool] = {}
 
     def children(self, numbers: tuple[int, ...], around: np.ndarray = np.eye(4)) -> dict[str, Any]:
         """Returns nodes by name, in the frame that a matrix leads to."""
@@ -74,18 +79,32 @@ class _Builder:
     def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
         matrix = around @ node.matrix
-        if is_singular(node.matrix):
+        if self._is_singular(node.matrix):
             self.left_out["node scaled to nothing"] += 1
             return None
         parts = self._parts(node)
         if len(parts) == 1 and not node.children:
             (only,) = parts.values()
-            folded = _folded(only, matrix)
-            return _transformed(only, matrix) if folded is None else folded
+            folded = None if node.mesh is not None else _folded(only, matrix)
+            return self._transformed(only, matrix) if folded is None else folded
         inside = self.children(node.children)
         names = unique_names([*inside, *parts])
         nodes = [*inside.values(), *parts.values()]
-        return _transformed(Group(**dict(zip(names, nodes, strict=True))), matrix)
+        return self._transformed(Group(**dict(zip(names, nodes, strict=True))), matrix)
+
+    def _is_singular(self, matrix: np.ndarray) -> bool:
+        key = matrix.tobytes()
+        if key not in self._singular:
+            self._singular[key] = is_singular(matrix)
+        return self._singular[key]
+
+    def _transformed(self, node: Any, matrix: np.ndarray) -> Any:
+        """Puts a node into another frame, unless that is its own."""
+        key = matrix.tobytes()
+        if key not in self._transforms:
+            self._transforms[key] = None if _is_identity(matrix) else _as_transform(matrix)
+        transform = self._transforms[key]
+        return node if transform is None else _unchecked(Transformed, node, transform)
 
     def _parts(self, node: ModelNode) -> dict[str, Any]:
         """Returns what a node itself holds, by kind."""
@@ -106,10 +125,10 @@ class _Builder:
 
     def _mesh(self, number: int) -> Any:
         if number not in self._meshes:
-            self._meshes[number] = self._surfaces(self.model.meshes[number])
+            self._meshes[number] = self._mesh_node(self.model.meshes[number])
         return self._meshes[number]
 
-    def _surfaces(self, mesh: ModelMesh) -> Any:
+    def _mesh_node(self, mesh: ModelMesh) -> Any:
         """Makes a surface, or a group of one for each material."""
         surfaces = [self._surface(part) for part in mesh.parts]
         if len(surfaces) == 1:
@@ -125,21 +144,37 @@ class _Builder:
         if part.colors is not None:
             self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
         two_sided = part.material is None or self.model.materials[part.material].double_sided
-        shape = self.make_shape(part, two_sided)
-        if isinstance(look.opacity, float) and look.opacity == 1:
-            return Surface(shape, look.shader)
-        return Surface(shape, look.shader, look.opacity)
+        shape = make_mesh(part, two_sided)
+        if id(look) in self._surfaces:
+            _, first = self._surfaces[id(look)]
+            return _unchecked(Surface, shape, first.shader, first.opacity)
+        is_opaque = isinstance(look.opacity, float) and look.opacity == 1
+        surface = Surface(shape, look.shader, *([] if is_opaque else [look.opacity]))
+        # With the appearance, whose number is free once it is gone.
+        self._surfaces[id(look)] = look, surface
+        return surface
 
 
 # --- Transforms
 
 
-def _transformed(node: Any, matrix: np.ndarray) -> Any:
-    """Puts a node into another frame, unless that is its own."""
+def _unchecked(kind: type, *fields: Any) -> Any:
+    """Makes a Module of fields that are known to be as they have to be."""
+    return jax.tree.unflatten(_structures()[kind], fields)
+
+
+@functools.cache
+def _structures() -> dict[type, Any]:
+    """Returns the structure, as a tree, of each kind of which there may be many nodes."""
+    surface = Surface(Sphere(), (0.0, 0.0, 0.0))
+    every = Similarity(), Affine(np.eye(3)), surface, Transformed(surface, Similarity())
+    below = lambda like: lambda x: x is not like
+    return {type(like): jax.tree.structure(like, is_leaf=below(like)) for like in every}
+
+
+def _is_identity(matrix: np.ndarray) -> bool:
     # One turned by a file's quaternion, in single precision, and turned back is off by rounding.
-    if np.allclose(matrix, np.eye(4), rtol=0, atol=1e-6) and not np.any(matrix[:3, 3]):
-        return node
-    return Transformed(node, _as_transform(matrix))
+    return bool(np.all(np.abs(matrix - np.eye(4)) <= 1e-6) and not np.any(matrix[:3, 3]))
 
 
 def _as_transform(matrix: np.ndarray) -> AbstractTransform:
@@ -147,10 +182,12 @@ def _as_transform(matrix: np.ndarray) -> AbstractTransform:
     linear, shift = matrix[:3, :3], matrix[:3, 3]
     determinant = float(np.linalg.det(linear))
     scale = math.copysign(abs(determinant) ** (1 / 3), determinant)
+    kind = jax.dtypes.canonicalize_dtype(float)
     if not _is_rotation(linear / scale):
-        return Affine(linear, shift)
+        return _unchecked(Affine, *jax.device_put([np.array(linear, kind), np.array(shift, kind)]))
     rotation = jaxlie.SO3.from_matrix(np.asarray(linear / scale, np.float32))
-    return Similarity(shift, np.asarray(rotation.wxyz), scale)
+    fields = [np.array(shift, kind), np.asarray(rotation.wxyz), np.array(scale, kind)]
+    return _unchecked(Similarity, *jax.device_put(fields))
 
 
 def _as_transforms(matrices: np.ndarray) -> list[AbstractTransform]:

@@ -1,18 +1,32 @@
 """Triangle meshes from and to arrays."""
 
+import functools
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..models import ModelPart
-from ..shapes import AbstractShape, TriangleMesh
+from ..shapes import AbstractShape, sorted_faces, TriangleMesh
 
 
 def make_mesh(part: ModelPart, two_sided: bool = True) -> TriangleMesh:
-    """Makes the shape of a part of a mesh."""
+    """Makes the shape of a part of a mesh, which a reader has checked: it is not done again."""
     colors = None if part.colors is None else part.colors[:, :3]
-    arrays = part.vertices, part.faces, part.normals, part.uv, colors
-    return TriangleMesh(*arrays, part.smooth, two_sided)
+    faces = sorted_faces(part.faces, part.vertices)
+    arrays = {"normals": part.normals, "uv": part.uv, "colors": colors}
+    there = {name: array for name, array in arrays.items() if array is not None}
+    structure = _structure(tuple(there), part.smooth, two_sided)
+    return jax.tree.unflatten(structure, jax.device_put([part.vertices, faces, *there.values()]))
+
+
+@functools.cache
+def _structure(names: tuple[str, ...], smooth: bool, two_sided: bool) -> Any:
+    """Returns the structure, as a tree, of a mesh with some arrays beside its triangles."""
+    columns = {"normals": 3, "uv": 2, "colors": 3}
+    arrays = {name: np.ones((3, columns[name])) for name in names}
+    mesh = TriangleMesh(np.eye(3), [[0, 1, 2]], **arrays, smooth=smooth, two_sided=two_sided)
+    return jax.tree.structure(mesh)
 
 
 def part_of(shape: AbstractShape) -> ModelPart | None:

@@ -11,6 +11,65 @@ from ._model import ModelPart
 
 def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPart | None:
     """Refuses impossible indices and vertices, repairs the rest; `None` if nothing remains."""
+    return checked_parts(part, np.zeros(len(part.faces), np.int64), where, repairs).get(0)
+
+
+def checked_parts(
+    whole: ModelPart, owners: np.ndarray, where: str, repairs: Counter[str]
+) -> dict[int, ModelPart]:
+    """Checks parts that lie one after the other in shared arrays, and takes them apart.
+
+    `owners` are the numbers of the faces' parts, ascending. A part without a face is left out.
+    """
+    _check_places(whole, where)
+    is_useful = _are_useful(whole.faces, whole.vertices, repairs)
+    vertex_owners = np.zeros(len(whole.vertices), np.int64)
+    if len(owners) and owners[-1]:
+        vertex_owners[whole.faces] = owners[:, None]
+    faces, there = (x if np.all(is_useful) else x[is_useful] for x in (whole.faces, owners))
+    repairs["mesh part without faces"] += max(_count_runs(owners), 1) - _count_runs(there)
+    if not len(there):
+        return {}
+    whole, faces, vertex_owners = _own_vertices(whole, faces, vertex_owners)
+    whole = whole._replace(
+        vertices=np.ascontiguousarray(whole.vertices, np.float32),
+        faces=np.ascontiguousarray(faces, np.int32),
+        normals=_unit_normals(whole, faces, repairs),
+        uv=_finite(whole.uv, "coordinate pair that is not finite", repairs),
+        colors=_between(whole.colors, repairs),
+    )
+    return {0: whole} if there[-1] == 0 else _apart(whole, there, vertex_owners)
+
+
+def _count_runs(numbers: np.ndarray) -> int:
+    """Returns how many different numbers there are among ascending ones."""
+    return int(np.count_nonzero(numbers[1:] != numbers[:-1])) + bool(len(numbers))
+
+
+def _apart(whole: ModelPart, owners: np.ndarray, vertex_owners: np.ndarray) -> dict[int, ModelPart]:
+    """Takes parts that lie one after the other apart."""
+    ends, vertex_ends = (np.cumsum(np.bincount(x)) for x in (owners, vertex_owners))
+    starts = np.concatenate([[0], vertex_ends])
+    faces = (whole.faces - starts[owners][:, None]).astype(np.int32)
+    parts, start, end = {}, 0, 0
+    for number, (first, last, face_end) in enumerate(
+        zip(starts.tolist(), vertex_ends.tolist(), ends.tolist(), strict=False)
+    ):
+        start, end = end, face_end
+        if end > start:
+            parts[number] = ModelPart(
+                vertices=whole.vertices[first:last],
+                faces=faces[start:end],
+                normals=None if whole.normals is None else whole.normals[first:last],
+                uv=None if whole.uv is None else whole.uv[first:last],
+                colors=None if whole.colors is None else whole.colors[first:last],
+                smooth=whole.smooth,
+            )
+    return parts
+
+
+def _check_places(part: ModelPart, where: str) -> None:
+    """Refuses indices of vertices that are not there, and vertices that are nowhere."""
     if len(part.faces) and not 0 <= part.faces.min() <= part.faces.max() < len(part.vertices):
         wrong = (part.faces < 0) | (part.faces >= len(part.vertices))
         face = int(np.flatnonzero(wrong.any(axis=1))[0])
@@ -24,47 +83,43 @@ def checked_part(part: ModelPart, where: str, repairs: Counter[str]) -> ModelPar
             f"{where}: {np.sum(~usable)} of {len(usable)} vertices are not finite, or above "
             f"{LARGEST:g}; the first is vertex {int(np.argmin(usable))}."
         )
-    faces = _without_degenerate(part.faces, part.vertices, repairs)
-    if not len(faces):
-        repairs["mesh part without faces"] += 1
-        return None
-    part, faces = _own_vertices(part, faces)
-    return part._replace(
-        vertices=np.ascontiguousarray(part.vertices, np.float32),
-        faces=np.ascontiguousarray(faces, np.int32),
-        normals=_unit_normals(part, faces, repairs),
-        uv=_finite(part.uv, "coordinate pair that is not finite", repairs),
-        colors=_between(part.colors, repairs),
+
+
+def _own_vertices(
+    part: ModelPart, faces: np.ndarray, owners: np.ndarray
+) -> tuple[ModelPart, np.ndarray, np.ndarray]:
+    """Leaves out the vertices of others, where parts use less than half of what they have."""
+    is_used = np.zeros(len(part.vertices), bool)
+    is_used[faces.reshape(-1)] = True
+    if 2 * np.count_nonzero(is_used) >= len(owners) and not owners[-1]:
+        return part, faces, owners
+    most = 2 * np.bincount(owners[is_used], minlength=owners[-1] + 1) >= np.bincount(owners)
+    if np.all(most):
+        return part, faces, owners
+    is_used |= most[owners]
+    used = np.flatnonzero(is_used)
+    new = np.cumsum(is_used) - 1
+    pick = lambda x: None if x is None else x[used]
+    return (
+        part._replace(
+            vertices=part.vertices[used],
+            normals=pick(part.normals),
+            uv=pick(part.uv),
+            colors=pick(part.colors),
+        ),
+        new[faces],
+        owners[used],
     )
 
 
-def _own_vertices(part: ModelPart, faces: np.ndarray) -> tuple[ModelPart, np.ndarray]:
-    """Leaves out the vertices of others, where several parts share one array."""
-    is_used = np.zeros(len(part.vertices), bool)
-    is_used[faces.reshape(-1)] = True
-    used = np.flatnonzero(is_used)
-    if 2 * len(used) >= len(part.vertices):
-        return part, faces
-    new = np.cumsum(is_used) - 1
-    pick = lambda x: None if x is None else x[used]
-    return part._replace(
-        vertices=part.vertices[used],
-        normals=pick(part.normals),
-        uv=pick(part.uv),
-        colors=pick(part.colors),
-    ), new[faces]
-
-
-def _without_degenerate(
-    faces: np.ndarray, vertices: np.ndarray, repairs: Counter[str]
-) -> np.ndarray:
-    """Leaves out faces without area, and further copies of a face."""
+def _are_useful(faces: np.ndarray, vertices: np.ndarray, repairs: Counter[str]) -> np.ndarray:
+    """Returns which faces have an area, and are no further copies of a face."""
     # Of places as they will be kept.
     flat = flat_faces(faces, np.asarray(vertices, np.float32))
     twice = repeated_faces(faces) & ~flat
     repairs["face without area"] += int(np.sum(flat))
     repairs["face that is there twice"] += int(np.sum(twice))
-    return faces[~(flat | twice)] if np.any(flat | twice) else faces
+    return ~(flat | twice)
 
 
 def _unit_normals(part: ModelPart, faces: np.ndarray, repairs: Counter[str]) -> np.ndarray | None:

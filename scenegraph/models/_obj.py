@@ -13,7 +13,7 @@ import numpy as np
 from ..io import FileError, read_bytes
 from ._beside import decode_text
 from ._faces import number_rows
-from ._mesh_checks import checked_part
+from ._mesh_checks import checked_parts
 from ._model import linear_from_srgb, Model, ModelMesh, ModelNode, ModelPart, notes_of
 from ._mtl import COMMENT, MaterialLibrary
 from ._obj_text import Corners, ObjLines, read_corners, read_rows
@@ -37,49 +37,39 @@ class _Reader:
         self.path, self.lines, self.repairs = path, lines, Counter[str]()
         self.library = MaterialLibrary(path)
         self.tables = {kind: read_rows(lines, kind, path) for kind in ("v", "vt", "vn")}
-        self.parts: list[tuple[str, str]] = []
+        self.parts: list[tuple[str, str]] = []  # names of the object and of the material
         self.owners = self._statements()
+        self.colors = self._colors()
 
     def _statements(self) -> np.ndarray:
         """Reads the lines of names and files; returns the part that each face belongs to."""
-        names, numbers = {"o": "", "usemtl": ""}, dict[tuple[str, str], int]()
-        starts, owners = [0], [self._part_number("", "", numbers)]
+        names, numbers = {"o": "", "usemtl": ""}, {("", ""): 0}
+        places, owners = [0], [0]
         for at, line in self.lines.others:
             kind, _, rest = line.strip().replace("\t", " ").partition(" ")
-            rest = " ".join(COMMENT.sub("", rest).split())
+            rest = COMMENT.sub("", rest) if "#" in rest else rest
             if kind in names:
-                names[kind] = rest
-                starts.append(int(np.searchsorted(self.lines.places["f"], at)))
-                owners.append(self._part_number(names["o"], names["usemtl"], numbers))
+                names[kind] = " ".join(rest.split())
+                places.append(at)
+                owners.append(numbers.setdefault((names["o"], names["usemtl"]), len(numbers)))
             elif kind == "mtllib":
-                self.library.read(rest)
+                self.library.read(" ".join(rest.split()))
             elif kind in ("l", "p", "curv", "surf"):
                 self.repairs["point, line or curve"] += 1
-        lengths = np.diff([*starts, len(self.lines.places["f"])])
-        return np.repeat(np.array(owners), lengths)
-
-    def _part_number(self, owner: str, material: str, numbers: dict[tuple[str, str], int]) -> int:
-        """Returns the number of a part, which it makes if there is none."""
-        number = numbers.setdefault((owner, material), len(numbers))
-        if number == len(self.parts):
-            self.parts.append((owner, material))
-        return number
+        self.parts = list(numbers)
+        starts = np.searchsorted(self.lines.places["f"], places)
+        return np.repeat(owners, np.diff(starts, append=len(self.lines.places["f"])))
 
     def model(self) -> Model:
         """Returns the whole."""
         corners = self._checked(read_corners(self.lines, self.path))
         faces, owners = self._triangles(corners)
-        colors = self._colors()
-        # All faces of a part together, in the file's order.
-        order = np.argsort(owners, kind="stable")
-        ends = np.cumsum(np.bincount(owners, minlength=len(self.parts)))
+        parts = self._parts(corners.indices, faces, owners) if len(faces) else {}
         found: dict[str, list[ModelPart]] = {}
-        for number, (owner, material) in enumerate(self.parts):
-            own = order[ends[number - 1] if number else 0 : ends[number]]
-            if len(own):
-                part = self._part(corners.indices, faces[own], colors, material)
-                if part is not None:
-                    found.setdefault(owner, []).append(part)
+        for number, part in sorted(parts.items()):
+            owner, material = self.parts[number]
+            own = part._replace(material=self.library.numbers.get(material), name=material)
+            found.setdefault(owner, []).append(own)
         if not found:
             self._refuse(len(faces))
         used = {part.material for parts in found.values() for part in parts}
@@ -140,27 +130,45 @@ class _Reader:
         self.repairs["polygon of very many corners, whose dents are filled"] += dented
         return faces, np.repeat(self.owners, np.maximum(corners.counts - 2, 0))
 
-    def _part(
-        self, indices: np.ndarray, faces: np.ndarray, colors: np.ndarray | None, material: str
-    ) -> ModelPart | None:
-        """Makes a part; corners that are alike in all become one vertex."""
+    def _parts(
+        self, indices: np.ndarray, faces: np.ndarray, owners: np.ndarray
+    ) -> dict[int, ModelPart]:
+        """Makes the parts by number; corners that are alike in all become one vertex of a part."""
+        # All faces of a part together, in the file's order.
+        order = np.argsort(owners, kind="stable")
+        faces, owners = faces[order], owners[order]
         rows = indices.take(faces.reshape(-1), axis=0)
         columns = [0, *(i for i in (1, 2) if np.any(rows[:, i] >= 0))]
-        first, numbers = number_rows(rows[:, columns])
-        rows = rows[first]
-        number = self.library.numbers.get(material)
-        if material and number is None:
-            self.repairs[f"material {material[:60]!r} that no MTL file has"] += 1
-        part = ModelPart(
+        keys = rows[:, columns]
+        if owners[0] != owners[-1]:
+            keys = np.concatenate([keys, np.repeat(owners, 3)[:, None]], axis=1)
+        first, numbers = number_rows(keys)
+        rows, faces, vertex_owners = rows[first], numbers.reshape(-1, 3), owners[first // 3]
+        for number in np.unique(owners).tolist():
+            material = self.parts[number][1]
+            if material and material not in self.library.numbers:
+                self.repairs[f"material {material[:60]!r} that no MTL file has"] += 1
+        # Parts that have the same attributes are checked together.
+        has = [np.bincount(vertex_owners, rows[:, i] >= 0) > 0 for i in (1, 2)]
+        kinds = has[0] + 2 * has[1]
+        found: dict[int, ModelPart] = {}
+        for kind in np.unique(kinds[np.unique(owners)]).tolist():
+            own, own_vertices = kinds[owners] == kind, kinds[vertex_owners] == kind
+            new = np.cumsum(own_vertices) - 1
+            part = self._whole(rows[own_vertices], new[faces[own]])
+            found |= checked_parts(part, owners[own], self.path.name, self.repairs)
+        return found
+
+    def _whole(self, rows: np.ndarray, faces: np.ndarray) -> ModelPart:
+        """Returns several parts as one."""
+        colors = self.colors
+        return ModelPart(
             vertices=self.tables["v"][rows[:, 0], :3],
-            faces=numbers.reshape(-1, 3),
+            faces=faces,
             normals=self._values("vn", rows[:, 2]),
             uv=self._values("vt", rows[:, 1]),
             colors=None if colors is None else colors[rows[:, 0]],
-            material=number,
-            name=material,
         )
-        return checked_part(part, self.path.name, self.repairs)
 
     def _values(self, kind: str, rows: np.ndarray) -> np.ndarray | None:
         """Returns rows of a table, zeros for those that are lacking; `None` if all are."""

@@ -114,9 +114,9 @@ class _Reader:
 
     def _triangles(self, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns triangles `n 3`, and for each the places of its corners and its polygon."""
-        lists = next((self.face_columns[x] for x in _CORNERS if x in self.face_columns), None)
+        lists = self._indices(self.face_columns)
         found = [np.zeros((0, 3), np.int64)] * 2
-        if isinstance(lists, Lists):
+        if lists is not None:
             self.repairs["face with fewer than three corners"] += int(np.sum(lists.counts < 3))
             self._check_range(lists)
             places, dented = split_polygons(lists.counts, lists.values, vertices)
@@ -125,8 +125,8 @@ class _Reader:
             polygons = np.repeat(np.arange(len(lists.counts)), np.maximum(lists.counts - 2, 0))
         else:
             polygons = np.zeros(0, np.int64)
-        strips = next((self.strips[x] for x in _CORNERS if x in self.strips), None)
-        if isinstance(strips, Lists):
+        strips = self._indices(self.strips)
+        if strips is not None:
             faces = _strip_faces(strips)
             return (
                 np.concatenate([found[0], faces]),
@@ -134,6 +134,15 @@ class _Reader:
                 np.concatenate([polygons, np.full(len(faces), -1)]),
             )
         return found[0], found[1], polygons
+
+    def _indices(self, columns: dict) -> Lists | None:
+        """Returns the vertices of faces or strips; some programs write them with points."""
+        lists = next((columns[x] for x in _CORNERS if x in columns), None)
+        if not isinstance(lists, Lists) or lists.values.dtype.kind in "iu":
+            return lists if isinstance(lists, Lists) else None
+        if not np.all((np.abs(lists.values) < 2**53) & (lists.values % 1 == 0)):
+            raise FileError(f"{self.path}: the vertices of a face must be whole numbers.")
+        return lists._replace(values=lists.values.astype(np.int64))
 
     def _check_range(self, lists: Lists) -> None:
         values, count = lists.values, len(self.columns["x"])
@@ -185,9 +194,9 @@ class _Reader:
 
     def _corner_uv(self, corners: np.ndarray, polygons: np.ndarray) -> np.ndarray | None:
         """Returns coordinates `3 triangles 2` of all corners, from the lists of faces."""
-        lists = next((self.face_columns[x] for x in _CORNERS if x in self.face_columns), None)
+        lists = self._indices(self.face_columns)
         pairs = self.face_columns.get("texcoord")
-        if not isinstance(pairs, Lists) or not isinstance(lists, Lists):
+        if not isinstance(pairs, Lists) or lists is None:
             return None
         if not np.any(pairs.counts) or np.any(polygons < 0):
             return None

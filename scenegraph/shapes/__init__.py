@@ -29,6 +29,7 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
+from ._mesh_checks import sorted_faces
 from ._sheets import (
     each_sheet,
     find_sheets,

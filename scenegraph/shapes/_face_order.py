@@ -6,7 +6,7 @@ import numpy as np
 # Faces that are searched together, and as many runs of them, are not split.
 _RUN, _RUNS = 32, 1024
 # Of no more faces, all are found soon in any order.
-_FEW = 1024
+FEW = 1024
 
 
 def order_faces(points: np.ndarray) -> np.ndarray:
@@ -18,7 +18,7 @@ def order_faces(points: np.ndarray) -> np.ndarray:
     "Multidimensional binary search trees used for associative searching").
     """
     order = np.arange(len(points))
-    if len(points) <= _FEW:
+    if len(points) <= FEW:
         return order
     columns = [np.nan_to_num(column, copy=True) for column in points.T]
     ranges = [(0, len(points))]
@@ -41,8 +41,8 @@ def _divide_all(order: np.ndarray, columns: list[np.ndarray]) -> None:
     size = _RUNS
     while size > _RUN and len(order):
         tables = [column.reshape(-1, size) for column in columns]
-        axis = np.argmax([np.ptp(table, axis=1) for table in tables], axis=0)[:, None]
-        values = np.choose(axis, tables)
+        axis = np.argmax([np.ptp(table, axis=1) for table in tables], axis=0)
+        values = np.stack(tables)[axis, np.arange(len(axis))]
         _divide(order.reshape(-1, size), tables, values, size // 2)
         size //= 2
 
@@ -50,10 +50,12 @@ def _divide_all(order: np.ndarray, columns: list[np.ndarray]) -> None:
 def _divide(order: np.ndarray, columns: list[np.ndarray], values: np.ndarray, half: int) -> None:
     """Puts the `half` entries of each row with the smallest values first, and keeps their order."""
     pivot = np.partition(values, half, axis=1)[:, half, None]
-    first, equal = values < pivot, values == pivot
+    first = values < pivot
     # Of those equal to the pivot, as many as there is space for.
     space = half - np.count_nonzero(first, axis=1)[:, None]
-    first |= equal & (np.cumsum(equal, axis=1) <= space)
+    if np.any(space):
+        equal = values == pivot
+        first |= equal & (np.cumsum(equal, axis=1) <= space)
     rows, size = values.shape
     to = np.empty(values.shape, np.intp)
     to[:, :half] = np.flatnonzero(first).reshape(rows, half)

@@ -11,7 +11,7 @@ from jax.core import Tracer
 from .._typing import Array, Int
 from ..models import flat_faces, repeated_faces
 from ..numerics import require_finite_rows
-from ._face_order import order_faces
+from ._face_order import FEW, order_faces
 
 
 def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
@@ -33,12 +33,18 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
     if isinstance(vertices, Tracer):
         return jnp.asarray(array, jnp.int32)
     points = np.asarray(vertices)
-    array = _useful(array, points)
-    with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
-        a, b, c = (points.take(corner, axis=0) / 3 for corner in array.T)
-        middles = a + b + c
-    array = array.take(order_faces(middles), axis=0)
+    array = sorted_faces(_useful(array, points), points)
     return jax.device_put(np.ascontiguousarray(array, np.int32))
+
+
+def sorted_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
+    """Returns faces in the order in which a mesh keeps them."""
+    if len(faces) <= FEW:
+        return faces
+    with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
+        a, b, c = (vertices.take(corner, axis=0) / 3 for corner in faces.T)
+        middles = a + b + c
+    return faces.take(order_faces(middles), axis=0)
 
 
 def _check_rows(faces: np.ndarray) -> None:

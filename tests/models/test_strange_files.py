@@ -180,6 +180,31 @@ def test_lines_alone_are_refused_for_that(tmp_path):
         read(tmp_path, "a.obj", f"{CORNERS}l 1 2 3\n")
 
 
+def test_objects_are_read_as_each_is_alone(tmp_path):
+    """With coordinates, normals, both or none; with faces without area, and vertices of no face."""
+    rng, texts = np.random.default_rng(0), []
+    corners = "{0}", "{0}/{0}", "{0}//{0}", "{0}/{0}/{0}"
+    for number in range(20):
+        count = int(rng.integers(4, 9))
+        rows = {"v": rng.normal(size=(count, 3)), "vt": rng.random((count, 2))}
+        rows["vn"] = rng.normal(size=(count, 3)) * (rng.random((count, 1)) > 0.2)
+        lines = [f"o thing{number}"]
+        for kind, table in rows.items():
+            lines += [f"{kind} {' '.join(f'{x:.6f}' for x in row)}" for row in table]
+        for face in -rng.integers(1, count + 1, (5, 3)):
+            lines.append("f " + " ".join(corners[number % 4].format(i) for i in face))
+        texts.append("\n".join(lines) + "\n")
+    together = {mesh.name: mesh.parts for mesh in read(tmp_path, "a.obj", "".join(texts)).meshes}
+    for number, text in enumerate(texts):
+        (own,), alone = together[f"thing{number}"], part_of(read(tmp_path, "a.obj", text))
+        for name in ("vertices", "faces", "normals", "uv"):
+            found, wanted = getattr(own, name), getattr(alone, name)
+            assert (found is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_array_equal(found, wanted)
+                assert found.dtype == wanted.dtype
+
+
 def test_many_objects_keep_their_parts(tmp_path):
     lines = [f"o {i}\nusemtl m{i % 3}\n{CORNERS}f -3 -2 -1\n" for i in range(300)]
     model = read(tmp_path, "a.obj", "".join(lines))
@@ -319,6 +344,19 @@ def test_ply_messages_have_no_words_of_libraries(tmp_path, rows):
     message = str(caught.value)
     assert "a.ply" in message
     assert not any(x in message for x in ("dimension", "axis", "array", "convert", "index "))
+
+
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian"])
+def test_ply_indices_with_points(tmp_path, order):
+    face = FACE.format(1).replace("uchar int", "uchar float")
+    data = ply("", PLACES[:3], face, ["3 0.0 1.0 2.0"])
+    if order == "ascii":
+        with pytest.raises(FileError, match="whole numbers"):
+            read(tmp_path, "a.ply", data.replace("2.0\n", "1.5\n"))
+    else:
+        head = data[: data.index("end_header\n") + 11].replace("ascii", order)
+        data = head.encode() + TRIANGLE.astype("<f4").tobytes() + struct.pack("<B3f", 3, 0, 1, 2)
+    assert part_of(read(tmp_path, "a.ply", data)).faces.tolist() == [[0, 1, 2]]
 
 
 # --- glTF

@@ -3,6 +3,7 @@
 import pytest
 
 from stress.damage import cut_and_altered
+from stress.models import strange_models
 from stress.strangers import KINDS, strange_files
 
 
@@ -16,6 +17,11 @@ def test_files_that_are_cut_or_altered(name, stride):
 def test_strange_files(kind):
     found = strange_files(kind, 40)
     assert found.get("refused", 0) + found.get("right", 0) >= 10
+
+
+def test_strange_models():
+    found = strange_models(60)
+    assert min(found[what] for what in ("refused", "noted", "loaded")) > 20
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""Data folders of strangers: an error that names the file, or exactly what the files say."""
+"""Data folders of strangers: an error that names the file, or exactly what the files say.
+
+Of model files, see `models`.
+"""
 
 import math
 import pathlib
@@ -15,6 +18,7 @@ from scenegraph.data import load_multiscale
 from scenegraph.io import FileError
 from stress import folders
 from stress.damage import no_longer_than
+from stress.models import strange_models
 from stress.spoils import CHANGES, spoilt_document, spoilt_picture, spoilt_table
 
 
@@ -83,4 +87,5 @@ def strange_files(name: str, examples: int, seconds: float = math.inf) -> dict[s
 
 def main(examples: int = 5000, minutes: float = 30.0) -> dict[str, Any]:
     """So many strange files of each kind, or as many as there is time for."""
-    return {kind: strange_files(kind, examples, 60 * minutes) for kind in KINDS}
+    found = {kind: strange_files(kind, examples, 60 * minutes) for kind in KINDS}
+    return {**found, "models": strange_models(examples, 60 * minutes, draw=True)}
