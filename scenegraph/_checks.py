@@ -4,6 +4,9 @@ A call that does not fit raises one line: the function, the argument, what was g
 wanted.
 """
 
+import ast
+import collections
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -26,8 +29,11 @@ from ._words import describe, is_array, LISTS, wanted
 
 
 _METHODS = (classmethod, staticmethod, property)
-# Modules whose functions are called for every scalar of a program, by others of their package.
-_INNER = re.compile(r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$")
+# Modules whose functions are called for every scalar of a program, by others of their package; and
+# those of the command line, which nothing but itself calls.
+_INNER = re.compile(
+    r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$|^\w+\.cli\b"
+)
 
 
 def check_calls(package: str) -> None:
@@ -85,6 +91,7 @@ def _lazily_checked(function: Callable) -> Callable:
         nonlocal plain, checked
         if plain is None or checked is None:
             plain = _as_function(function)
+            _replace_texts(plain)
             beartype = _beartype()
             shapes = _has_shapes(plain)
             checked = jaxtyped(plain, typechecker=beartype) if shapes else beartype(plain)
@@ -118,6 +125,29 @@ def _as_function(value: Callable) -> Callable:
     if isinstance(value, types.FunctionType):
         return value
     return functools.wraps(_innermost(value))(lambda *args, **kwargs: value(*args, **kwargs))
+
+
+def _replace_texts(function: Any) -> None:
+    """Replaces annotations that are text by what they name."""
+    annotations = function.__annotations__
+    for name, hint in annotations.items():
+        if isinstance(hint, str):
+            with contextlib.suppress(NameError):  # of a class inside a function
+                annotations[name] = eval(hint, _names_of(function.__module__))
+
+
+@functools.cache
+def _names_of(module: str) -> dict[str, Any]:
+    """Returns a module's names, with those that it imports for type checkers alone."""
+    names = dict(vars(sys.modules[module]))
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:  # There are only compiled files.
+        return collections.defaultdict(lambda: Any, names)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), module, "exec"), names)
+    return names
 
 
 def _beartype() -> Callable:

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 
-from ..parallel import end_if_lost, join
 from ._flags import OptionalInt, OptionalStr
 
 
@@ -25,19 +24,22 @@ class Cluster:
     # The index of this process, from 0.
     process_id: OptionalInt = None
 
+    def check(self) -> None:
+        """Refuses what only several processes have."""
+        given = self.coordinator, self.num_processes, self.process_id
+        if not self.distributed and any(x is not None for x in given):
+            raise ValueError("--coordinator, --num-processes and --process-id need --distributed.")
+
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
         """Joins the other processes, and ends this one with a message if another is lost."""
-        given = self.coordinator, self.num_processes, self.process_id
         if not self.distributed:
-            if any(x is not None for x in given):
-                raise ValueError(
-                    "--coordinator, --num-processes and --process-id need --distributed."
-                )
             yield
             return
+        from ..parallel import end_if_lost, join
+
         try:
-            join(*given)
+            join(self.coordinator, self.num_processes, self.process_id)
         except ValueError as error:
             raise ValueError(
                 f"--distributed found no cluster ({error}) Outside of SLURM, Kubernetes and the "

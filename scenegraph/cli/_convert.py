@@ -6,7 +6,6 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from ..data import convert_colmap, convert_multiscale
 from ._console import say
 from ._flags import OptionalPath
 
@@ -29,6 +28,8 @@ class ConvertColmap:
 
     def main(self) -> None:
         """Converts."""
+        from ..data import convert_colmap
+
         path = convert_colmap(self.sparse, self.out, images=self.images, keep_world=self.keep_world)
         named = self.out.suffix == ".json"
         say(f"wrote {path}" + ("" if named else f"; fit it with `scenegraph fit {self.out}`"))
@@ -59,6 +60,8 @@ class ConvertMultiscale:
 
     def main(self) -> None:
         """Converts, and shows the progress."""
+        from ..data import convert_multiscale
+
         with Progress(console=Console(stderr=True)) as progress:
             task = progress.add_task("converting", total=None)
             convert_multiscale(

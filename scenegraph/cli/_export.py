@@ -4,10 +4,6 @@ from typing import Annotated
 
 import tyro
 
-from ..fitting import Console
-from ..meshing import export_scene, MeshOptions
-from ..runs import export_run, open_run
-from ..scene import load
 from ._console import say
 from ._flags import optional, OptionalInt
 from ._progress import track_frames
@@ -65,8 +61,21 @@ class Export:
     # 50,000 triangles each takes half a second, and two thousand are worth it.
     refine: int = 0
 
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        if self.refine < 0 or (self.refine and self.run.is_file()):
+            raise ValueError(
+                "--refine is a number of steps that fit the mesh to the pictures of a run folder; "
+                f"got {self.refine} for {self.run}."
+            )
+
     def main(self) -> None:
         """Makes the mesh, and writes it."""
+        from ..fitting import Console
+        from ..meshing import export_scene, MeshOptions
+        from ..runs import export_run, open_run
+        from ..scene import load
+
         texture = None if self.vertex_colors else self.texture
         options = MeshOptions(
             self.level,
@@ -77,11 +86,6 @@ class Export:
             self.box,
             self.view_bands,
         )
-        if self.refine < 0 or (self.refine and self.run.is_file()):
-            raise ValueError(
-                "--refine is a number of steps that fit the mesh to the pictures of a run folder; "
-                f"got {self.refine} for {self.run}."
-            )
         track = track_frames(description="evaluating")
         if self.run.is_file():
             export_scene(

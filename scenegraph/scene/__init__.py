@@ -55,3 +55,8 @@ from ._surface import has_pattern
 from ._ties import resolve_ties
 from ._volume import FieldReach, Pace
 from ._weights import mean_square_weight, network_weights
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)
