@@ -101,7 +101,7 @@ def _default_out(command: Render) -> pathlib.Path:
     if command.run.is_file():
         return command.run.with_suffix(".png" if command.path is None else ".gif")
     if command.suite:
-        return command.run / "test_preds"
+        return open_run(command.run).subfolder("test_preds")
     if command.camera is not None and command.path is None:
         return command.run / f"{command.camera}.png"
     path = command.path or path_context(open_run(command.run)).usual_path

@@ -124,7 +124,7 @@ class Fit:
             run.check(resume=self.resume)
         if self.data is not None:
             return self.data.resolve()
-        folder = run.folder.resolve() / "data"
+        folder = run.subfolder("data").resolve()
         if not (folder / "transforms_test.json").exists():
             say(
                 "no data folder given: fitting the table-top that comes with the library (100 "

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from ..io import replace_file
 from ._console import say, show
 from ._flags import OptionalPath, OptionalStr
 
@@ -47,5 +48,5 @@ class Table:
         if self.out is None:
             show(text)
             return
-        self.out.write_text(text + "\n", encoding="utf-8")
+        replace_file(self.out, lambda file: file.write(f"{text}\n".encode()))
         say(f"wrote {self.out}")

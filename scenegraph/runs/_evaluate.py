@@ -354,7 +354,7 @@ def _choose_folder(
             f"has {odd}). Pass --other-data to score the fit on it all the same; the run's own "
             "scores stay."
         )
-    return Run(run.folder / "other-data" / folder.resolve().name)
+    return Run(run.subfolder("other-data", folder.resolve().name))
 
 
 _PLAIN = Measures(

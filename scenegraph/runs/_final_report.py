@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..cameras import AbstractCamera, scale_resolution
 from ..data import save_transforms, Views
-from ..io import FileError
+from ..io import atomic_write, FileError
 from ..rendering import Film, Track, write_film
 from ..scene import load, Scene
 from ..settings import alignment_rays, held_out_split
@@ -163,4 +163,5 @@ def plot_log(log: list[dict[str, Any]], path: str | os.PathLike) -> None:
     lower.legend()
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    with atomic_write(path) as beside:
+        figure.savefig(beside, dpi=120, format="png")

@@ -14,12 +14,14 @@ from ..data import find_folder
 from ..io import (
     are_usable,
     as_matrix,
+    drop_parts,
     FileError,
     LOCK_FILE,
     locked_folder,
     PART,
     read_json,
     replace_file,
+    require_no_links,
     write_json,
     write_picture,
 )
@@ -65,12 +67,22 @@ class Run:
     @property
     def pictures(self) -> pathlib.Path:
         """`pictures/`: rendered pictures, true ones, and their differences."""
-        return self.folder / "pictures"
+        return self.subfolder("pictures")
 
     @property
     def tensorboard(self) -> pathlib.Path:
         """`tensorboard/`: event files, if there are any."""
-        return self.folder / "tensorboard"
+        return self.subfolder("tensorboard")
+
+    def subfolder(self, *names: str) -> pathlib.Path:
+        """Returns the path of a folder in the run folder; `FileError` if a link is on its way.
+
+        Runs may come from others: nothing is written through their links.
+        """
+        for count in range(1, len(names)):
+            if (way := self.folder.joinpath(*names[:count])).is_symlink():
+                require_no_links(way)
+        return require_no_links(self.folder.joinpath(*names))
 
     def metrics_of(self, split: str) -> pathlib.Path:
         """Returns the path of `metrics_SPLIT.json`: the scores of the latest evaluation."""
@@ -92,7 +104,7 @@ class Run:
         def save_scene(snapshot: Snapshot) -> None:
             save(snapshot.state.model, self.folder / SCENE_FILE)
 
-        folder = self.folder / "checkpoints"
+        folder = self.subfolder("checkpoints")
         return Checkpoints(
             folder, period, keep=keep, about=about, also=save_scene, writes=writes, first=True
         )
@@ -130,13 +142,14 @@ class Run:
         """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
         begun = {"config.json", CAMERAS_FILE, "data", "checkpoints", LOCK_FILE}
-        begun |= {self.log.name, self.tensorboard.name, "profile"}
+        begun |= {self.log.name, "tensorboard", "profile"}
         begun |= {name for name in there if PART in name}
         return bool(there - begun or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json` with settings and anything else to remember, making the folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        drop_parts(self.folder)
         write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
 
     def load_config(self) -> tuple[FitConfig, dict[str, Any]]:
@@ -213,7 +226,7 @@ class Run:
         """Writes the scores of an evaluation as `metrics.json` and as a page of text."""
         write_json(self.metrics_of(metrics["protocol"]["split"]), metrics)
         write_json(self.metrics, metrics)
-        self.report.write_text(report, encoding="utf-8")
+        replace_file(self.report, lambda file: file.write(report.encode()))
 
 
 def open_run(folder: str | os.PathLike) -> Run:
