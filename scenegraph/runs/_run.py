@@ -19,6 +19,7 @@ from ..io import (
     LOCK_FILE,
     locked_folder,
     PART,
+    read_bytes,
     read_json,
     replace_file,
     require_no_links,
@@ -253,7 +254,7 @@ def next_free_run() -> Run:
 def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
     """Reads `metrics.jsonl`. Half a line at its end, as a killed process leaves it, is dropped."""
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_bytes(pathlib.Path(path)).decode("utf-8").splitlines(keepends=True)
         log = [json.loads(line) for line in lines if line.endswith("\n")]
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"cannot read the log {path}: {error}.") from error

@@ -151,15 +151,17 @@ def _function_name(node: Any) -> str:
     raise TypeError(f"cannot save {node!r}: not an array, number, string, Module or container.")
 
 
-def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
+def _decode(node: Any, arrays: list[Any], own: dict[str, type]) -> Any:
     if not isinstance(node, dict):
         return node
     if "array" in node:
         array = arrays[node["array"]]
-        # numpy's format forgets types that numpy itself does not have.
-        return jnp.asarray(
-            array.view(np.dtype(node.get("dtype"))) if array.dtype.kind == "V" else array
-        )
+        if isinstance(array, np.ndarray):
+            # numpy's format forgets types that numpy itself does not have.
+            known = array.view(np.dtype(node.get("dtype"))) if array.dtype.kind == "V" else array
+            # A file may name one array again and again: it is made once.
+            arrays[node["array"]] = array = jnp.asarray(known)
+        return array
     if "class" in node:
         fields = {name: _decode(child, arrays, own) for name, child in node["fields"].items()}
         return _rebuild(_find_class(node["class"], own), fields)
