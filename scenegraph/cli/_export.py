@@ -74,7 +74,7 @@ class Export:
         from ..fitting import Console
         from ..meshing import export_scene, MeshOptions
         from ..runs import export_run, open_run
-        from ..scene import load
+        from ..scene import load_whole
 
         texture = None if self.vertex_colors else self.texture
         options = MeshOptions(
@@ -89,7 +89,7 @@ class Export:
         track = track_frames(description="evaluating")
         if self.run.is_file():
             export_scene(
-                load(self.run),
+                load_whole(self.run),
                 self.out,
                 options,
                 points=self.points,

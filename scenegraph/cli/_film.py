@@ -26,7 +26,7 @@ from ..runs import (
     PathRequest,
     read_cameras,
 )
-from ..scene import camera_paths, find_camera, load, Scene
+from ..scene import camera_paths, find_camera, load_whole, Scene
 from ._console import say
 from ._progress import track_frames
 from ._render import Render
@@ -68,11 +68,11 @@ def _gather(command: Render) -> tuple[Scene, list[AbstractCamera], float | None]
     if command.run.suffix.lower() in MODEL_ENDINGS:
         return _gather_model(command, request)
     if command.run.is_file():
-        scene = load(command.run)
+        scene = load_whole(command.run)
     else:
         run = open_run(command.run)
         run.load_config()  # A folder that is no run is refused first.
-        scene = load(run.folder)
+        scene = load_whole(run.folder)
         if command.camera is None:
             request = dataclasses.replace(request, path="views" if command.suite else command.path)
             if line := describe_path(run, request):

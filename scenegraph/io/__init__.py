@@ -16,6 +16,7 @@ from ._extras import import_extra, MissingExtra
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
+from ._kinds import check_kinds
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import decode_picture, encode_png, read_picture, require_video

@@ -14,6 +14,7 @@ from ..data import find_folder
 from ..io import (
     are_usable,
     as_matrix,
+    check_kinds,
     drop_parts,
     FileError,
     LOCK_FILE,
@@ -33,6 +34,9 @@ from ._checkpoints import Checkpoints
 
 
 CAMERAS_FILE = "cameras.sg"
+# What `config.json` holds beside the settings.
+_SPLIT = {"pictures?": int, "names?": str, "cameras?": [float], "colors?": [float]}
+_REMEMBERED = {"data?": str | None, "preset?": str | None, "fingerprint?": {str: _SPLIT}}
 
 
 def silent(message: str) -> None:
@@ -162,6 +166,7 @@ class Run:
         if not path.exists():
             raise FileError(f"{self.folder} is not a run folder: it has no config.json.")
         others = read_json(path)
+        check_kinds(others, {"fit?": {}, **_REMEMBERED}, str(path))
         try:
             return config_of_record(others.pop("fit")), others
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -50,7 +50,7 @@ from ._paths import (
     trainable_leaves,
 )
 from ._refresh import has_occupancy
-from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
+from ._save import check_format, load_whole, SCENE_FILE, tree_header, versions, written_by
 from ._surface import has_pattern
 from ._ties import resolve_ties
 from ._volume import FieldReach, Pace

@@ -16,6 +16,7 @@ from .._typing import PyTree
 from ..io import FileError, read_archive, write_archive
 from ..numerics import any_values
 from ._earlier_files import with_own_integrator
+from ._scene import Scene
 
 
 SCENE_FILE = "scene.sg"
@@ -118,6 +119,14 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
         raise FileError(f"{path}: {error}{written_by(header)}") from error
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} is damaged: {error!r}.") from error
+
+
+def load_whole(path: str | os.PathLike) -> Scene:
+    """Loads a scene; refuses a file that holds anything else, such as a part of one."""
+    found = load(path)
+    if not isinstance(found, Scene):
+        raise FileError(f"{path} holds no scene, but {type(found).__name__}.")
+    return found
 
 
 def _class_name(cls: type) -> str:
