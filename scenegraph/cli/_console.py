@@ -37,6 +37,13 @@ def show(text: str) -> None:
     sys.stdout.flush()
 
 
+def open_missing_streams() -> None:
+    """Makes streams that were closed before the start, as by `>&-`, swallow what is written."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
+
+
 def close_output() -> None:
     """Drops what is left to be written where nobody reads any more."""
     # Python would complain of it at its end.

@@ -6,6 +6,7 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
+from ..settings import check_ranges, ranged
 from ._console import say
 from ._flags import OptionalPath
 
@@ -46,17 +47,21 @@ class ConvertMultiscale:
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
     # The number of sizes, each half of the one before; the full size is the first.
-    levels: int = 4
+    levels: int = ranged(4, 1, 32)
 
     # Average colours without weighting them by opacity, and truncate instead of rounding, bit for
     # bit like the published converter.
     straight_alpha: bool = False
 
     # The distance at which rays begin, for metadata.json.
-    near: float = 2.0
+    near: float = ranged(2.0, 0)
 
     # The distance at which rays end, for metadata.json.
-    far: float = 6.0
+    far: float = ranged(6.0, 0)
+
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
 
     def main(self) -> None:
         """Converts, and shows the progress."""
@@ -87,6 +92,11 @@ class Convert:
     """Convert data from one format to another."""
 
     what: Annotated[_What, tyro.conf.arg(name="")]
+
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        if isinstance(self.what, ConvertMultiscale):
+            self.what.check()
 
     def main(self) -> None:
         """Converts."""

@@ -5,7 +5,7 @@ from typing import Annotated, TYPE_CHECKING
 import tyro
 
 from ..io import import_extra
-from ..settings import FitConfig, MethodName, preset
+from ..settings import check_ranges, FitConfig, MethodName, preset, ranged
 from ._cluster import Cluster
 from ._console import say
 from ._flags import OptionalFloat, OptionalInt, OptionalPath, OptionalStr
@@ -43,7 +43,7 @@ class Fit:
     max_time: OptionalStr = None
 
     # The PSNR, in dB, at which the fit ends; of a few held-out pictures, every --eval-every steps.
-    target_psnr: OptionalFloat = None
+    target_psnr: OptionalFloat = ranged(None)
 
     # Write curves and held-out pictures for TensorBoard, into RUN/tensorboard; needs the extra
     # tensorboard.
@@ -68,6 +68,7 @@ class Fit:
 
     def check(self) -> None:
         """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
         if self.max_time is not None:
             seconds_of(self.max_time)
         if self.cluster.distributed and self.out is None:

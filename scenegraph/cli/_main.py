@@ -8,7 +8,7 @@ from .._first_use import load_everything
 from ..io import FileError
 from ..settings import field_name, METHODS, preset
 from ._check import Check
-from ._console import close_output, complain, explain
+from ._console import close_output, complain, explain, open_missing_streams
 from ._convert import Convert
 from ._data import Data
 from ._eval import Eval
@@ -40,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     saving; 141 if nobody reads what is printed.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    open_missing_streams()
     try:
         command = _parse(arguments or ["--help"])
         if isinstance(command, _CHECKED):
@@ -60,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     return run_command(command)
 
 
-_CHECKED = Fit, Table, Render, Export, Data, Check
+_CHECKED = Fit, Table, Render, Export, Convert, Data, Check
 _Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | Check
 
 

@@ -34,6 +34,10 @@ WRONG = [
     ["render", "run", "--out", "film.txt"],
     ["data", "make", "out", "--size", "1000000"],
     ["export", "run", "out.glb", "--refine", "-1"],
+    ["export", "run", "out.glb", "--level", "nan"],
+    ["export", "run", "out.glb", "--texture", "1000000000"],
+    ["convert", "multiscale", "data", "out", "--levels", "0"],
+    ["fit", "data", "--target-psnr", "nan"],
     ["table"],
     ["paint"],
 ]
