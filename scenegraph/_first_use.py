@@ -53,13 +53,14 @@ def names_on_first_use(
         return names
 
     def get(name: str) -> Any:
-        if not name.startswith("_") and importlib.util.find_spec(f"{package}.{name}"):
-            return importlib.import_module(f"{package}.{name}")
         # `from package import *` asks for `__all__`, and takes all names where there is none.
         if name == "__all__" or not name.startswith("_"):
+            # First the file, for whose lock threads wait; it asks for subpackages itself.
             names = load()
             if name in names:
                 return names[name]
+            if importlib.util.find_spec(f"{package}.{name}"):
+                return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get, lambda: sorted(load())

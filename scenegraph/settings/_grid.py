@@ -139,13 +139,13 @@ class Grid(AbstractMethod):
     def make_field(self, *, key: "RandomKey") -> "GridField":
         import jax
 
-        from .. import encodings
+        from ..encodings import Grid as GridEncoding
         from ..fields import GridField
 
         grid_key, weights_key = jax.random.split(key)
         resolutions = _USUAL if self.resolutions is None else self.resolutions
         capacity = _CAPACITY if self.capacity is None else self.capacity
-        grid = encodings.Grid(resolutions, self.features, capacity, key=grid_key)
+        grid = GridEncoding(resolutions, self.features, capacity, key=grid_key)
         return GridField(
             grid,
             self._choose_width(),

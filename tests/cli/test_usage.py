@@ -97,6 +97,30 @@ def test_whatever_is_used_first_calls_are_checked(line):
     assert done.stdout.split() == ["True", "True", "Sphere"], done.stdout + done.stderr
 
 
+THREADS = """
+import threading
+import scenegraph as sg
+names, errors = ["shapes", "render", "Sphere", "settings", "fit", "data", "runs", "losses"], []
+def use(name):
+    try:
+        getattr(sg, name)
+    except BaseException as error:
+        errors.append(error)
+threads = [threading.Thread(target=use, args=(name,)) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(errors, sg.preset("tiny").training.make_loss().weight_decay)
+"""
+
+
+def test_threads_may_use_names_first():
+    command = [sys.executable, "-c", THREADS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["[]", "0.0"], done.stdout + done.stderr
+
+
 def test_unknown_names_are_attribute_errors():
     import scenegraph as sg
 

@@ -176,12 +176,20 @@ def busy_inits(sources: list[Source]) -> list[str]:
 
 
 def imported_alone(sources: list[Source]) -> list[str]:
-    """Packages whose last line does not import the others, but for those that need no JAX."""
+    """Packages whose last line does not import the others, but for those that need no JAX.
+
+    And imports from the root, whose names are there only when all packages are.
+    """
     return [
         finding(source, source.tree.body[-1], f"`{FINISH}` is missing")
         for source in sources
         if source.is_init and len(source.path.parts) > 2 and source.package not in LIGHT
         if ast.unparse(source.tree.body[-1]) != FINISH
+    ] + [
+        finding(source, node, f"asks the root for `{node.names[0].name}`; import names from it")
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and node.level > 1 and node.module is None
     ]
 
 
