@@ -4,6 +4,9 @@ A call that does not fit raises one line: the function, the argument, what was g
 wanted.
 """
 
+import ast
+import collections
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -27,9 +30,10 @@ from ._words import describe, is_array, LISTS, wanted
 
 _METHODS = (classmethod, staticmethod, property)
 # Modules whose functions are called for every scalar of a program, or every entry of a file, by
-# others of their package.
+# others of their package; and those of the command line, which nothing but itself calls.
 _INNER = re.compile(
-    r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$|\.models\._fields$"
+    r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$"
+    r"|\.models\._fields$|^\w+\.cli\b"
 )
 
 
@@ -88,6 +92,7 @@ def _lazily_checked(function: Callable) -> Callable:
         nonlocal plain, checked
         if plain is None or checked is None:
             plain = _as_function(function)
+            _replace_texts(plain)
             beartype = _beartype()
             shapes = _has_shapes(plain)
             checked = jaxtyped(plain, typechecker=beartype) if shapes else beartype(plain)
@@ -105,7 +110,7 @@ def _lazily_checked(function: Callable) -> Callable:
 
 def _has_shapes(function: Callable) -> bool:
     """Returns true if annotations name axes; remembering these takes most of a check."""
-    return any(map(_names_axes, _hints(function).values()))
+    return any(map(_names_axes, function.__annotations__.values()))
 
 
 def _names_axes(annotation: Any) -> bool:
@@ -121,6 +126,29 @@ def _as_function(value: Callable) -> Callable:
     if isinstance(value, types.FunctionType):
         return value
     return functools.wraps(_innermost(value))(lambda *args, **kwargs: value(*args, **kwargs))
+
+
+def _replace_texts(function: Any) -> None:
+    """Replaces annotations that are text by what they name."""
+    annotations = function.__annotations__
+    for name, hint in annotations.items():
+        if isinstance(hint, str):
+            with contextlib.suppress(NameError):  # of a class inside a function
+                annotations[name] = eval(hint, _names_of(function.__module__))
+
+
+@functools.cache
+def _names_of(module: str) -> dict[str, Any]:
+    """Returns a module's names, with those that it imports for type checkers alone."""
+    names = dict(vars(sys.modules[module]))
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:  # There are only compiled files.
+        return collections.defaultdict(lambda: Any, names)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), module, "exec"), names)
+    return names
 
 
 def _beartype() -> Callable:

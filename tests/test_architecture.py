@@ -68,6 +68,11 @@ def test_inits_only_reexport(sources):
     none(arch.busy_inits(sources))
 
 
+def test_all_packages_are_imported_together(sources):
+    """Those that need JAX; the checks of calls are put into all of them at once."""
+    none(arch.imported_alone(sources))
+
+
 def test_no_super_and_no_hasattr(sources):
     none(arch.unwanted_calls(sources, ("super", "hasattr")))
 

@@ -493,3 +493,16 @@ def test_internal_names_in_a_text(tmp_path):
         f"{page}:3: `sg.low.C` is not public",
         f"{page}:3: `sg.low._a` is not public",
     ]
+
+
+def test_packages_that_are_imported_alone(tmp_path):
+    files = {
+        "low/__init__.py": "from ._a import x\n\n\nfinish_import(__name__)",
+        "high/__init__.py": "from ._a import x",
+        "io/__init__.py": "from ._a import x",
+        "high/_a.py": "def f():\n    from .. import low",
+    }
+    assert arch.imported_alone(toy(tmp_path, files)) == [
+        "toy/high/__init__.py:1: `finish_import(__name__)` is missing",
+        "toy/high/_a.py:2: asks the root for `low`; import names from it",
+    ]

@@ -127,6 +127,7 @@ SCENE = """
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         import scenegraph as sg
+        sg.render  # all is imported with what is used first
     importlib.import_module = load
 
     import equinox as eqx, jax, jax.numpy as jnp

@@ -13,3 +13,8 @@ from ._save import save_glb as save_glb
 from ._framing import camera_path, scene_camera
 from ._parts import world_parts
 from ._walk import copies, matrix_of
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -32,3 +32,8 @@ from ._path_file import CameraPath, read_camera_path
 from ._perspective import focal_from_fov
 from ._poses import cameras_at
 from ._scaled import scale_resolution
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

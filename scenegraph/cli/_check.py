@@ -3,19 +3,21 @@ import importlib.util
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TYPE_CHECKING
 
 import tyro
 from rich.progress import Progress
 
-from ..cameras import AbstractCamera
-from ..diagnostics import check_gradients, fisher, gradient_table
 from ..io import FileError
-from ..scene import camera_paths, Scene
 from ..settings import check_ranges, ranged
 from ._console import show
 from ._flags import OptionalStr
 from ._progress import frames_bar
+
+
+if TYPE_CHECKING:
+    from ..cameras import AbstractCamera
+    from ..scene import Scene
 
 
 class WrongGradients(Exception):
@@ -50,9 +52,15 @@ class Check:
     # The noise of every pixel and channel, as a standard deviation; for --fisher.
     sigma: float = ranged(0.01, 0, open=True)
 
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
+
     def main(self) -> None:
         """Prints a table; a wrong gradient is an error."""
-        check_ranges(self)
+        from ..diagnostics import check_gradients, fisher, gradient_table
+        from ..scene import camera_paths
+
         scene, camera = _scene_and_camera(_load(self.scene)(), self.scene)
         if self.fisher:
             one = self.camera or camera
@@ -105,14 +113,19 @@ def _load(place: str) -> Callable[[], Any]:
     return function
 
 
-def _scene_and_camera(made: Any, place: str) -> tuple[Scene, AbstractCamera | None]:
+def _scene_and_camera(made: Any, place: str) -> "tuple[Scene, AbstractCamera | None]":
+    from ..cameras import AbstractCamera
+    from ..scene import Scene
+
     scene, camera = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(scene, Scene) or not isinstance(camera, AbstractCamera | None):
         raise FileError(f"{place} must return a scene, or a scene and a camera; got {made!r}.")
     return scene, camera
 
 
-def _first_camera(scene: Scene, place: str) -> str:
+def _first_camera(scene: "Scene", place: str) -> str:
+    from ..scene import camera_paths
+
     paths = camera_paths(scene)
     if not paths:
         raise FileError(f"{place}: there is no camera in the scene; return one beside it.")

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 
-from ..parallel import end_if_lost, join
+from ..settings import check_ranges, ranged
 from ._flags import OptionalInt, OptionalStr
 
 
@@ -20,24 +20,28 @@ class Cluster:
     coordinator: OptionalStr = None
 
     # The number of processes.
-    num_processes: OptionalInt = None
+    num_processes: OptionalInt = ranged(None, 1, 2**31 - 1)
 
     # The index of this process, from 0.
-    process_id: OptionalInt = None
+    process_id: OptionalInt = ranged(None, 0, 2**31 - 1)
+
+    def check(self) -> None:
+        """Refuses what only several processes have."""
+        check_ranges(self)
+        given = self.coordinator, self.num_processes, self.process_id
+        if not self.distributed and any(x is not None for x in given):
+            raise ValueError("--coordinator, --num-processes and --process-id need --distributed.")
 
     @contextlib.contextmanager
     def joined(self) -> Iterator[None]:
         """Joins the other processes, and ends this one with a message if another is lost."""
-        given = self.coordinator, self.num_processes, self.process_id
         if not self.distributed:
-            if any(x is not None for x in given):
-                raise ValueError(
-                    "--coordinator, --num-processes and --process-id need --distributed."
-                )
             yield
             return
+        from ..parallel import end_if_lost, join
+
         try:
-            join(*given)
+            join(self.coordinator, self.num_processes, self.process_id)
         except ValueError as error:
             raise ValueError(
                 f"--distributed found no cluster ({error}) Outside of SLURM, Kubernetes and the "

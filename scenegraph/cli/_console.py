@@ -1,7 +1,6 @@
 import os
 import sys
-
-import jax
+from typing import Any
 
 
 def printable(text: str) -> str:
@@ -11,7 +10,8 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     """Writes a line to the error stream; of several processes, only the first does."""
-    if jax.distributed.is_initialized() and jax.process_index() > 0:
+    jax: Any = sys.modules.get("jax")
+    if jax and jax.distributed.is_initialized() and jax.process_index() > 0:
         return
     complain(text)
 
@@ -22,12 +22,26 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
+def explain(error: Exception) -> str:
+    """Says what an error is about, and of one of the system what to do about it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. Choose another place, or make room there."
+    return str(error)
+
+
 def show(text: str) -> None:
     """Writes a line of results; what the terminal has no characters for is written as codes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     sys.stdout.write(shown + "\n")
     sys.stdout.flush()
+
+
+def open_missing_streams() -> None:
+    """Makes streams that were closed before the start, as by `>&-`, swallow what is written."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))
 
 
 def close_output() -> None:

@@ -6,7 +6,7 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from ..data import convert_colmap, convert_multiscale
+from ..settings import check_ranges, ranged
 from ._console import say
 from ._flags import OptionalPath
 
@@ -29,6 +29,8 @@ class ConvertColmap:
 
     def main(self) -> None:
         """Converts."""
+        from ..data import convert_colmap
+
         path = convert_colmap(self.sparse, self.out, images=self.images, keep_world=self.keep_world)
         named = self.out.suffix == ".json"
         say(f"wrote {path}" + ("" if named else f"; fit it with `scenegraph fit {self.out}`"))
@@ -45,20 +47,26 @@ class ConvertMultiscale:
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
     # The number of sizes, each half of the one before; the full size is the first.
-    levels: int = 4
+    levels: int = ranged(4, 1, 32)
 
     # Average colours without weighting them by opacity, and truncate instead of rounding, bit for
     # bit like the published converter.
     straight_alpha: bool = False
 
     # The distance at which rays begin, for metadata.json.
-    near: float = 2.0
+    near: float = ranged(2.0, 0)
 
     # The distance at which rays end, for metadata.json.
-    far: float = 6.0
+    far: float = ranged(6.0, 0)
+
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
 
     def main(self) -> None:
         """Converts, and shows the progress."""
+        from ..data import convert_multiscale
+
         with Progress(console=Console(stderr=True)) as progress:
             task = progress.add_task("converting", total=None)
             convert_multiscale(
@@ -84,6 +92,11 @@ class Convert:
     """Convert data from one format to another."""
 
     what: Annotated[_What, tyro.conf.arg(name="")]
+
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        if isinstance(self.what, ConvertMultiscale):
+            self.what.check()
 
     def main(self) -> None:
         """Converts."""

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..diagnostics import make_dataset, table_top
 from ..io import FileError
 from ..settings import check_ranges, ranged
 from ._console import say
@@ -55,11 +54,16 @@ class Data:
     # Write the true normals, in the world, as r_0_normal.npy and so on.
     normals: bool = False
 
-    def main(self) -> None:
-        """Makes the data set, and shows the progress."""
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
         check_ranges(self)
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise FileError(f"{self.out} is there and not an empty folder; choose another OUT.")
+
+    def main(self) -> None:
+        """Makes the data set, and shows the progress."""
+        from ..diagnostics import make_dataset, table_top
+
         began = time.monotonic()
         # The usual scene is not named: of it, the library brings pictures along.
         usual = (self.count, self.seed) == (30, 0)

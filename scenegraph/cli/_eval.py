@@ -4,7 +4,6 @@ from typing import Annotated
 
 import tyro
 
-from ..runs import evaluate_run, find_measures, markdown, metric_table, open_run
 from ._console import say, show
 from ._flags import OptionalPath, OptionalStr
 
@@ -39,6 +38,8 @@ class Eval:
 
     def main(self) -> None:
         """Evaluates, and prints means and standard deviations."""
+        from ..runs import evaluate_run, find_measures, markdown, metric_table, open_run
+
         run = open_run(self.run)
         run.load_config()  # A folder that is no run is refused first.
         measures = find_measures(lpips=self.lpips, lpips_weights=self.lpips_weights)

@@ -1,22 +1,21 @@
 import dataclasses
 import pathlib
-from typing import Annotated
+from typing import Annotated, TYPE_CHECKING
 
 import tyro
 
-from ..diagnostics import make_dataset
-from ..fitting import check_address_space
 from ..io import import_extra
-from ..parallel import first_then_others, from_first, is_first, largest, own_folder
-from ..runs import fit_run, FitOptions, next_free_run, open_run, Processes, Run
-from ..settings import FitConfig, MethodName, preset
+from ..settings import check_ranges, FitConfig, MethodName, preset, ranged
 from ._cluster import Cluster
 from ._console import say
 from ._flags import OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 from ._progress import show_phase, track_frames
-from ._steps import show_steps
 from ._time import process_age, seconds_of
 from ._watchdog import Watchdog
+
+
+if TYPE_CHECKING:
+    from ..runs import FitOptions, Run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Fit:
     max_time: OptionalStr = None
 
     # The PSNR, in dB, at which the fit ends; of a few held-out pictures, every --eval-every steps.
-    target_psnr: OptionalFloat = None
+    target_psnr: OptionalFloat = ranged(None)
 
     # Write curves and held-out pictures for TensorBoard, into RUN/tensorboard; needs the extra
     # tensorboard.
@@ -67,14 +66,25 @@ class Fit:
         dataclasses.field(default_factory=lambda: preset("fast"))
     )
 
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
+        if self.max_time is not None:
+            seconds_of(self.max_time)
+        if self.cluster.distributed and self.out is None:
+            raise ValueError("--distributed needs --out, a folder that all processes see.")
+        self.cluster.check()
+
     def main(self) -> None:
         """Fits, and leaves a run folder."""
+        from ..fitting import check_address_space
+        from ..parallel import first_then_others, own_folder
+        from ..runs import fit_run, next_free_run, open_run
+
         check_address_space()
         if self.rounds is not None:
             say("--rounds has no effect: rays are marched in one round")
         limit = None if self.max_time is None else seconds_of(self.max_time)
-        if self.cluster.distributed and self.out is None:
-            raise ValueError("--distributed needs --out, a folder that all processes see.")
         if self.tensorboard:
             import_extra("tensorboardX", "tensorboard", "--tensorboard")
         with self.cluster.joined():
@@ -86,7 +96,11 @@ class Fit:
             with own_folder(shared.folder, "*.sg") as own, watchdog.watching():
                 fit_run(open_run(own), self.config, folder, options)
 
-    def _options(self, limit: float | None) -> FitOptions:
+    def _options(self, limit: float | None) -> "FitOptions":
+        from ..parallel import from_first, is_first, largest
+        from ..runs import FitOptions, Processes
+        from ._steps import show_steps
+
         return FitOptions(
             preset=self.preset,
             resume=self.resume,
@@ -102,13 +116,16 @@ class Fit:
             track=track_frames(),
         )
 
-    def _check_folders(self, run: Run) -> pathlib.Path:
+    def _check_folders(self, run: "Run") -> pathlib.Path:
         """Makes sure that the run folder can be used, and returns the data folder."""
+        from ..diagnostics import make_dataset
+        from ..parallel import is_first
+
         if is_first():
             run.check(resume=self.resume)
         if self.data is not None:
             return self.data.resolve()
-        folder = run.folder.resolve() / "data"
+        folder = run.subfolder("data").resolve()
         if not (folder / "transforms_test.json").exists():
             say(
                 "no data folder given: fitting the table-top that comes with the library (100 "

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import tyro
 
-from ..scene import describe, load
 from ._console import show
 
 
@@ -17,4 +16,6 @@ class Inspect:
 
     def main(self) -> None:
         """Prints the tree."""
+        from ..scene import describe, load
+
         show(describe(load(self.run)))

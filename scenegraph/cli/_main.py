@@ -1,19 +1,14 @@
 import dataclasses
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, TYPE_CHECKING
 
 import tyro
-from jax.errors import JaxRuntimeError
 
-from .._garbage import collect_garbage_seldom
-from ..fitting import FitError, TooLarge
-from ..io import FileError, MissingExtra
-from ..parallel import ends_together
-from ..runs import open_run, Run, Stopped, TooFewSteps
+from .._first_use import load_everything
+from ..io import FileError
 from ..settings import field_name, METHODS, preset
-from ._cache import remember_compiled_programs
-from ._check import Check, WrongGradients
-from ._console import close_output, complain
+from ._check import Check
+from ._console import close_output, complain, explain, open_missing_streams
 from ._convert import Convert
 from ._data import Data
 from ._eval import Eval
@@ -26,11 +21,10 @@ from ._render import Render
 from ._table import Table
 
 
-# Errors that the user can do something about.
-_USER_ERRORS = FileError, FitError, MissingExtra, ValueError, OSError, MemoryError, JaxRuntimeError
+if TYPE_CHECKING:
+    from ..runs import Run
 
 
-@ends_together
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line: `scenegraph fit`, `eval`, `table`, `render`, `export`, ...
 
@@ -46,49 +40,28 @@ def main(arguments: list[str] | None = None) -> int:
     saving; 141 if nobody reads what is printed.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    remember_compiled_programs()
-    collect_garbage_seldom()
+    open_missing_streams()
     try:
-        _parse(arguments or ["--help"]).main()
-        sys.stdout.flush()
+        command = _parse(arguments or ["--help"])
+        if isinstance(command, _CHECKED):
+            command.check()
     except BrokenPipeError:  # as of `| head`: the exit code of a process that SIGPIPE ends
         close_output()
         return 141
-    except _USER_ERRORS as error:
-        complain(f"scenegraph: {_explain(error)}")
+    except (FileError, ValueError, OSError) as error:
+        complain(f"scenegraph: {explain(error)}")
         return 2
-    except WrongGradients as error:
-        complain(f"scenegraph: {error}")
-        return 1
-    except Stopped as stop:
-        complain(f"scenegraph: {stop.message}")
-        return 128 + stop.received
-    except TooFewSteps as error:
-        complain(f"scenegraph: {error}")
-        return 3
     except KeyboardInterrupt:
         complain("scenegraph: interrupted")
         return 130
-    return 0
+    # Only now is JAX imported: help and wrong arguments take no time.
+    load_everything()
+    from ._run_command import run_command
+
+    return run_command(command)
 
 
-def _explain(error: Exception) -> str:
-    """Says what went wrong and what to do about it; raises an internal error of JAX again."""
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    if isinstance(error, TooLarge):
-        return str(error)
-    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in reason:
-        return (
-            "out of memory. Lower --batch-size, --chunk, --width, --samples, or raise --downscale. "
-            f"(The device says: {reason})"
-        )
-    if isinstance(error, JaxRuntimeError):
-        raise error
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}. Choose another place, or make room there."
-    return str(error)
-
-
+_CHECKED = Fit, Table, Render, Export, Convert, Data, Check
 _Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | Check
 
 
@@ -127,17 +100,19 @@ def _start(arguments: list[str]) -> Fit:
     return Fit(preset=name, field=field_name(config.method), config=config, data=data)
 
 
-def _run_to_resume(out: str | None) -> Run:
+def _run_to_resume(out: str | None) -> "Run":
     """Returns the run to go on with, which may not have begun yet."""
     if out is None:
         raise ValueError("--resume needs --out, the folder of the run to go on with.")
+    from ..runs import open_run
+
     run = open_run(out)
     if run.checkpoints().paths():
         run.load_config()  # Checkpoints without settings are refused.
     return run
 
 
-def _preset_of(run: Run, others: dict[str, Any], arguments: list[str]) -> str:
+def _preset_of(run: "Run", others: dict[str, Any], arguments: list[str]) -> str:
     """Returns the name of the preset with which a run began; refuses another."""
     given = _option(arguments, "--preset")
     name = others.get("preset") or given or "fast"

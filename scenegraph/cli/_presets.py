@@ -1,4 +1,5 @@
 import dataclasses
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -20,7 +21,11 @@ class Presets:
             first = "the library's defaults" if base is None else f"as {base}, but"
             flags = [_flag(key, value) for key, value in differences(name, base).items()]
             table.add_row(f"[bold]{name}[/]\n{purpose}", "\n".join([first, *flags]))
-        Console().print(table)
+        console = Console()
+        with console.capture() as text:
+            console.print(table)
+        # Not by the console: at a broken pipe, it would end the process as by an error.
+        sys.stdout.write(text.get())
 
 
 def _flag(name: str, value: Any) -> str:

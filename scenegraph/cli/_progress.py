@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..parallel import is_first
 from ._console import say
 
 
@@ -20,6 +19,8 @@ _PULSE = 1.5
 @contextlib.contextmanager
 def show_phase(text: str) -> Iterator[None]:
     """Shows that something goes on, and at its end how long it took, in one line."""
+    from ..parallel import is_first
+
     if not is_first():
         yield
         return
@@ -73,6 +74,8 @@ def track_frames(
 
 def frames_bar() -> Progress:
     """Returns a bar that counts frames on the error stream of the first of several processes."""
+    from ..parallel import is_first
+
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -4,38 +4,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..assets import add_lights, camera_path, load_scene, scene_camera
-from ..cameras import AbstractCamera
-from ..images import check_color_map, Quantity
 from ..io import FileError
-from ..models import MODEL_ENDINGS
-from ..rendering import (
-    Exr,
-    Film,
-    resized,
-    Rows,
-    SeparateFiles,
-    Suite,
-    write_film,
-    write_frames,
-    write_still,
-)
-from ..runs import (
-    describe_path,
-    find_cameras,
-    open_run,
-    path_context,
-    PathRequest,
-    read_cameras,
-)
-from ..scene import camera_paths, find_camera, load, Scene
 from ..settings import check_ranges, ranged
 from ._console import say
 from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, OptionalStr
-from ._progress import track_frames
 
 
-_SPEED = 20.0
+# Those of `images`, which needs JAX.
+Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals", "candidates"]
 _ENDINGS = (".gif", ".mp4", ".png", ".exr")
 
 
@@ -118,25 +94,16 @@ class Render:
     # what many rays would show, and pictures take as many times as long.
     samples_per_pixel: int = ranged(1, 1, 2**14)
 
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
+        check_ranges(self)
+        self._check_out()
+
     def main(self) -> None:
         """Renders and writes."""
-        check_ranges(self)
-        check_color_map(self.color_map)
-        self._check_out()
-        scene, cameras, speed = self._gather()
-        cameras = resized(cameras, self.width, self.height, self.scale)
-        chunk = "auto" if self.chunk is None else self.chunk
-        show = ("rgb", "depth", "opacity") if self.suite else self.show
-        film = Film(
-            scene,
-            cameras,
-            tuple(dict.fromkeys(show)),
-            self.color_map,
-            chunk,
-            self.samples_per_pixel,
-        )
-        out = self.out or self._default_out()
-        for path in self._write(film, out, self.fps or speed or _SPEED):
+        from ._film import write_pictures
+
+        for path in write_pictures(self):
             say(f"wrote {path}")
 
     def _check_out(self) -> None:
@@ -148,71 +115,3 @@ class Render:
             raise FileError(f"--out {out} must end in {', '.join(_ENDINGS)}, or be a folder.")
         if not out.absolute().parent.is_dir():
             raise FileError(f"--out {out}: there is no folder {out.parent} to write into.")
-
-    def _gather(self) -> tuple[Scene, list[AbstractCamera], float | None]:
-        """Returns the scene, the cameras, and the frames a second that a file asks for."""
-        request = PathRequest(
-            self.path, self.frames, self.order, self.keyframes, self.split, self.data, self.up
-        )
-        if self.run.suffix.lower() in MODEL_ENDINGS:
-            return self._gather_model(request)
-        if self.run.is_file():
-            scene = load(self.run)
-        else:
-            run = open_run(self.run)
-            run.load_config()  # A folder that is no run is refused first.
-            scene = load(run.folder)
-            if self.camera is None:
-                request = dataclasses.replace(request, path="views" if self.suite else self.path)
-                if line := describe_path(run, request):
-                    say(line)
-                return scene, *find_cameras(run, request)
-        camera = find_camera(scene, self.camera or _only_camera(scene))
-        if self.path is None:
-            return scene, [camera], None
-        return scene, *read_cameras(request, camera)
-
-    def _gather_model(
-        self, request: PathRequest
-    ) -> tuple[Scene, list[AbstractCamera], float | None]:
-        """Returns the same for a file of meshes, with a camera and lights where it has none."""
-        scene = add_lights(load_scene(self.run))
-        camera = scene_camera(scene, self.camera)
-        if self.path is None:
-            return scene, [camera], None
-        if self.path.endswith(".json"):
-            return scene, *read_cameras(request, camera)
-        return scene, camera_path(scene, camera, self.path, request.length), None
-
-    def _default_out(self) -> pathlib.Path:
-        if self.run.is_file():
-            return self.run.with_suffix(".png" if self.path is None else ".gif")
-        if self.suite:
-            return self.run / "test_preds"
-        if self.camera is not None and self.path is None:
-            return self.run / f"{self.camera}.png"
-        path = self.path or path_context(open_run(self.run)).usual_path
-        return self.run / f"{pathlib.Path(path).stem}.gif"
-
-    def _write(self, film: Film, out: pathlib.Path, speed: float) -> list[pathlib.Path]:
-        track = track_frames(len(film.cameras))
-        if self.suite or out.is_dir() or out.suffix == "":
-            write_frames(film, out, self._frame_files(), overwrite=self.overwrite, track=track)
-            return [out]
-        if out.suffix in (".png", ".exr"):
-            return write_still(film, out, separate=self.separate)
-        return write_film(film, out, frames_per_second=speed, separate=self.separate, track=track)
-
-    def _frame_files(self) -> Exr | SeparateFiles | Rows | Suite:
-        if self.suite:
-            return Suite()
-        if self.format == "exr":
-            return Exr()
-        return SeparateFiles() if self.separate else Rows()
-
-
-def _only_camera(scene: Scene) -> str:
-    known = camera_paths(scene)
-    if len(known) != 1:
-        raise ValueError(f"pass --camera, one of: {', '.join(known) or '(there is none)'}.")
-    return known[0]

@@ -4,12 +4,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..runs import cautions, latex, markdown, open_run, paper_tables, read_result
+from ..io import replace_file
 from ._console import say, show
 from ._flags import OptionalPath, OptionalStr
-
-
-_WRITERS = {"markdown": markdown, "latex": latex}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,17 +31,22 @@ class Table:
     # Mark the best of several runs on the same scene.
     bold: bool = False
 
-    def main(self) -> None:
-        """Writes the tables, and warnings about numbers that cannot be compared."""
+    def check(self) -> None:
+        """Refuses wrong settings before anything is loaded."""
         if not self.runs:
             raise ValueError("name at least one run folder, as in `scenegraph table runs/chair`.")
+
+    def main(self) -> None:
+        """Writes the tables, and warnings about numbers that cannot be compared."""
+        from ..runs import cautions, latex, markdown, open_run, paper_tables, read_result
+
         results = [read_result(open_run(folder), self.split) for folder in self.runs]
         tables = paper_tables(results, eight_bit=self.eight_bit, bold=self.bold)
-        text = "\n\n".join(map(_WRITERS[self.format], tables))
+        text = "\n\n".join(map(latex if self.format == "latex" else markdown, tables))
         for sentence in cautions(results):
             say(sentence)
         if self.out is None:
             show(text)
             return
-        self.out.write_text(text + "\n", encoding="utf-8")
+        replace_file(self.out, lambda file: file.write(f"{text}\n".encode()))
         say(f"wrote {self.out}")

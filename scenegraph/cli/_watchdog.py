@@ -6,9 +6,11 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ..runs import Milestones
 
+if TYPE_CHECKING:
+    from ..runs import Milestones
 
 # A limit may be exceeded by the larger of these: a share of it, and seconds; a little is left to
 # the end of the process.
@@ -27,7 +29,7 @@ class Watchdog:
 
     limit: float | None
     elapsed: float
-    milestones: Milestones
+    milestones: "Milestones"
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

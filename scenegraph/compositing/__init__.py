@@ -8,3 +8,8 @@ from ._layers import composite_layers, composite_with_layers, layer_weights
 from ._mixture import amounts, mix_media, mixture, with_unit_normals
 from ._packed import composite_packed, packed_details
 from ._volume import expected_depth, interval_weights, optical_depths, over
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

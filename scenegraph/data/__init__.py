@@ -41,3 +41,8 @@ from ._formats import find_folder, find_format, find_splits, Format
 from ._llff import llff_path, looks_forward
 from ._transforms import transforms_path, transforms_splits
 from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

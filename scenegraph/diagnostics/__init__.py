@@ -9,3 +9,8 @@ from ._table_top import table_top as table_top
 # Internal: for other packages of the library, and for none of its users.
 from ._dataset import straight_rgba
 from ._gradients import GradientCheck
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

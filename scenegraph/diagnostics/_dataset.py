@@ -99,6 +99,9 @@ def _unpack(
 ) -> pathlib.Path:
     """Copies the data set that the library brings along."""
     with zipfile.ZipFile(_PACKED) as packed:
+        for path in map(folder.joinpath, packed.namelist()):
+            if path.is_symlink():  # Nothing is written through a link.
+                path.unlink()
         packed.extractall(folder)
     progress(count, count)
     return folder

@@ -14,3 +14,8 @@ from ._spherical_harmonics import SphericalHarmonics as SphericalHarmonics
 
 # Internal: for other packages of the library, and for none of its users.
 from ._contraction import contract_length, expand_length
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -14,3 +14,8 @@ from ._nerf import NerfMLP as NerfMLP
 # Internal: for other packages of the library, and for none of its users.
 from ._network import Dense, dense_layers, RadianceNetwork
 from ._radiance_mlp import AbstractRadianceMLP, RadianceOutput
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -18,3 +18,8 @@ from ._vignette import Vignette as Vignette
 # Internal: for other packages of the library, and for none of its users.
 from ._develop import filter_pixel, require_pixel_filter
 from ._pixels import relative_place
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -38,3 +38,8 @@ from ._memory import check_address_space, free_memory, TooLarge
 from ._polish import BEGIN
 from ._step import Loss
 from ._trainable import choose_trainable
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

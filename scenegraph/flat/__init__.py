@@ -29,3 +29,8 @@ from ._surface_instances import (
     world_ball,
 )
 from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

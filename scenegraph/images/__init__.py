@@ -21,3 +21,8 @@ from ._image import AbstractColorSpace, as_light, srgb_numbers
 from ._published import published_suite
 from ._resize import shrink
 from ._visualise import depth_limits, Quantity, visualise
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

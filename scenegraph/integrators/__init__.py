@@ -40,3 +40,8 @@ from ._integrator import (
 )
 from ._irradiance import irradiance_at, visibility
 from ._nearest_hits import nearest_hits
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

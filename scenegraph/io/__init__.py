@@ -9,13 +9,14 @@ from ._pictures import write_animation as write_animation, write_picture as writ
 # Internal: for other packages of the library, and for none of its users.
 from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
-from ._atomic import PART, replace_file
+from ._atomic import atomic_write, drop_parts, PART, replace_file, require_no_links
 from ._colmap import ColmapCamera, ColmapImage, ColmapModel, read_colmap
 from ._exif import PictureHeader, read_picture_header, turn_upright
 from ._extras import import_extra, MissingExtra
 from ._float_pictures import read_exr, require_exr, write_exr, write_float_picture
 from ._hdr import read_hdr, write_hdr
 from ._json import append_json, read_json, write_json
+from ._kinds import check_kinds
 from ._lock import LOCK_FILE, locked_folder
 from ._mapped import MappedArray, open_mapped, require_space, write_mapped
 from ._pictures import decode_picture, encode_png, read_picture, require_video

@@ -4,10 +4,12 @@ import pathlib
 import numpy as np
 
 from ._errors import FileError
+from ._read import require_regular
 
 
 def read_array(path: str | os.PathLike) -> np.ndarray:
     """Reads a NumPy file (`.npy`) of numbers as float64; nothing in the file is executed."""
+    require_regular(path)
     try:
         # A map of the file is not larger than the file, whatever its header claims, and Python
         # objects, which would be executed when read, are refused.

@@ -184,8 +184,8 @@ def _binary_points(path: pathlib.Path) -> _Points:
 def _lines(path: pathlib.Path) -> Iterator[tuple[str, str]]:
     """Yields all lines but comments, each with its place for messages."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
         raise FileError(f"cannot read {path}: {error}.") from error
     for index, line in enumerate(lines):
         if not line.lstrip().startswith("#"):

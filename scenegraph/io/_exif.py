@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from ._errors import FileError
+from ._read import open_picture, require_regular
 
 
 _ORIENTATION = 0x0112
@@ -24,10 +25,11 @@ class PictureHeader(NamedTuple):
 
 def read_picture_header(path: str | os.PathLike) -> PictureHeader:
     """Reads the header of a picture file; the pixels may be damaged all the same."""
+    require_regular(path)
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `read_picture` says what it does not like.
-            with PillowImage.open(file) as picture:
+            with open_picture(file) as picture:
                 return PictureHeader(*picture.size, _orientation(picture))
     except FileNotFoundError as error:
         raise FileError(f"there is no picture {path}.") from error

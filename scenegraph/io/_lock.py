@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
+from ._atomic import open_in_place
 from ._errors import FileError
 
 
@@ -51,7 +52,7 @@ def locked_folder(folder: pathlib.Path, holder: str) -> Iterator[None]:
 @contextlib.contextmanager
 def _open_locked(path: pathlib.Path, folder: pathlib.Path, holder: str) -> Iterator[None]:
     while True:
-        with path.open("a+", encoding="utf-8") as file:
+        with open(open_in_place(path), "a+", encoding="utf-8") as file:
             if not _try(file):
                 raise FileError(
                     f"{folder} is in use by {holder} ({_owner(file)}). Wait for its end, or pass "

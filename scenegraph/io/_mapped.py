@@ -3,7 +3,6 @@ import dataclasses
 import functools
 import json
 import mmap
-import os
 import pathlib
 import shutil
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ._atomic import atomic_write
 from ._errors import FileError
 from ._json import read_json, write_json
 
@@ -74,17 +74,12 @@ def write_mapped(
 ) -> MappedArray:
     """Writes a matrix block by block, all or nothing, with a description `about` in JSON."""
     # `about` is written last: it may still change while the blocks are made.
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
     rows, columns, dtype = 0, 0, np.dtype(np.uint8)
-    try:
-        with beside.open("wb") as file:
-            for block in blocks:
-                rows, columns, dtype = rows + block.shape[0], block.shape[1], block.dtype
-                file.write(np.ascontiguousarray(block).data)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with atomic_write(path) as beside, beside.open("wb") as file:
+        for block in blocks:
+            rows, columns, dtype = rows + block.shape[0], block.shape[1], block.dtype
+            file.write(np.ascontiguousarray(block).data)
     write_json(_header(path), {"shape": [rows, columns], "dtype": dtype.str, "about": about})
     return MappedArray(path, (rows, columns), dtype)
 

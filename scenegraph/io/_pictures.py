@@ -13,7 +13,7 @@ from PIL import Image as PillowImage, UnidentifiedImageError
 
 from ._atomic import atomic_write
 from ._errors import FileError
-from ._read import require_regular
+from ._read import open_picture, require_regular
 
 
 # More frames a second than these, GIFs do not show at their speed.
@@ -47,7 +47,7 @@ def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) ->
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
-            with PillowImage.open(file) as picture:
+            with open_picture(file) as picture:
                 _check_kind(picture, name)
                 if most is not None and picture.width * picture.height > most:
                     raise FileError(f"{name} claims to be of {picture.size} pixels: too many.")

@@ -1,17 +1,28 @@
 import os
 import pathlib
 import stat
+from typing import Any
+
+from PIL import Image as PillowImage
 
 from ._errors import FileError
 
 
+# Kinds of pictures that Pillow decodes itself. For others, such as EPS, whatever a file is named,
+# it runs other programs.
+_KINDS = ("PNG", "JPEG", "MPO", "WEBP", "GIF", "TIFF", "BMP", "DIB", "TGA", "PPM", "JPEG2000")
+_KINDS += ("AVIF", "HEIF", "ICO", "ICNS", "PCX", "SGI", "PSD", "QOI", "DDS", "XBM", "XPM", "IM")
+
+
 def require_regular(path: str | os.PathLike) -> None:
-    """Refuses pipes, devices and sockets, which may never end; what is not there is not refused."""
+    """Refuses folders, pipes and devices, which may never end; not what is not there."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+    if stat.S_ISDIR(mode):
+        raise FileError(f"{path} is a folder; only regular files are read.")
+    if not stat.S_ISREG(mode):
         raise FileError(f"{path} is a pipe or a device; only regular files are read.")
 
 
@@ -22,3 +33,9 @@ def read_bytes(path: pathlib.Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
+
+
+def open_picture(file: Any) -> PillowImage.Image:
+    """Opens a picture of one of the kinds that are decoded in this process."""
+    PillowImage.init()
+    return PillowImage.open(file, formats=[x for x in _KINDS if x in PillowImage.OPEN])

@@ -10,3 +10,8 @@ from ._spot import SpotLight as SpotLight
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractEnvironment
 from ._environment import PreparedEnvironment
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

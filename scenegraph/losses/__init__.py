@@ -26,3 +26,8 @@ from ._metrics import average_error, mse_to_psnr, psnr_to_mse
 from ._missed_points import missed_point
 from ._proposal import missed_weight
 from ._ssim import ssim_map
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

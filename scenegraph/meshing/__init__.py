@@ -11,3 +11,8 @@ from ._options import MeshOptions as MeshOptions
 
 # Internal: for other packages of the library, and for none of its users.
 from ._export import check_export
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -29,3 +29,8 @@ from ._model import (
 from ._ply import read_points, write_points
 from ._read_model import MODEL_ENDINGS, read_model
 from ._write_ply import write_ply
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

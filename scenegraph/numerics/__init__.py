@@ -58,3 +58,8 @@ from ._steps import cumulative, inverse_cdf, max_blur, midpoints
 from ._tangents import tangents
 from ._tied import is_tied, Tied
 from ._trigonometry import expected_sin, octaves, safe_cos, safe_sin
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -14,3 +14,8 @@ from ._welded import welded as welded
 # Internal: for other packages of the library, and for none of its users.
 from ._schedule import scale_by_schedule, Until
 from ._welded import first_at_place
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

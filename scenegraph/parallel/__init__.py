@@ -30,3 +30,8 @@ from ._processes import (
     largest,
     own_folder,
 )
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -26,3 +26,8 @@ from ._scene_cameras import SceneCameras, ScenePixels
 from ._sightings import Sightings
 from ._stacked import stack_cameras
 from ._views import in_stated_space, pixel_rays, Views, views
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io import FileError, open_mapped, write_mapped
+from ..io import open_mapped, read_bytes, write_mapped
 
 
 # All that is kept, in bytes; beyond that, what has not been used for longest goes.
@@ -70,10 +70,7 @@ def _content_key(files: list[pathlib.Path], settings: str) -> str:
 
 
 def _hash_file(file: pathlib.Path) -> bytes:
-    try:
-        return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
-    except OSError as error:
-        raise FileError(f"cannot read the picture {file}: {error.strerror}.") from error
+    return hashlib.blake2b(read_bytes(file), digest_size=16).digest()
 
 
 def _forget_oldest(folder: pathlib.Path) -> None:

@@ -23,3 +23,8 @@ from ._tiers import expect_calls, TieredFunction
 from ._traced import kind_of
 from ._turns import Loop, take_turns_outside
 from ._work import are_kernels, find_within, say_times
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -13,3 +13,8 @@ from ._pixel_jvp import batched_jvp
 from ._ray import transform_ray, widen
 from ._records import Layers, no_light, overlap, Section, Span, transform_section
 from ._sections import AbstractBeam
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

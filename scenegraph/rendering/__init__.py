@@ -24,3 +24,8 @@ from ._film import resized
 from ._film_files import Track
 from ._rays import fold_keys, integrate, integrate_anyhow
 from ._warnings import check_scene, report_overflow, say_violations
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

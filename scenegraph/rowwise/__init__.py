@@ -70,3 +70,8 @@ from ._map_blocks import map_blocks, sum_blocks
 from ._places import put_rows, take_rows
 from ._primitive import push_map, row_avals, transpose_map
 from ._store import store
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -42,3 +42,8 @@ from ._run import next_free_run, read_log
 from ._scores import mean_of_means, METRICS, summary
 from ._tables import cautions, paper_tables, read_result, Result
 from ._time_plan import TimePlan
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -16,14 +16,15 @@ import numpy as np
 from .._typing import Array
 from ..data import Views
 from ..images import as_bytes, error_panels, Image, side_by_side, srgb_numbers
-from ..io import FileError, import_extra, MissingExtra, read_json
+from ..io import check_kinds, FileError, import_extra, MissingExtra, read_json
 from ..losses import correct_color, flip, load_lpips, psnr, ssim
 from ..rendering import render
-from ..scene import load, Scene
+from ..scene import load_whole, Scene
 from ..settings import held_out_split
 from ._fingerprint import find_difference
 from ._held_out import HeldOut, place_held_out
 from ._report import report
+from ._residuals import RESIDUALS
 from ._run import Run, silent
 from ._scores import describe_protocol, Scores, summary
 from ._time_plan import TimePlan
@@ -268,7 +269,7 @@ def evaluate_run(
     out = _choose_folder(run, folder, split, views, other_data, config.data.skip_missing)
     if out != run:
         say(f"{folder} holds other data than the fit's: all is written into {out.folder}")
-    scene = load(run.folder) if scene is None else scene
+    scene = load_whole(run.folder) if scene is None else scene
     held_out = place_held_out(scene, HeldOut(folder, split, views, config.data), say)
     return score_views(out, scene, held_out, frames, measures, say=say)
 
@@ -317,6 +318,7 @@ def _known_residuals(run: Run) -> dict[str, Any]:
     """Returns what a fit has found of its training pictures, which no evaluation reads."""
     try:
         found = read_json(run.metrics)
+        check_kinds(found, {"training?": RESIDUALS}, str(run.metrics))
     except FileError:
         return {}
     known = found.get("training") if isinstance(found, dict) else None
@@ -354,7 +356,7 @@ def _choose_folder(
             f"has {odd}). Pass --other-data to score the fit on it all the same; the run's own "
             "scores stay."
         )
-    return Run(run.folder / "other-data" / folder.resolve().name)
+    return Run(run.subfolder("other-data", folder.resolve().name))
 
 
 _PLAIN = Measures(

@@ -12,7 +12,7 @@ from ..io import FileError
 from ..meshing import check_export, export_scene, mesh_volumes, MeshOptions
 from ..pixels import Views
 from ..rendering import Track
-from ..scene import load, Scene
+from ..scene import load_whole, Scene
 from ..settings import DataSettings
 from ._paths import path_context
 from ._refine_meshes import RAYS, refine_meshes
@@ -46,7 +46,7 @@ def export_run(
             f"{run.folder} was fitted in NDC, whose space is bent: its surface is no mesh of the "
             "world. Fit the data without NDC (`--no-ndc`)."
         )
-    scene = load(run.folder) if scene is None else scene
+    scene = load_whole(run.folder) if scene is None else scene
     viewpoints = known.poses()[:, :3, 3]
     if refine:
         views = _pictures(config.data, run.data_folder(), refine, say)

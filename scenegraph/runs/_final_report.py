@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from ..cameras import AbstractCamera, scale_resolution
 from ..data import save_transforms, Views
-from ..io import FileError
+from ..io import atomic_write, FileError
 from ..rendering import Film, Track, write_film
-from ..scene import load, Scene
+from ..scene import load_whole, Scene
 from ..settings import alignment_rays, held_out_split
 from ._evaluate import score_views
 from ._held_out import HeldOut, place_held_out
@@ -47,7 +47,7 @@ class FinalReport:
         track: Track = iter,
     ) -> None:
         """Writes `metrics.json`, `pictures/`, `turntable.gif` and `curve.png`."""
-        scene = load(run.folder) if scene is None else scene
+        scene = load_whole(run.folder) if scene is None else scene
         held_out = _read(run, data) if held_out is None else held_out
         held_out = place_held_out(scene, held_out, say, self.plan)
         self._save_cameras(run, held_out, say)
@@ -163,4 +163,5 @@ def plot_log(log: list[dict[str, Any]], path: str | os.PathLike) -> None:
     lower.legend()
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
+    with atomic_write(path) as beside:
+        figure.savefig(beside, dpi=120, format="png")

@@ -315,7 +315,7 @@ class _Job:
             )
             callbacks.append(stack.enter_context(contextlib.closing(board)))
         if self.options.profile:
-            callbacks.append(stack.enter_context(Profile(self.run.folder / "profile")))
+            callbacks.append(stack.enter_context(Profile(self.run.subfolder("profile"))))
         callbacks += stack.enter_context(self.options.steps(output.log_every, rays))
         callbacks.append(JsonLines(self.run.log, output.log_every, rays))
         if evaluates:

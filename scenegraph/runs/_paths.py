@@ -27,9 +27,10 @@ from ..cameras import (
 )
 from ..data import focus_point, Views
 from ..fitting import poses_of
+from ..io import FileError
 from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
-from ..scene import load, Scene
+from ..scene import load, load_whole, Scene
 from ..settings import held_out_split, moved_cameras
 from ._run import CAMERAS_FILE, Run
 
@@ -142,6 +143,21 @@ PATHS: dict[str, Callable[[PathContext, PathRequest], list[AbstractCamera]]] = {
 }
 
 
+# What a run remembers of its cameras, and whether a value is such.
+_MEMORY: dict[str, Callable[[Any], bool]] = {
+    "camera": lambda x: isinstance(x, AbstractCamera),
+    "target": lambda x: np.shape(x) == (3,),
+    "up": lambda x: np.shape(x) == (3,),
+    "poses": lambda x: np.ndim(x) == 3 and np.shape(x)[1:] == (4, 4),
+    "is_capture": lambda x: np.shape(x) == (),
+    OWN_PATH: lambda x: (
+        isinstance(x, list | tuple)
+        and len(x) > 0
+        and all(isinstance(one, AbstractCamera) for one in x)
+    ),
+}
+
+
 def film_run(
     run: Run,
     out: str | os.PathLike,
@@ -166,7 +182,7 @@ def film_run(
 
     The file, in a list.
     """
-    scene = load(run.folder) if scene is None else scene
+    scene = load_whole(run.folder) if scene is None else scene
     cameras, speed = find_cameras(run, request)
     if max_width is not None and cameras[0].width > max_width:
         cameras = [scale_resolution(camera, max_width / camera.width) for camera in cameras]
@@ -181,7 +197,7 @@ def find_cameras(run: Run, request: PathRequest) -> tuple[list[AbstractCamera], 
         folder = run.find_data(request.data)
         views = config.data.load(folder, request.split or held_out_split(folder))
         if config.corrections.refines:
-            views = moved_cameras(load(run.folder), views)
+            views = moved_cameras(load_whole(run.folder), views)
         return _some([views.camera(i) for i in range(views.frames)], request.frames), None
     known = path_context(run).turned(request.up)
     path = request.path or known.usual_path
@@ -238,7 +254,16 @@ def _some(cameras: list[AbstractCamera], frames: int | None) -> list[AbstractCam
 
 def path_context(run: Run) -> PathContext:
     """Reads what a run remembers of its cameras."""
-    return PathContext(run, load(run.folder / CAMERAS_FILE))
+    path = run.folder / CAMERAS_FILE
+    memory = load(path)
+    if not isinstance(memory, dict):
+        raise FileError(f"{path} does not hold what a run remembers of its cameras.")
+    for name, holds in _MEMORY.items():
+        if name in memory and not holds(memory[name]):
+            raise FileError(f"{path}: `{name}` is not what a run remembers of its cameras.")
+        if name not in memory and name in ("camera", "target", "up"):
+            raise FileError(f"{path}: `{name}` is missing.")
+    return PathContext(run, memory)
 
 
 def summarise_cameras(views: Views) -> dict[str, Any]:

@@ -21,6 +21,15 @@ _WIDTH, _LEAST_LIMIT = 48, 60.0
 _DEVIATIONS, _DECIBELS, _NAMED = 3.5, 2.0, 20
 # The opacity below which nothing is seen of a scene, and what is said of one that is empty.
 _EMPTY = 0.01
+# What `metrics.json` holds of training pictures.
+RESIDUALS = {
+    "size": [int],
+    "pictures": int,
+    "psnr": float,
+    "outliers": [{"name": str, "psnr": float}],
+    "more": int,
+    "empty?": bool,
+}
 EMPTY_SCENE = (
     "the scene is empty: no training picture shows anything of it. Lower the learning rate "
     "(--learning-rate), or try another --seed."

@@ -14,12 +14,16 @@ from ..data import find_folder
 from ..io import (
     are_usable,
     as_matrix,
+    check_kinds,
+    drop_parts,
     FileError,
     LOCK_FILE,
     locked_folder,
     PART,
+    read_bytes,
     read_json,
     replace_file,
+    require_no_links,
     write_json,
     write_picture,
 )
@@ -30,6 +34,9 @@ from ._checkpoints import Checkpoints
 
 
 CAMERAS_FILE = "cameras.sg"
+# What `config.json` holds beside the settings.
+_SPLIT = {"pictures?": int, "names?": str, "cameras?": [float], "colors?": [float]}
+_REMEMBERED = {"data?": str | None, "preset?": str | None, "fingerprint?": {str: _SPLIT}}
 
 
 def silent(message: str) -> None:
@@ -65,12 +72,22 @@ class Run:
     @property
     def pictures(self) -> pathlib.Path:
         """`pictures/`: rendered pictures, true ones, and their differences."""
-        return self.folder / "pictures"
+        return self.subfolder("pictures")
 
     @property
     def tensorboard(self) -> pathlib.Path:
         """`tensorboard/`: event files, if there are any."""
-        return self.folder / "tensorboard"
+        return self.subfolder("tensorboard")
+
+    def subfolder(self, *names: str) -> pathlib.Path:
+        """Returns the path of a folder in the run folder; `FileError` if a link is on its way.
+
+        Runs may come from others: nothing is written through their links.
+        """
+        for count in range(1, len(names)):
+            if (way := self.folder.joinpath(*names[:count])).is_symlink():
+                require_no_links(way)
+        return require_no_links(self.folder.joinpath(*names))
 
     def metrics_of(self, split: str) -> pathlib.Path:
         """Returns the path of `metrics_SPLIT.json`: the scores of the latest evaluation."""
@@ -92,7 +109,7 @@ class Run:
         def save_scene(snapshot: Snapshot) -> None:
             save(snapshot.state.model, self.folder / SCENE_FILE)
 
-        folder = self.folder / "checkpoints"
+        folder = self.subfolder("checkpoints")
         return Checkpoints(
             folder, period, keep=keep, about=about, also=save_scene, writes=writes, first=True
         )
@@ -130,13 +147,14 @@ class Run:
         """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
         begun = {"config.json", CAMERAS_FILE, "data", "checkpoints", LOCK_FILE}
-        begun |= {self.log.name, self.tensorboard.name, "profile"}
+        begun |= {self.log.name, "tensorboard", "profile"}
         begun |= {name for name in there if PART in name}
         return bool(there - begun or self.checkpoints().paths())
 
     def save_config(self, config: FitConfig, **others: Any) -> None:
         """Writes `config.json` with settings and anything else to remember, making the folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        drop_parts(self.folder)
         write_json(self.folder / "config.json", {**others, "fit": config_record(config)})
 
     def load_config(self) -> tuple[FitConfig, dict[str, Any]]:
@@ -148,6 +166,7 @@ class Run:
         if not path.exists():
             raise FileError(f"{self.folder} is not a run folder: it has no config.json.")
         others = read_json(path)
+        check_kinds(others, {"fit?": {}, **_REMEMBERED}, str(path))
         try:
             return config_of_record(others.pop("fit")), others
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -213,7 +232,7 @@ class Run:
         """Writes the scores of an evaluation as `metrics.json` and as a page of text."""
         write_json(self.metrics_of(metrics["protocol"]["split"]), metrics)
         write_json(self.metrics, metrics)
-        self.report.write_text(report, encoding="utf-8")
+        replace_file(self.report, lambda file: file.write(report.encode()))
 
 
 def open_run(folder: str | os.PathLike) -> Run:
@@ -240,7 +259,7 @@ def next_free_run() -> Run:
 def read_log(path: str | os.PathLike) -> list[dict[str, Any]]:
     """Reads `metrics.jsonl`. Half a line at its end, as a killed process leaves it, is dropped."""
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_bytes(pathlib.Path(path)).decode("utf-8").splitlines(keepends=True)
         log = [json.loads(line) for line in lines if line.endswith("\n")]
     except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"cannot read the log {path}: {error}.") from error

@@ -5,13 +5,29 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..io import FileError, read_json
+from ..io import check_kinds, FileError, read_json
 from ._report import metric_text, Table, TITLES
 from ._run import Run
 from ._scores import mean_of_means, METRICS
 
 
 _MEAN = "mean"
+# What tables read of `metrics.json`.
+_NUMBERS = {f"{name}{end}?": float | None for name in METRICS for end in ("", "_8bit")}
+_PROTOCOL = {
+    "split": str,
+    "data?": str | None,
+    "downscale?": int,
+    "background?": str,
+    "pictures?": int,
+    "of?": int,
+}
+_METRICS = {
+    **_NUMBERS,
+    "protocol": _PROTOCOL,
+    "scales": [{"scale": str, "mean": _NUMBERS}],
+    "missing?": {str: str},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +51,7 @@ def read_result(run: Run, split: str | None = None) -> Result:
     metrics = read_json(path)
     if not isinstance(metrics, dict) or "scales" not in metrics or "protocol" not in metrics:
         raise FileError(f"{path} lacks the scores of every size; `{command}` writes it anew.")
+    check_kinds(metrics, _METRICS, str(path))
     data = pathlib.Path(metrics["protocol"].get("data") or others.get("data") or "")
     here = run.folder.resolve()
     # A data set that was made on the spot is named after its run.

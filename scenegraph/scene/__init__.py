@@ -50,8 +50,13 @@ from ._paths import (
     trainable_leaves,
 )
 from ._refresh import has_occupancy
-from ._save import check_format, SCENE_FILE, tree_header, versions, written_by
+from ._save import check_format, load_whole, SCENE_FILE, tree_header, versions, written_by
 from ._surface import has_pattern
 from ._ties import resolve_ties
 from ._volume import FieldReach, Pace
 from ._weights import mean_square_weight, network_weights
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -16,6 +16,7 @@ from .._typing import PyTree
 from ..io import FileError, read_archive, write_archive
 from ..numerics import any_values
 from ._earlier_files import with_own_integrator
+from ._scene import Scene
 
 
 SCENE_FILE = "scene.sg"
@@ -120,6 +121,14 @@ def load(path: str | os.PathLike, *, classes: tuple[type, ...] = ()) -> PyTree:
         raise FileError(f"{path} is damaged: {error!r}.") from error
 
 
+def load_whole(path: str | os.PathLike) -> Scene:
+    """Loads a scene; refuses a file that holds anything else, such as a part of one."""
+    found = load(path)
+    if not isinstance(found, Scene):
+        raise FileError(f"{path} holds no scene, but {type(found).__name__}.")
+    return found
+
+
 def _class_name(cls: type) -> str:
     module = cls.__module__.split(".")
     public = ".".join(part for part in module if not part.startswith("_"))
@@ -151,15 +160,17 @@ def _function_name(node: Any) -> str:
     raise TypeError(f"cannot save {node!r}: not an array, number, string, Module or container.")
 
 
-def _decode(node: Any, arrays: list[np.ndarray], own: dict[str, type]) -> Any:
+def _decode(node: Any, arrays: list[Any], own: dict[str, type]) -> Any:
     if not isinstance(node, dict):
         return node
     if "array" in node:
         array = arrays[node["array"]]
-        # numpy's format forgets types that numpy itself does not have.
-        return jnp.asarray(
-            array.view(np.dtype(node.get("dtype"))) if array.dtype.kind == "V" else array
-        )
+        if isinstance(array, np.ndarray):
+            # numpy's format forgets types that numpy itself does not have.
+            known = array.view(np.dtype(node.get("dtype"))) if array.dtype.kind == "V" else array
+            # A file may name one array again and again: it is made once.
+            arrays[node["array"]] = array = jnp.asarray(known)
+        return array
     if "class" in node:
         fields = {name: _decode(child, arrays, own) for name, child in node["fields"].items()}
         return _rebuild(_find_class(node["class"], own), fields)

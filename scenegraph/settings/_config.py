@@ -4,7 +4,6 @@ import dataclasses
 import difflib
 from typing import Any, Literal, TypeAlias
 
-from ..fitting import ENDLESS
 from ._corrections import CorrectionSettings
 from ._data_settings import DataSettings
 from ._grid import Grid
@@ -78,7 +77,11 @@ class FitConfig:
         """Returns the number of steps of a fit, whose time may have a `limit` in seconds."""
         if self.steps is not None:
             return self.steps
-        return _STEPS if limit is None else ENDLESS
+        if limit is None:
+            return _STEPS
+        from ..fitting import ENDLESS
+
+        return ENDLESS
 
     def replace(self, **changes: Any) -> "FitConfig":
         """Changes settings.

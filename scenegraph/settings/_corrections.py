@@ -1,38 +1,22 @@
-"""Corrections of cameras and colours: their settings, and what a run makes of them."""
+"""The settings of corrections of cameras and colours."""
 
 import dataclasses
-from typing import Literal
+from typing import Literal, TYPE_CHECKING
 
-import equinox as eqx
-import jax
-import optax
-
-from ..data import Annealing, RayBatches, Views
-from ..fitting import align_cameras, BEGIN, move_cameras, PosePolish, with_corrections
-from ..optimizers import (
-    AbstractSchedule,
-    by_path,
-    LogLinear,
-    scale_by_schedule,
-    scale_by_uniform_adam,
-    Until,
-)
-from ..pixels import edge_pixels, known_cameras
-from ..scene import Capture, find_capture, Occupancy, Scene
 from ._ranges import check_ranges, ranged
 
 
+if TYPE_CHECKING:
+    import optax
+
+    from ..data import Annealing, RayBatches, Views
+    from ..fitting import PosePolish
+    from ..scene import Scene
+
 # The node of the scene that holds them.
 CAPTURE = "capture"
-# Steps, and rays of a picture, by which the poses of held-out pictures are found, and how much
-# longer such a ray takes than a rendered one.
-_STEPS, RAYS, BACKWARD = 100, 256, 3
-_FEWEST = 20
 # Cameras to be refined may show things so far off, as a share of the pictures' width.
 _SPARE = 0.04
-# Cells of an occupancy forget what they were by this factor. While cameras are wrong, fog is seen
-# about everything, and the hull is wide.
-_DECAY = 0.6
 # Learning rates fall to a share, after a soft start: at first there is nothing to compare with.
 _END, _SOFT = 0.05, 50
 # The decay of the running mean of gradients, which are noisy: a step has few rays of any picture.
@@ -92,7 +76,7 @@ class CorrectionSettings:
         """True if nothing is corrected."""
         return not self.refines and self.exposure == "off"
 
-    def choose(self, views: Views) -> "CorrectionSettings":
+    def choose(self, views: "Views") -> "CorrectionSettings":
         """Decides what is left to the pictures: `exposure`, and `polish_cameras`."""
         photographs = views.pixels.shape[1] < 4
         exposure, polish = self.exposure, self.polish_cameras
@@ -112,19 +96,24 @@ class CorrectionSettings:
         what += [f"an appearance code of {appearance} numbers for every picture"] * (appearance > 0)
         return f"fitted with the scene: {', '.join(what)}" if what else None
 
-    def annealing(self, steps: int) -> Annealing:
+    def annealing(self, steps: int) -> "Annealing":
         """Makes the coarse-to-fine schedule, by which cameras are found from farther away."""
+        from ..data import Annealing
+
         return Annealing(_COARSE, max(1, min(_FINE, steps // 2)))
 
-    def make_polish(self, batches: RayBatches) -> PosePolish | None:
+    def make_polish(self, batches: "RayBatches") -> "PosePolish | None":
         """Makes the polish of poses, with the pixels at edges, which say most of where they are."""
         if not self.polishes:
             return None
+        from ..fitting import PosePolish
+        from ..pixels import edge_pixels
+
         few = batches.views.pixels.shape[0] <= _LISTED
         choice = edge_pixels(batches.views, batches.choice, _EDGES) if few else batches.choice
         return PosePolish(CAPTURE, _POLISHING, choice)
 
-    def apply(self, scene: Scene, views: Views, appearance: int = 0) -> tuple[Scene, Views]:
+    def apply(self, scene: "Scene", views: "Views", appearance: int = 0) -> "tuple[Scene, Views]":
         """Makes the corrections leaves of a scene, by a node for them.
 
         `appearance` is the size of appearance codes. Also returns the pictures with cameras in the
@@ -132,8 +121,11 @@ class CorrectionSettings:
         """
         if self.are_none and appearance == 0:
             return scene, views
+        from ..fitting import with_corrections
+        from ._placing import with_short_memory
+
         return with_corrections(
-            _with_short_memory(scene) if self.refines else scene,
+            with_short_memory(scene) if self.refines else scene,
             views,
             poses=self.refines,
             lens=self.refine_cameras == "all",
@@ -143,9 +135,21 @@ class CorrectionSettings:
         )
 
     def make_optimizer(
-        self, others: optax.GradientTransformationExtraArgs, appearance: int = 0
-    ) -> optax.GradientTransformation:
+        self, others: "optax.GradientTransformationExtraArgs", appearance: int = 0
+    ) -> "optax.GradientTransformation":
         """Adds the optimisers of the corrections, if any, to that of all other leaves."""
+        import optax
+
+        from ..fitting import BEGIN
+        from ..optimizers import (
+            AbstractSchedule,
+            by_path,
+            LogLinear,
+            scale_by_schedule,
+            scale_by_uniform_adam,
+            Until,
+        )
+
         rules: dict[str, optax.GradientTransformation] = {}
         for chosen, name, rate in (
             (self.refines, "poses", self.camera_rate),
@@ -159,66 +163,3 @@ class CorrectionSettings:
                 schedule = scale_by_schedule(Until(falling, BEGIN) if polished else falling)
                 rules[f"{CAPTURE}.{name}"] = optax.chain(scale_by_uniform_adam(_MEMORY), schedule)
         return by_path(rules | {"**": others}) if rules else others
-
-
-def _with_short_memory(scene: Scene) -> Scene:
-    """Returns a scene whose occupancies soon find that a cell has become empty."""
-    is_known = lambda node: isinstance(node, Occupancy)
-    shorten = lambda known: dataclasses.replace(known, decay=min(known.decay, _DECAY))
-    change = lambda node: shorten(node) if is_known(node) else node
-    return jax.tree.map(change, scene, is_leaf=is_known)
-
-
-def find_corrections(scene: Scene) -> Capture | None:
-    """Returns the node with corrections of cameras; `None` where none were fitted."""
-    capture = find_capture(scene, CAPTURE)
-    fitted = capture is not None and (capture.poses is not None or capture.lens is not None)
-    return capture if fitted else None
-
-
-def training_cameras(scene: Scene, views: Views) -> Views:
-    """Returns training pictures with the cameras that were fitted to them."""
-    capture = find_corrections(scene)
-    if capture is None:
-        return views
-    return eqx.tree_at(lambda v: v.cameras, views, capture.corrected())
-
-
-def moved_cameras(scene: Scene, views: Views) -> Views:
-    """Returns pictures with cameras moved as the scene's were moved on the whole."""
-    capture = find_corrections(scene)
-    return views if capture is None else move_cameras(capture, views)
-
-
-def is_of_training(scene: Scene, views: Views) -> bool:
-    """Returns true if a scene has a camera for each of these training pictures."""
-    capture = find_corrections(scene)
-    if capture is None:
-        return False
-    return known_cameras(views).near.shape == capture.cameras.near.shape
-
-
-def place_cameras(scene: Scene, views: Views, split: str, steps: int) -> tuple[Views, str | None]:
-    """Places the cameras of pictures to be scored, and says how; the sentence may be `None`."""
-    if find_corrections(scene) is None:
-        return views, None
-    if split == "train" and is_of_training(scene, views):
-        return training_cameras(scene, views), "corrected by the fit"
-    if steps < _FEWEST:
-        moved = align_cameras(scene, views, name=CAPTURE, steps=0)
-        return moved, "moved by the similarity of given and corrected training cameras"
-    placed = align_cameras(scene, views, name=CAPTURE, steps=steps, rays=RAYS)
-    return placed, (
-        "moved by the similarity of given and corrected training cameras; then the pose of each "
-        f"picture, and nothing else, was fitted to it ({steps} steps of {RAYS} of its rays)"
-    )
-
-
-def alignment_steps(affordable: int | None) -> int:
-    """Returns the steps of an alignment, of which so many may be taken; `None` for any."""
-    return _STEPS if affordable is None else min(_STEPS, affordable)
-
-
-def alignment_rays(frames: int) -> int:
-    """Returns the rays of an alignment, in as many as take as long when they are rendered."""
-    return _STEPS * RAYS * BACKWARD * frames

@@ -3,31 +3,15 @@
 import dataclasses
 import os
 import pathlib
-from typing import Any, Literal
+from typing import Any, Literal, TYPE_CHECKING
 
-import equinox as eqx
-import jax.numpy as jnp
-
-from ..cameras import NDCCamera
-from ..data import (
-    AbstractBackdrop,
-    Ball,
-    find_ball,
-    find_bounds,
-    find_format,
-    find_splits,
-    llff_path,
-    load_data,
-    looks_forward,
-    Random,
-    Solid,
-    Views,
-)
 from ..io import LARGEST
-from ..pixels import known_cameras
-from ._method import Corners, Space
 from ._ranges import check_ranges, ranged
 
+
+if TYPE_CHECKING:
+    from ..data import Views
+    from ._volumes import Corners, Space
 
 # Held-out pictures on random colours are put on white.
 _COLORS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0), "random": (1.0, 1.0, 1.0)}
@@ -95,7 +79,7 @@ class DataSettings:
         """The red, green and blue behind the scene and behind held-out pictures."""
         return _COLORS[self.background]
 
-    def load(self, folder: str | os.PathLike, split: str = "train") -> Views:
+    def load(self, folder: str | os.PathLike, split: str = "train") -> "Views":
         """Loads one split of a data set.
 
         **Arguments:**
@@ -111,8 +95,12 @@ class DataSettings:
 
         `FileError` for a bad folder; `ValueError` for a setting that the folder's format lacks.
         """
+        import jax.numpy as jnp
+
+        from ..data import load_data, Random, Solid
+
         random = self.background == "random" and split == "train"
-        backdrop: AbstractBackdrop = Random() if random else Solid(self.background_color)
+        backdrop = Random() if random else Solid(self.background_color)
         views = load_data(
             folder,
             split,
@@ -130,22 +118,29 @@ class DataSettings:
             views = dataclasses.replace(views, lossmult=jnp.ones(views.frames))
         return self.reach(views)
 
-    def reach(self, views: Views) -> Views:
+    def reach(self, views: "Views") -> "Views":
         """Moves the far ends of rays next to infinity, if all of space is fitted.
 
         The pictures are the same unless `bounds` is `contracted`, or if `far` is given.
         """
         if self.bounds != "contracted" or self.far is not None:
             return views
+        import equinox as eqx
+
+        from ..pixels import known_cameras
+
         far = _FARTHER * known_cameras(views).far
         return eqx.tree_at(lambda v: v.cameras.far, views, far)
 
-    def find_box(self, views: Views, *, spare: float = 0.0) -> Space:
+    def find_box(self, views: "Views", *, spare: float = 0.0) -> "Space":
         """Finds the box that holds the scene, or the ball about which all of space is contracted.
 
         `spare` is the distance by which pictures may be off, as a share of their width.
         `ValueError` for a contraction of NDC.
         """
+        from ..cameras import NDCCamera
+        from ..data import Ball, find_ball, find_bounds
+
         if self.bounds == "none":
             return None
         if self.bounds == "contracted":
@@ -157,6 +152,8 @@ class DataSettings:
 
     def own_path(self, folder: str | os.PathLike) -> list | None:
         """Returns the cameras of the film that goes with the data: LLFF's that look forward."""
+        from ..data import llff_path, looks_forward
+
         options = self._loader_options(folder)
         around = options.get("ndc") is None and not options.get("spherify")
         if "spherify" not in options or (around and not looks_forward(folder)):
@@ -167,6 +164,8 @@ class DataSettings:
 
     def _loader_options(self, folder: str | os.PathLike) -> dict[str, Any]:
         """Returns the settings that only the loader of the folder's format has."""
+        from ..data import find_format
+
         form = find_format(folder)
         listed = "data of which no file has the splits: LLFF, nerfstudio and COLMAP"
         for name, where in {
@@ -181,7 +180,7 @@ class DataSettings:
         return {name: getattr(self, name) for name in form.options}
 
 
-def scale_box(box: Corners, scale: float) -> Corners:
+def scale_box(box: "Corners", scale: float) -> "Corners":
     """Enlarges a box about its middle."""
     lower, upper = box
     middle, half = (lower + upper) / 2, scale * (upper - lower) / 2
@@ -190,5 +189,7 @@ def scale_box(box: Corners, scale: float) -> Corners:
 
 def held_out_split(folder: str | os.PathLike) -> str:
     """Returns the split to evaluate on: `test` if there is one, else `val`, else `train`."""
+    from ..data import find_splits
+
     splits = find_splits(pathlib.Path(folder))
     return next((split for split in ("test", "val") if split in splits), "train")

@@ -2,21 +2,21 @@
 
 import dataclasses
 import math
-from typing import Literal
+from typing import Literal, TYPE_CHECKING
 
-import jax
 import numpy as np
 
-from .. import encodings
-from .._typing import RandomKey
-from ..data import Ball, find_empty_cells, find_unseen_cells, shows_everything, Views
-from ..fields import GridField
-from ..integrators import AbstractMediaIntegrator, Guided, OccupancyMarch
-from ..pixels import frame_lines, known_cameras
-from ..scene import Occupancy, Transformed
-from ._method import AbstractMethod, build_field, Corners, in_ball, in_box, LONG, Space
+from ._method import AbstractMethod, LONG
 from ._ranges import check_ranges, ranged
 
+
+if TYPE_CHECKING:
+    from .._typing import RandomKey
+    from ..data import Views
+    from ..fields import GridField
+    from ..integrators import AbstractMediaIntegrator
+    from ..scene import Occupancy, Transformed
+    from ._volumes import Space
 
 # Samples a ray of a whole picture, of which much is empty. A fit finds what its batches need, and
 # `render` takes more where that is too little.
@@ -24,8 +24,6 @@ _BUDGET = 12
 # Of the occupancy that guides samples: the decay of what is known of cells, and one in how many is
 # sampled at a time.
 _DECAY, _PART = 0.6, 1
-# The resolution of the first level, and the least and the largest number of levels after it.
-_COARSEST, _DOUBLINGS = 16, (3, 6)
 # The levels where there are no pictures to choose them by; the steps where no box is marched, and
 # the most where one is.
 _USUAL, _STEPS, _MOST_STEPS = (16, 32, 64, 128), 128, 256
@@ -96,11 +94,14 @@ class Grid(AbstractMethod):
     def contracts(self) -> bool:
         return True
 
-    def adapt(self, views: Views, box: Space) -> "Grid":
+    def adapt(self, views: "Views", box: "Space") -> "Grid":
+        from ..data import shows_everything
+        from ._resolutions import choose_resolutions
+
         guided = shows_everything(views) if self.guided is None else self.guided
         resolutions = self.resolutions
         if resolutions is None and box is not None:
-            resolutions = _choose_resolutions(views, box)
+            resolutions = choose_resolutions(views, box)
         return dataclasses.replace(self, guided=guided, resolutions=resolutions)
 
     def choose_by_time(self, limit: float | None) -> "Grid":
@@ -122,7 +123,9 @@ class Grid(AbstractMethod):
         finest = 0 if self.guided else max(self.resolutions or _USUAL)
         return min(max(finest // 2, least), most)
 
-    def _choose_steps(self, box: Space) -> int:
+    def _choose_steps(self, box: "Space") -> int:
+        from ..data import Ball
+
         if self.candidates is not None:
             return self.candidates
         if self.guided or box is None or isinstance(box, Ball) or not self.resolutions:
@@ -133,11 +136,16 @@ class Grid(AbstractMethod):
         large = self.capacity is not None and self.capacity >= _LARGE_CAPACITY
         return min(max(steps, 2), 2 * _MOST_STEPS if large else _MOST_STEPS)
 
-    def make_field(self, *, key: RandomKey) -> GridField:
+    def make_field(self, *, key: "RandomKey") -> "GridField":
+        import jax
+
+        from ..encodings import Grid as GridEncoding
+        from ..fields import GridField
+
         grid_key, weights_key = jax.random.split(key)
         resolutions = _USUAL if self.resolutions is None else self.resolutions
         capacity = _CAPACITY if self.capacity is None else self.capacity
-        grid = encodings.Grid(resolutions, self.features, capacity, key=grid_key)
+        grid = GridEncoding(resolutions, self.features, capacity, key=grid_key)
         return GridField(
             grid,
             self._choose_width(),
@@ -147,7 +155,12 @@ class Grid(AbstractMethod):
             key=weights_key,
         )
 
-    def make_volume(self, box: Space, empty: np.ndarray | None, *, key: RandomKey) -> Transformed:
+    def make_volume(
+        self, box: "Space", empty: np.ndarray | None, *, key: "RandomKey"
+    ) -> "Transformed":
+        from ..data import Ball
+        from ._volumes import build_field, in_ball, in_box
+
         if box is None:
             raise ValueError(
                 "a grid fills a box, which has to be known: use `--bounds found`, or `--field mlp`."
@@ -158,7 +171,10 @@ class Grid(AbstractMethod):
             return in_ball(field, box, integrator, known)
         return in_box(field, box, integrator, known)
 
-    def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
+    def make_integrator(self, box: "Space") -> "AbstractMediaIntegrator":
+        from ..data import Ball
+        from ..integrators import Guided, OccupancyMarch
+
         candidates = self._choose_steps(box)
         if self.guided or isinstance(box, Ball):
             return Guided(self.ray_samples, candidates, scale_gradients=True)
@@ -168,8 +184,10 @@ class Grid(AbstractMethod):
         steps = max(1, candidates)  # The integrator refuses less.
         return OccupancyMarch(candidates, min(_BUDGET, steps), diagonal / steps)
 
-    def _possible(self, empty: np.ndarray) -> Occupancy:
+    def _possible(self, empty: np.ndarray) -> "Occupancy":
         """Makes an occupancy that skips nothing but cells known to stay empty."""
+        from ..scene import Occupancy
+
         first, others = _AT_FIRST * Occupancy.threshold, {}
         if self.guided:
             # Thin at first: of a ray through all cells, an optical depth of about 1.
@@ -177,7 +195,9 @@ class Grid(AbstractMethod):
             others = {"threshold": 0.1 * first, "decay": _DECAY, "part": _PART}
         return Occupancy(np.where(empty, -1, first), **others)
 
-    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
+    def find_empty(self, views: "Views", box: "Space", *, spare: float = 0.0) -> np.ndarray | None:
+        from ..data import Ball, find_empty_cells, find_unseen_cells
+
         cells = self._choose_occupancy()
         if box is None or cells < 1:
             return None
@@ -187,29 +207,3 @@ class Grid(AbstractMethod):
         times = 2 if cells > _OCCUPANCY[0] and cells % 2 == 0 else 1
         empty = find_empty_cells(views, *box, cells // times, spare)
         return empty.repeat(times, 0).repeat(times, 1).repeat(times, 2)
-
-
-def _choose_resolutions(views: Views, box: Corners | Ball) -> tuple[int, ...]:
-    """Returns levels, each twice as fine, until a cell is about as wide as a pixel."""
-    # The power of two that is the nearest to the number of pixels along the box, in ratio.
-    doublings = round(math.log2(_pixels_along(views, box) / _COARSEST))
-    least, most = _DOUBLINGS
-    finest = min(max(doublings, least), most)
-    return tuple(_COARSEST * 2**level for level in range(finest + 1))
-
-
-def _pixels_along(views: Views, box: Corners | Ball) -> float:
-    """Returns how many pixels lie side by side along a box's longest side, seen at its middle."""
-    cameras = known_cameras(views)
-    middles = np.stack([views.widths, views.heights], axis=-1) / 2
-    origins, axes = frame_lines(cameras, middles)
-    _, beside = frame_lines(cameras, middles + np.array([1.0, 0.0]))
-    angles = np.linalg.norm(beside - axes, axis=1)
-    if isinstance(box, Ball):
-        # Contracted space is two balls wide to either side.
-        return 4 / float(np.median(angles))
-    lower, upper = box
-    # The width of a pixel there: distance * angle between two pixels.
-    distance = np.linalg.norm(origins - (lower + upper) / 2, axis=1)
-    width = np.median(distance * angles)
-    return float(np.max(upper - lower) / width)

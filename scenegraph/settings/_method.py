@@ -1,27 +1,21 @@
 """A method: the field that is fitted, the volume that holds it, and how rays are sampled."""
 
 import abc
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._typing import RandomKey
-from ..data import Ball, Views
-from ..encodings import Contraction
-from ..fields import AbstractField
-from ..integrators import AbstractMediaIntegrator
-from ..programs import FOR_SOME_RUNS, quick_jit
-from ..scene import Occupancy, Transformed, Volume
-from ..shapes import Box
-from ..transforms import Similarity
 
+if TYPE_CHECKING:
+    from .._typing import RandomKey
+    from ..data import Views
+    from ..fields import AbstractField
+    from ..integrators import AbstractMediaIntegrator
+    from ..scene import Transformed, Volume
+    from ._volumes import Space
 
 # Fits of at least so many seconds can afford larger tables and batches.
 LONG = 1200.0
-# Two corners, in world units.
-Corners: TypeAlias = tuple[np.ndarray, np.ndarray]
-# What a field fills: a box, all of space contracted about a ball, or each ray from near to far.
-Space: TypeAlias = Corners | Ball | None
 
 
 class AbstractMethod(abc.ABC):
@@ -41,7 +35,7 @@ class AbstractMethod(abc.ABC):
         """The size of the appearance codes of training pictures; 0 for a method without any."""
 
     @abc.abstractmethod
-    def make_field(self, *, key: RandomKey) -> AbstractField:
+    def make_field(self, *, key: "RandomKey") -> "AbstractField":
         """Makes the radiance field.
 
         **Arguments:**
@@ -55,8 +49,8 @@ class AbstractMethod(abc.ABC):
 
     @abc.abstractmethod
     def make_volume(
-        self, box: Space, empty: np.ndarray | None, *, key: RandomKey
-    ) -> Volume | Transformed:
+        self, box: "Space", empty: np.ndarray | None, *, key: "RandomKey"
+    ) -> "Volume | Transformed":
         """Makes the node of the scene that holds the field, with the integrator in its volume.
 
         **Arguments:**
@@ -76,7 +70,7 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def make_integrator(self, box: Space) -> AbstractMediaIntegrator:
+    def make_integrator(self, box: "Space") -> "AbstractMediaIntegrator":
         """Makes the integrator of the volume.
 
         **Arguments:**
@@ -90,7 +84,7 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def adapt(self, views: Views, box: Space) -> "AbstractMethod":
+    def adapt(self, views: "Views", box: "Space") -> "AbstractMethod":
         """Chooses the settings that are left to the pictures.
 
         **Arguments:**
@@ -117,7 +111,7 @@ class AbstractMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> np.ndarray | None:
+    def find_empty(self, views: "Views", box: "Space", *, spare: float = 0.0) -> np.ndarray | None:
         """Finds the cells of the box that the pictures show to be empty.
 
         **Arguments:**
@@ -131,43 +125,3 @@ class AbstractMethod(abc.ABC):
 
         A boolean for each cell, a cube of them; `None` for a method that skips no empty space.
         """
-
-
-@quick_jit(FOR_SOME_RUNS)
-def build_field(method: AbstractMethod, key: RandomKey) -> AbstractField:
-    """Makes a field in one compiled program, instead of one for each layer."""
-    return method.make_field(key=key)
-
-
-def in_box(
-    field: AbstractField,
-    box: Corners,
-    integrator: AbstractMediaIntegrator,
-    occupancy: Occupancy | None = None,
-) -> Transformed:
-    """Puts a field into a box of the world, whose longest side is mapped to that from -1 to 1."""
-    lower, upper = box
-    half, centre = (upper - lower) / 2, (upper + lower) / 2
-    scale = float(half.max())
-    bounds = Box((-half / scale).astype(np.float32), (half / scale).astype(np.float32))
-    volume = Volume(field, bounds=bounds, occupancy=occupancy, integrator=integrator)
-    return Transformed(volume, Similarity(translation=centre.astype(np.float32), scale=scale))
-
-
-def in_ball(
-    field: AbstractField,
-    ball: Ball,
-    integrator: AbstractMediaIntegrator,
-    occupancy: Occupancy | None,
-) -> Transformed:
-    """Puts a field of the cube from -1 to 1 into all of space, contracted about a ball."""
-    volume = Volume(
-        field,
-        bounds=None,
-        occupancy=occupancy,
-        contraction=Contraction(1.0),
-        far_background=True,
-        integrator=integrator,
-    )
-    centre = ball.centre.astype(np.float32)
-    return Transformed(volume, Similarity(translation=centre, scale=ball.radius))

@@ -1,26 +1,21 @@
 """mip-NeRF and NeRF: a large network over sines of the position, sampled in levels."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TYPE_CHECKING
 
-import jax
 import numpy as np
 
-from .._typing import RandomKey
-from ..data import Ball, Views
-from ..encodings import IntegratedPositional, Positional
-from ..fields import MipNerfMLP
-from ..integrators import Hierarchical
-from ..rays import ConeBeam, CylinderBeam
-from ..samplers import Disparity, Uniform
-from ..scene import Transformed, Volume
-from ._method import AbstractMethod, build_field, in_box, Space
+from ._method import AbstractMethod
 from ._ranges import check_ranges, ranged
 
 
-_ACTIVATIONS: dict[str, Callable] = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
-_BEAMS = {"cone": ConeBeam, "cylinder": CylinderBeam}
+if TYPE_CHECKING:
+    from .._typing import RandomKey
+    from ..data import Views
+    from ..fields import MipNerfMLP
+    from ..integrators import Hierarchical
+    from ..scene import Transformed, Volume
+    from ._volumes import Space
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +82,7 @@ class MipNerf(AbstractMethod):
     def appearance_size(self) -> int:
         return 0
 
-    def adapt(self, views: Views, box: Space) -> "MipNerf":
+    def adapt(self, views: "Views", box: "Space") -> "MipNerf":
         del views, box
         return self
 
@@ -95,7 +90,13 @@ class MipNerf(AbstractMethod):
         del limit
         return self
 
-    def make_field(self, *, key: RandomKey) -> MipNerfMLP:
+    def make_field(self, *, key: "RandomKey") -> "MipNerfMLP":
+        import jax
+
+        from ..encodings import IntegratedPositional, Positional
+        from ..fields import MipNerfMLP
+
+        activations = {"softplus": jax.nn.softplus, "relu": jax.nn.relu}
         degrees = self.min_degree, self.max_degree
         cones = IntegratedPositional(*degrees)
         return MipNerfMLP(
@@ -107,7 +108,7 @@ class MipNerf(AbstractMethod):
             encoding=cones if self.integrated else Positional(*degrees, identity=False, wrap=True),
             view_degree=self.view_degree,
             use_view=self.use_view,
-            density_activation=_ACTIVATIONS[self.density_activation],
+            density_activation=activations[self.density_activation],
             density_bias=self.density_bias,
             density_noise=self.density_noise,
             rgb_padding=self.rgb_padding,
@@ -115,8 +116,12 @@ class MipNerf(AbstractMethod):
         )
 
     def make_volume(
-        self, box: Space, empty: np.ndarray | None, *, key: RandomKey
-    ) -> Volume | Transformed:
+        self, box: "Space", empty: np.ndarray | None, *, key: "RandomKey"
+    ) -> "Volume | Transformed":
+        from ..data import Ball
+        from ..scene import Volume
+        from ._volumes import build_field, in_box
+
         if isinstance(box, Ball):
             raise ValueError("this method fills a box or rays: use `--bounds found`, or `none`.")
         field, integrator = build_field(self, key), self.make_integrator(box)
@@ -124,15 +129,19 @@ class MipNerf(AbstractMethod):
             return Volume(field, bounds=None, integrator=integrator)
         return in_box(field, box, integrator)
 
-    def make_integrator(self, box: Space) -> Hierarchical:
+    def make_integrator(self, box: "Space") -> "Hierarchical":
+        from ..integrators import Hierarchical
+        from ..rays import ConeBeam, CylinderBeam
+        from ..samplers import Disparity, Uniform
+
         return Hierarchical(
             samples=self.samples,
-            beam=_BEAMS[self.ray_shape](),
+            beam=ConeBeam() if self.ray_shape == "cone" else CylinderBeam(),
             spacing=Disparity() if self.disparity else Uniform(),
             padding=self.resample_padding,
             stop_gradient=self.stop_level_gradient,
             empty_depth_near=self.empty_depth_near,
         )
 
-    def find_empty(self, views: Views, box: Space, *, spare: float = 0.0) -> None:
+    def find_empty(self, views: "Views", box: "Space", *, spare: float = 0.0) -> None:
         return None

@@ -13,8 +13,8 @@ from ..fitting import PosePolish, RenderLoss, split_by_purpose
 from ..scene import freeze, Group, Scene
 from ._config import FitConfig
 from ._data_settings import scale_box
-from ._method import Corners, Space
 from ._space import choose_space
+from ._volumes import Corners, Space
 
 
 # The share of a picture that may lie outside of the box in silence, and how many are named.

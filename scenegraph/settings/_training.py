@@ -1,26 +1,19 @@
 """The settings of the optimisation: batches, loss, optimiser and its schedule."""
 
 import dataclasses
-from typing import Literal
+from typing import Literal, TYPE_CHECKING
 
-import optax
-
-from ..data import (
-    AbstractPixelChoice,
-    AllImages,
-    Annealing,
-    Ball,
-    RayBatches,
-    SingleImage,
-    Views,
-)
-from ..fitting import RenderLoss
-from ..losses import MultiLevelLoss
-from ..optimizers import AbstractSchedule, Linear, LogLinear, mip_nerf_optimizer
-from ..pixels import PixelList, pixels_through
-from ._method import LONG, Space
+from ._method import LONG
 from ._ranges import check_ranges, ranged
 
+
+if TYPE_CHECKING:
+    import optax
+
+    from ..data import Annealing, RayBatches, Views
+    from ..fitting import RenderLoss
+    from ..optimizers import AbstractSchedule
+    from ._volumes import Space
 
 # A list of more pixels would take more memory than it is worth: a gigabyte.
 _LISTED = 2**28
@@ -93,12 +86,15 @@ class TrainingSettings:
     def __post_init__(self):
         check_ranges(self)
 
-    def make_batches(self, views: Views, box: Space = None) -> RayBatches:
+    def make_batches(self, views: "Views", box: "Space" = None) -> "RayBatches":
         """Makes the random batches of a fit.
 
         Given a box, batches from all pictures have only pixels whose rays meet it, unless there are
         very many.
         """
+        from ..data import AbstractPixelChoice, AllImages, Ball, RayBatches, SingleImage
+        from ..pixels import pixels_through
+
         choice: AbstractPixelChoice = AllImages()
         if self.batching == "single_image":
             choice = SingleImage()
@@ -115,15 +111,18 @@ class TrainingSettings:
             return batches
         return dataclasses.replace(batches, sighted=self.rays() // _SIGHTED)
 
-    def _widen(self, batches: RayBatches) -> Annealing | None:
+    def _widen(self, batches: "RayBatches") -> "Annealing | None":
         """Makes the schedule of wide rays; `None` where all are one pixel wide."""
+        from ..data import Annealing
+        from ..pixels import PixelList
+
         choice, pixels = batches.choice, batches.views.pixels
         count = choice.indices.shape[0] if isinstance(choice, PixelList) else len(pixels)
         if self.start_width == 1 or count < _WIDE_PIXELS:
             return None
         return Annealing(self.start_width, 1, _WIDE_PART, count / self.rays())
 
-    def weigh_points(self, views: Views | None) -> float:
+    def weigh_points(self, views: "Views | None") -> float:
         """Returns the factor of missed points in the loss; 0 for pictures that show none."""
         if views is None or views.sightings is None:
             return 0.0
@@ -146,8 +145,11 @@ class TrainingSettings:
         more = (rays for least, rays in _MORE_RAYS if limit >= least and not space)
         return next(more, _RAYS)
 
-    def make_loss(self, views: Views | None = None) -> RenderLoss:
+    def make_loss(self, views: "Views | None" = None) -> "RenderLoss":
         """Makes the loss that a step minimises, with points where pictures show any."""
+        from ..fitting import RenderLoss
+        from ..losses import MultiLevelLoss
+
         loss = MultiLevelLoss(self.coarse_weight, self.sum_channels)
         return RenderLoss(
             loss,
@@ -156,15 +158,19 @@ class TrainingSettings:
             point_weight=self.weigh_points(views),
         )
 
-    def make_schedule(self) -> AbstractSchedule:
+    def make_schedule(self) -> "AbstractSchedule":
         """Makes the learning rate of every step."""
+        from ..optimizers import Linear, LogLinear
+
         kind = Linear if self.rate_decay == "linear" else LogLinear
         return kind(
             self.learning_rate, self.final_learning_rate, self.delay_steps, self.delay_multiplier
         )
 
-    def make_optimizer(self) -> optax.GradientTransformationExtraArgs:
+    def make_optimizer(self) -> "optax.GradientTransformationExtraArgs":
         """Makes Adam with clipping and the scheduled learning rate."""
+        from ..optimizers import mip_nerf_optimizer
+
         return mip_nerf_optimizer(
             self.make_schedule(),
             max_value=self.max_gradient_value,

@@ -34,3 +34,8 @@ from ._image_texture import has_texture, pair_of, prepare_textures, PreparedText
 from ._inputs import read_input, require_fraction_inputs
 from ._lambert import cosines, incident
 from ._pyramid import build_levels, Pyramid
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -43,3 +43,8 @@ from ._sheets import (
     values_at,
 )
 from ._triangle import cross_line, cross_triangle, Fragment, Triangle
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -18,3 +18,8 @@ from ._solve import solve as solve
 # Internal: for other packages of the library, and for none of its users.
 from ._method import linear_uncertainty
 from ._result import Direction
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -17,3 +17,8 @@ from ._affine import as_transform
 from ._affine_map import AffineMap, compose, invert
 from ._ball import everywhere, transform_ball
 from ._base import Composed, Inverse, inverse_matrix, rotate
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -38,3 +38,8 @@ from ._search import (
     transmission,
 )
 from ._sheet_coverage import sum_sheets
+
+from .._first_use import finish_import
+
+
+finish_import(__name__)

@@ -1,6 +1,8 @@
 """What the command line prints: escapes in names, terminals of few characters, closed pipes."""
 
 import io
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -37,6 +39,28 @@ def test_terminals_of_few_characters(monkeypatch):
     show("31 ± 2 dB")
     stream.flush()
     assert stream.buffer.getvalue() == b"31 \\xb1 2 dB\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("scenegraph presets | head -c 0", "141"),
+        ("scenegraph --help | head -c 0", "141"),
+        ("scenegraph presets >&-", "0"),
+        ("scenegraph fit --help >&- 2>&-", "0"),
+        ("scenegraph fit x --width 0 2>&-", "2"),
+        ("PYTHONIOENCODING=ascii LC_ALL=C scenegraph presets | cat >/dev/null", "0"),
+        ("PYTHONIOENCODING=ascii LC_ALL=C scenegraph fit --help | cat >/dev/null", "0"),
+    ],
+)
+def test_streams_of_a_shell(tmp_path, command, code):
+    """Closed, broken or of few characters; nothing is said of it."""
+    python = f"{shlex.quote(sys.executable)} -m scenegraph"
+    script = f'{command.replace("scenegraph", python)}; echo "${{PIPESTATUS[0]}}"'
+    # Output is closed before anything is written.
+    script = script.replace("| head -c 0", "> >(exec true)") if code == "141" else script
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == (code, "")
 
 
 def test_a_pipe_that_nobody_reads(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from scenegraph.cli import _data, main
+from scenegraph import diagnostics
+from scenegraph.cli import main
 from scenegraph.diagnostics import table_top
 from support.command_line import refused
 
@@ -19,7 +20,7 @@ def calls(monkeypatch):
             options["progress"](done, 3)
         seen.append((folder, options))
 
-    monkeypatch.setattr(_data, "make_dataset", make)
+    monkeypatch.setattr(diagnostics, "make_dataset", make)
     return seen
 
 

@@ -12,9 +12,10 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.fields import AbstractField, ConstantFog, MipNerfMLP
-from scenegraph.io import FileError
+from scenegraph.io import FileError, write_archive
 from scenegraph.numerics import Frozen
 from scenegraph.rays import Medium
+from scenegraph.scene import versions
 from support.contract_table import NODES, SCENE
 
 
@@ -265,6 +266,16 @@ def test_strange_trees(case, tmp_path):
     write(tmp_path / "x.sg", STRANGE_TREES[case], [np.ones(5)])
     with pytest.raises(FileError, match="x.sg"):
         sg.load(tmp_path / "x.sg")
+
+
+def test_an_array_that_is_named_again_and_again_is_made_once(tmp_path):
+    numbers = np.arange(2**18, dtype=np.float32)  # a MiB, four GiB in four thousand copies
+    entry = {"array": 0, "dtype": "float32", "shape": [2**18]}
+    header = {**versions(), "tree": {"list": [entry] * 4000}}
+    write_archive(tmp_path / "a.sg", header, [numbers])
+    first, *others = sg.load(tmp_path / "a.sg")
+    assert len(others) == 3999 and all(x is first for x in others)
+    assert np.array_equal(first, numbers)
 
 
 def test_pickles_inside(tmp_path):

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 
 
 ROOT_FILES = ("__init__", "__main__", "_checks", "_jax", "_typing", "_versions")
+# Packages that can be imported without JAX, and the last line of all others.
+LIGHT = ("cli", "io", "settings")
+FINISH = "finish_import(__name__)"
 MAX_FUNCTION = 40
 MAX_FILE = 400
 MAX_FILES, MANY_FILES = 20, 14
@@ -34,7 +37,7 @@ class Source:
 
     @property
     def is_init(self) -> bool:
-        return self.path.name == "__init__.py"
+        return self.path.name == "__init__.py" or self.path.parts[1:] == ("_everything.py",)
 
     @property
     def package(self) -> str:
@@ -160,15 +163,44 @@ def busy_inits(sources: list[Source]) -> list[str]:
     """Anything in a package's `__init__` but a docstring and imports of its own files.
 
     `from ._x import Y as Y` makes a name public; without `as`, it is internal to the library. A
-    package may also make internal names of a lower one public, `from ..low import Y as Y`.
+    package may also make internal names of a lower one public, `from ..low import Y as Y`. The last
+    line loads the other packages too, or gives names that need these on their first use.
     """
     return [
         finding(source, node, f"`{ast.unparse(node).splitlines()[0]}` does not just re-export")
         for source in sources
         if source.is_init and len(source.path.parts) > 2
         for node in source.tree.body
-        if not (is_docstring(node) or _is_reexport(node))
+        if not (is_docstring(node) or _is_reexport(node) or _is_first_use(node))
     ]
+
+
+def imported_alone(sources: list[Source]) -> list[str]:
+    """Packages whose last line does not import the others, but for those that need no JAX.
+
+    And imports from the root, whose names are there only when all packages are.
+    """
+    return [
+        finding(source, source.tree.body[-1], f"`{FINISH}` is missing")
+        for source in sources
+        if source.is_init and len(source.path.parts) > 2 and source.package not in LIGHT
+        if ast.unparse(source.tree.body[-1]) != FINISH
+    ] + [
+        finding(source, node, f"asks the root for `{node.names[0].name}`; import names from it")
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom) and node.level > 1 and node.module is None
+    ]
+
+
+def _is_first_use(node: ast.stmt) -> bool:
+    """Returns true for what makes names appear on their first use."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module in ("_first_use", "typing")
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        names = "__getattr__, __dir__ = names_on_first_use(__name__)"
+        return all(map(_is_reexport, node.body)) and "".join(map(ast.unparse, node.orelse)) == names
+    return ast.unparse(node) == FINISH
 
 
 def is_docstring(node: ast.stmt) -> bool:

@@ -140,7 +140,7 @@ def _public_names(sources: list[Source]) -> dict[str, str]:
     root exports them too, else as `lib.package.X`."""
     names, at_root = [], set()
     for source in [source for source in sources if source.is_init]:
-        for node in [node for node in source.tree.body if isinstance(node, ast.ImportFrom)]:
+        for node in [node for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom)]:
             exported = [alias.name for alias in node.names if alias.asname == alias.name]
             if len(source.module) == 1:
                 at_root |= {(*import_origin(source, node), name) for name in exported}
