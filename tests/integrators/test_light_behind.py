@@ -62,6 +62,7 @@ def test_lists_shade_light_from_behind_as_all_surfaces_do():
     np.testing.assert_allclose(listed, all_of_them, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_with_light_from_behind_are_those_of_all_surfaces():
     loss = lambda scene, lists: jnp.mean(picture(scene, lists=lists).rgb ** 2)
     scene = scene_of(Paper(), bumpy())

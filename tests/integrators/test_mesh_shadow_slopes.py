@@ -59,7 +59,8 @@ def shader(x):
 slow = pytest.mark.slow
 
 
-@pytest.mark.parametrize("opacity", [number, pytest.param(shader, marks=slow)])
+@slow
+@pytest.mark.parametrize("opacity", [number, shader])
 def test_gradients_in_every_direction(opacity, x64):
     loss = jax.jit(loss_of(opacity))
     x = jnp.array([*AT, 0.7])

@@ -109,6 +109,7 @@ def test_views_count_by_the_cosine():
     assert np.allclose(mesh.colors[middle], expected, atol=0.02)
 
 
+@pytest.mark.slow
 def test_textures_keep_how_colours_change_with_the_view():
     """A field whose colour is the direction of view, seen from where no viewpoint was."""
     field = dataclasses.replace(FIELD, by_direction=True)

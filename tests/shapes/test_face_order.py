@@ -67,6 +67,7 @@ def test_an_order_that_is_near_stays_and_others_are_sorted():
     assert size_of_runs(middle(mixed)) > 4 * size_of_runs(middle(own))
 
 
+@pytest.mark.slow
 def test_pictures_do_not_depend_on_the_order():
     points, faces = sheet(40)
     eye = sg.PerspectiveCamera.look_at([0.5, 0.2, 2], [0.5, 0.5, 0], [0, 1, 0], 0.7, 24, 24)
