@@ -205,7 +205,10 @@ SHAPES = {
     "Rectangle": [shapes.Rectangle([0.0] * 3, [2.0, 2.0]), shapes.Rectangle()],
     "Sphere": [shapes.Sphere()],
     "TriangleMesh": [CARD],
-    "SignedDistance": [shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16)],
+    # A thousandth beside the faces of the grid's cells: on them, derivatives are those of one side.
+    "SignedDistance": [
+        shapes.SignedDistance.from_grid(BALL, [-1.003, -0.998, -1.0], [1.001, 1.002, 1.0], steps=16)
+    ],
 }
 PARALLEL = sg.OrthographicCamera.look_at([0, 0, 4], [0, 0, 0], [0, 1, 0], 4.0, 8, 8)
 SMALL = 6
