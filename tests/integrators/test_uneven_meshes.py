@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import scenegraph as sg
 
@@ -18,6 +19,7 @@ def waves(side):
     return sg.TriangleMesh(np.stack([x, y, heights], -1).reshape(-1, 3), faces)
 
 
+@pytest.mark.slow
 def test_small_uneven_faces_do_not_shadow_themselves():
     lamp = sg.PointLight([3.0, 1.0, 2.0], [20.0] * 3)
     scene = sg.Scene(sg.Group(hills=sg.Surface(waves(48), sg.Lambert([0.8] * 3)), lamp=lamp))

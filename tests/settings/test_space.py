@@ -52,6 +52,7 @@ def test_pictures_without_opacity_have_all_of_space(opaque):
     assert_close(parts.batches.views.cameras.far, 100 * views.cameras.far)
 
 
+@pytest.mark.slow
 def test_points_that_pictures_show_lead_rays_in_all_of_space(opaque):
     views = sg.load_blender(opaque)
     pixels = jax.numpy.arange(64)

@@ -44,7 +44,11 @@ def test_negative_sums_are_black():
     assert_close(seen(ViewDependent(BASE, terms), [0.0, 0, 1]), np.zeros(3), 0)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=["rectangle", "mesh"])
+@pytest.mark.parametrize(
+    "shape",
+    [SHAPES[0], pytest.param(SHAPES[1], marks=pytest.mark.slow)],
+    ids=["rectangle", "mesh"],
+)
 @pytest.mark.parametrize("others", [0, 60], ids=["alone", "among many"])
 def test_gloss_turns_with_the_surface(shape, others):
     """Turned together with the eye, a surface looks the same; turned alone, it does not."""
