@@ -197,6 +197,8 @@ def complete(
     alone where there are media.
     """
     if integrator is None:
+        if contents.surfaces and not contents.volumes:
+            return _of_surfaces()
         integrator = Integrator()
     elif isinstance(integrator, AbstractMediaIntegrator):
         integrator = Integrator(media=integrator)
@@ -213,6 +215,12 @@ def complete(
         (integrator.media or media_of_volumes(_volumes(contents))) if contents.volumes else None,
         (integrator.surfaces or Surfaces()) if contents.surfaces else None,
     )
+
+
+@functools.cache
+def _of_surfaces() -> Integrator:
+    """Returns the integrator of surfaces alone, made once: every picture asks for it."""
+    return Integrator(None, Surfaces())
 
 
 def _volumes(contents: Contents | SceneStacks) -> list[tuple[Any, int]]:
