@@ -50,10 +50,14 @@ WRONG = [
 )
 def test_arguments_are_read_without_jax(tmp_path, arguments, code):
     command = [sys.executable, "-c", CODE, *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    returned, seconds, loaded = done.stderr.splitlines()[-1].split(maxsplit=2)
-    assert (returned, loaded) == (str(code), "[]"), done.stderr
-    assert float(seconds) < 1
+    # The least of some runs: the machine may be busy.
+    for last in (False, False, True):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        returned, seconds, loaded = done.stderr.splitlines()[-1].split(maxsplit=2)
+        assert (returned, loaded) == (str(code), "[]"), done.stderr
+        if float(seconds) < 1:
+            break
+        assert not last
     assert "Traceback" not in done.stderr
     assert not os.listdir(tmp_path)
 
