@@ -83,17 +83,35 @@ def _quotient_jvp(primals, tangents):
     return value, (tangents[0] - value * tangents[1]) / denominator
 
 
+@jax.custom_jvp
 def magnitude(x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """Computes the size of numbers, with derivative zero at zero: the mean of both sides."""
     # JAX's own derivative of `abs` is that of the right side.
-    return jnp.sign(x) * x
+    return jnp.abs(x)
+
+
+@magnitude.defjvp
+def _magnitude_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    # d|x| = sign(x) dx
+    return magnitude(primals[0]), jnp.sign(primals[0]) * tangents[0]
 
 
 def descending(pair: Float[Array, "2"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns two numbers in order, the larger first; equal ones are different in derivatives."""
     # max and min would have half of each, and functions of both wrong second derivatives.
-    x, y = pair
-    return jnp.where(x >= y, x, y), jnp.where(x >= y, y, x)
+    return _in_order(pair[0], pair[1])
+
+
+@jax.custom_jvp
+def _in_order(x: Array, y: Array) -> tuple[Array, Array]:
+    return jnp.maximum(x, y), jnp.minimum(x, y)
+
+
+@_in_order.defjvp
+def _in_order_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    first = x >= y
+    return _in_order(x, y), (jnp.where(first, x_dot, y_dot), jnp.where(first, y_dot, x_dot))
 
 
 def clip_within(x: Float[Array, "*batch"], low: float, high: float) -> Float[Array, "*batch"]:
@@ -176,14 +194,19 @@ def _normalised_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 # On CPUs, jaxlib 0.12 leaves NaN out of the greatest and the least of more than a thousand numbers,
-# also where each row has but three of them.
+# also where each row has but three of them; 0.10 keeps it.
+_KEEPS_NAN = jax.__version_info__ < (0, 11)
 
 
 def max_or_nan(x: Array, axis: int) -> Array:
     """Returns the greatest of numbers along an axis, or NaN where one of them is NaN."""
-    return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, jnp.max(x, axis))
+    return _or_nan(x, jnp.max(x, axis), axis)
 
 
 def min_or_nan(x: Array, axis: int) -> Array:
     """Returns the least of numbers along an axis, or NaN where one of them is NaN."""
-    return jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, jnp.min(x, axis))
+    return _or_nan(x, jnp.min(x, axis), axis)
+
+
+def _or_nan(x: Array, value: Array, axis: int) -> Array:
+    return value if _KEEPS_NAN else jnp.where(jnp.any(jnp.isnan(x), axis), jnp.nan, value)

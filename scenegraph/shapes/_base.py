@@ -275,19 +275,18 @@ ALONG_AXIS = 1e-12
 
 @jax.jit
 def chord(
-    start: Float[Array, " n"], direction: Float[Array, " n"], radius: Scalar, least: Scalar
+    start: Float[Array, " n"], direction: Float[Array, " n"], squared: Scalar, radius: Scalar
 ) -> tuple[Scalar, Float[Array, " n"], Scalar]:
     """Intersects a line and a ball about the origin: middle of the chord (in `t`), offset of the
     line from the origin there, and the square of half the chord (in `t`; negative for a miss).
 
-    Where `|direction|^2` is less than `least`, as of a line along the axis of an endless cylinder,
-    that is its length: the chord has no end to speak of.
+    `squared` is `|direction|^2`; of a line along the axis of an endless cylinder, whose chord has
+    no end to speak of, it is more.
     """
     # t_m = -(o . d) / |d|^2,  offset = o + t_m d,  half^2 = (r^2 - |offset|^2) / |d|^2
-    length = jnp.maximum(dot(direction, direction), least)
-    middle = -safe_divide(dot(start, direction), length)
+    middle = -safe_divide(dot(start, direction), squared)
     offset = start + middle * direction
-    return middle, offset, safe_divide(radius**2 - dot(offset, offset), length)
+    return middle, offset, safe_divide(radius**2 - dot(offset, offset), squared)
 
 
 @jax.jit

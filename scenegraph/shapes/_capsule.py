@@ -77,11 +77,12 @@ class Capsule(AbstractSmoothShape, AbstractBounded):
         """Crosses a ball, or (`across`) the endless cylinder, which is a disk across the axis."""
 
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Scalar]:
-            start, least = origin - center, ALONG_AXIS * dot(direction, direction)
+            start, squared = origin - center, dot(direction, direction)
             # x - (x . a) a projects the cylinder about the unit axis a to a disk; t stays.
             if across:
                 start, direction = self._from_axis(start), self._from_axis(direction)
-            middle, _, square = chord(start, direction, self.radius, least)
+                squared = jnp.maximum(dot(direction, direction), ALONG_AXIS * squared)
+            middle, _, square = chord(start, direction, squared, self.radius)
             return middle, square
 
         (t, square), (gradient, d_square) = pixel_jvp(intersect_line, ray)

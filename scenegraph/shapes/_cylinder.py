@@ -117,8 +117,8 @@ class Cylinder(AbstractShape, AbstractBounded):
         """Intersects a line with the endless cylinder and the planes of both ends."""
         # Across the axis, the line is one in the plane, with the same t.
         start, level = (origin - self.center)[:2], direction[:2]
-        least = ALONG_AXIS * dot(direction, direction)
-        t, offset, square = chord(start, level, self.radius, least)
+        squared = jnp.maximum(dot(level, level), ALONG_AXIS * dot(direction, direction))
+        t, offset, square = chord(start, level, squared, self.radius)
         planes = [self.center[2] - self.height / 2, self.center[2] + self.height / 2]
         low, high = (level_distance(plane, origin, direction) for plane in planes)
         ends = jnp.stack([jnp.minimum(low, high), jnp.maximum(low, high)])

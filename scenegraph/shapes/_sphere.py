@@ -7,6 +7,7 @@ from .._typing import Array, Float, Scalar, Vector
 from ..numerics import (
     as_float_leaf,
     disk_coverage,
+    dot,
     require_finite,
     require_positive,
     safe_normalise,
@@ -42,7 +43,7 @@ class Sphere(AbstractSmoothShape, AbstractBounded):
 
     def cross(self, ray: Ray) -> tuple[Crossing, Scalar]:
         def intersect_line(origin: Vector, direction: Vector) -> tuple[Scalar, Vector, Scalar]:
-            return chord(origin - self.center, direction, self.radius, jnp.zeros_like(self.radius))
+            return chord(origin - self.center, direction, dot(direction, direction), self.radius)
 
         (t, offset, square), (gradient, d_offset, d_square) = pixel_jvp(intersect_line, ray)
         enter, leave = round_crossings(Crossing(t, gradient), square, d_square)

@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.numerics import safe_divide, safe_norm, safe_normalise, safe_sqrt
+from scenegraph.numerics import (
+    max_or_nan,
+    min_or_nan,
+    safe_divide,
+    safe_norm,
+    safe_normalise,
+    safe_sqrt,
+)
 from support.helpers import assert_close, assert_finite_gradients, assert_gradients
 
 
@@ -53,3 +60,12 @@ def test_division_by_what_underflows_when_squared():
 )
 def test_gradients_elsewhere(function, arguments, x64):
     assert_gradients(function, *map(jnp.array, arguments))
+
+
+@pytest.mark.parametrize("keep", [max_or_nan, min_or_nan])
+def test_greatest_and_least_keep_nan(keep):
+    for place in (0, 2000, 4095):
+        numbers = jnp.ones((4096, 3)).at[place, 1].set(jnp.nan)
+        for compiled in (keep, jax.jit(keep, static_argnums=1)):
+            np.testing.assert_array_equal(compiled(numbers, 0), [1, np.nan, 1])
+            assert np.sum(np.isnan(compiled(numbers, 1))) == 1
