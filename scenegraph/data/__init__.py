@@ -7,6 +7,12 @@ Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and `
 and cameras, and `_unbounded` for scenes without walls.
 """
 
+from ..photographs import (
+    find_poses as find_poses,
+    FoundLens as FoundLens,
+    FoundPoses as FoundPoses,
+    UnplacedPicture as UnplacedPicture,
+)
 from ..pixels import (
     AbstractBackdrop as AbstractBackdrop,
     AbstractPixelChoice as AbstractPixelChoice,
