@@ -13,7 +13,7 @@ from ._records import (
 )
 
 # Internal: for other packages of the library, and for none of its users.
-from ._capture import RESULT_FILE
+from ._capture import is_found_capture, longest_side, RESULT_FILE
 from ._find_poses import estimate_seconds
 from ._pictures import has_photographs
 from ._process import require_engine

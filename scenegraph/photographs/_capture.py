@@ -73,19 +73,30 @@ class _Copy(NamedTuple):
     name: str
 
 
+def is_found_capture(folder: pathlib.Path) -> bool:
+    """Returns true for a folder that `find_poses` has written to the end."""
+    try:
+        check_kinds(read_json(folder / RESULT_FILE), _KINDS, RESULT_FILE)
+    except FileError:
+        return False
+    return (folder / _SPARSE / "0" / "images.bin").is_file()
+
+
+def longest_side(folder: pathlib.Path) -> int | None:
+    """Returns the longest side of a found capture's pictures; `None` for other folders."""
+    if not is_found_capture(folder):
+        return None
+    lenses = read_json(folder / RESULT_FILE)["lenses"]
+    return max((max(one["width"], one["height"]) for one in lenses), default=None)
+
+
 def read_capture(out: pathlib.Path, request: Any, listed: Photographs) -> FoundPoses | None:
     """Returns what an earlier call with the same request and pictures has found, if any has."""
-    if not (out / RESULT_FILE).is_file():
+    if not is_found_capture(out) or not (out / _LISTING).is_file():
         return None
     record = read_json(out / RESULT_FILE)
-    try:
-        check_kinds(record, _KINDS, str(out / RESULT_FILE))
-    except FileError:
-        return None
     same = record["request"] == _request_record(request)
     if not same or record["pictures"] != _digests(listed):
-        return None
-    if not all((out / name).is_file() for name in (_LISTING, f"{_SPARSE}/0/images.bin")):
         return None
     unplaced = tuple(UnplacedPicture(**one) for one in record["unplaced"])
     lenses = tuple(FoundLens(**one) for one in record["lenses"])

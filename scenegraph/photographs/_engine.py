@@ -47,6 +47,7 @@ def _find(task: dict[str, Any]) -> dict[str, Any]:
     database = task["database"]
     names = [name for group in task["groups"] for name in group["names"]]
     done = 0
+    _progress("finding features", done, len(names))
     for group in task["groups"]:
         for count in _find_features(pycolmap, task, group):
             _progress("finding features", done + count, len(names))
@@ -109,6 +110,7 @@ def _match(pycolmap: Any, task: dict[str, Any]) -> None:
     options.num_threads = task["threads"]
     verification = pycolmap.TwoViewGeometryOptions()
     verification.ransac.random_seed = 0
+    _progress("matching pairs", len(pairs) - len(left), len(pairs))
     for start in range(0, len(left), _PAIRS):
         some = left[start : start + _PAIRS]
         listed.write_text("".join(f"{a} {b}\n" for a, b in some), encoding="utf-8")
@@ -155,6 +157,7 @@ def _database(pycolmap: Any, path: str) -> Iterator[Any]:
 def _find_models(pycolmap: Any, task: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
     """Finds models, the largest first, and writes them; none where no pair can begin one."""
     folder = pathlib.Path(task["models"])
+    _progress("placing pictures", 0, len(names))
     shutil.rmtree(folder, ignore_errors=True)
     for conditions in (_FIRST_TRY, _SECOND_TRY):
         folder.mkdir(parents=True, exist_ok=True)
@@ -222,7 +225,6 @@ def _global(
     options.image_names, options.num_threads = names, task["threads"]
     options.random_seed = 0
     options.image_path = task["pictures"]
-    _progress("placing pictures", 0, len(names))
     return pycolmap.global_mapping(task["database"], task["pictures"], str(folder), options)
 
 
@@ -266,6 +268,7 @@ def _refine_lens(pycolmap: Any, task: dict[str, Any], model: Any) -> None:
         camera.params = [focal, focal, x, y, k, 0.0, 0.0, 0.0]
         changed = True
     if changed:
+        _progress("refining the lens", 0, 1)
         options = pycolmap.BundleAdjustmentOptions()
         options.print_summary = False
         pycolmap.bundle_adjustment(model, options)

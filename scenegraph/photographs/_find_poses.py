@@ -209,6 +209,7 @@ def _find(
         raise FileError(f"{left_out[0].name}: {left_out[0].why}; too few pictures are left.")
     groups = _share_lenses(pictures, request)
     keys = [one.key for one in pictures]
+    progress("starting COLMAP", 0, 1)
     found = run_engine(
         {
             "task": "find",
@@ -233,7 +234,7 @@ def _find(
 
 
 def _prepare_work(work: pathlib.Path, request: Request, listed: Photographs) -> tuple[str, ...]:
-    """Makes the folder of what is kept; drops what other settings have left, and says what is new."""
+    """Makes the folder of what is kept; drops what belongs to other settings. Returns notes."""
     digests = {one.name: one.digest for one in listed.pictures}
     settings = {"size": request.size, "lens": request.lens, "pictures": digests}
     before = read_json(work / _SETTINGS) if (work / _SETTINGS).is_file() else {}
