@@ -17,8 +17,15 @@ from ._records import UnplacedPicture
 _BLURRED = 0.2
 # Fewer verified matches with any other picture than these do not give a pose.
 _FEW = 30
-# Rays that meet at less than this angle, in degrees, say nothing of depth.
-_FLAT = 1.5
+# Rays that meet at less than these angles, in degrees, say little, and nothing, of depth; and the
+# fewest points that make a model.
+_FLAT, _ONE_PLACE, _POINTS = 2.5, 1.0, 20
+
+
+def has_depth(found: dict[str, Any]) -> bool:
+    """Returns true if the largest model has points that are seen from places apart."""
+    models = found["models"]
+    return bool(models) and models[0]["points"] >= _POINTS and models[0]["angle"] >= _ONE_PLACE
 
 
 def explain_no_model(
@@ -37,6 +44,7 @@ def explain_no_model(
             f"the same things. Take more, each of which overlaps the one before by two thirds "
             f"{kept}."
         )
+    flat = sum(kinds.values()) if found["models"] else flat
     if flat >= 0.5 * sum(kinds.values()):
         return (
             f"the {len(pictures)} pictures overlap, but were taken from one place, or of something "

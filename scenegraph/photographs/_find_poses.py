@@ -19,7 +19,7 @@ from ..io import (
     write_json,
 )
 from ._capture import read_capture, write_capture
-from ._diagnosis import explain_no_model, explain_unplaced
+from ._diagnosis import explain_no_model, explain_unplaced, has_depth
 from ._pairs import choose_pairs
 from ._pictures import (
     digest_file,
@@ -227,7 +227,7 @@ def _find(
         work / "log.txt",
         progress,
     )
-    if not found["models"]:
+    if not has_depth(found):
         raise FileError(explain_no_model(pictures, found, small, work))
     unplaced = [*left_out, *explain_unplaced(pictures, found, small)]
     return write_capture(pictures, unplaced, found, out, request, listed, notes, progress)

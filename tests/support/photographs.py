@@ -28,10 +28,13 @@ def noise(seed: int, resolution: int = 512) -> np.ndarray:
     return np.clip(total, 0, 255).astype(np.uint8)
 
 
-def boxes_on_table(*, resolution: int = 512) -> list[Rectangle]:
+def boxes_on_table(*, resolution: int = 256, seed: int = 0) -> list[Rectangle]:
     """A table of 6 x 6 at z = 0, and five boxes on it."""
     table = Rectangle(
-        np.array([-3.0, -3, 0]), np.array([6.0, 0, 0]), np.array([0.0, 6, 0]), noise(0, resolution)
+        np.array([-3.0, -3, 0]),
+        np.array([6.0, 0, 0]),
+        np.array([0.0, 6, 0]),
+        noise(seed, resolution),
     )
     parts = [table]
     random = np.random.default_rng(1)
@@ -41,7 +44,7 @@ def boxes_on_table(*, resolution: int = 512) -> list[Rectangle]:
         a, b, c = np.array([2 * half, 0, 0]), np.array([0, 2 * half, 0]), np.array([0, 0, height])
         sides = [(low, a, c), (low, b, c), (low + b, a, c), (low + a, b, c), (low + c, a, b)]
         for side, (corner, right, up) in enumerate(sides):
-            texture = noise(10 + 5 * number + side, resolution // 2)
+            texture = noise(seed + 10 + 5 * number + side, resolution // 2)
             parts.append(Rectangle(corner, right, up, texture))
     return parts
 
@@ -82,8 +85,10 @@ def photograph(
             # n . (o + t d - c) = 0
             t = np.float32(normal @ (part.corner - eye)) / (rays @ normal.astype(np.float32))
             u, v = (
-                (t * (rays @ edge) + np.float32(edge @ (eye - part.corner))) for edge in
-                ((edge / (edge @ edge)).astype(np.float32) for edge in (part.right, part.up))
+                (t * (rays @ edge) + np.float32(edge @ (eye - part.corner)))
+                for edge in (
+                    (edge / (edge @ edge)).astype(np.float32) for edge in (part.right, part.up)
+                )
             )
             seen = (t > 1e-3) & (t < nearest) & (u >= 0) & (u < 1) & (v >= 0) & (v < 1)
         nearest[seen] = t[seen]
