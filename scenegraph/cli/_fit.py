@@ -147,7 +147,7 @@ class Fit:
 
     def _find_poses(self, photos: pathlib.Path, run: "Run", limit: float | None) -> pathlib.Path:
         """Finds the poses of photographs or of a video, and returns the capture in the run."""
-        from ..data import estimate_seconds
+        from ..photographs import estimate_seconds
 
         options = self.photographs
         seconds = estimate_seconds(photos, options.size, options.frames)
@@ -161,7 +161,7 @@ class Fit:
 
     def _config_of(self, folder: pathlib.Path) -> FitConfig:
         """Returns the settings; the pictures of a capture are averaged to a size that fits soon."""
-        from ..data import longest_side
+        from ..photographs import longest_side
 
         longest = longest_side(folder)
         factor = 1 if longest is None else max(1, round(longest / self.photographs.size))

@@ -43,7 +43,6 @@ from ._transforms import load_transforms as load_transforms
 from ._bounds import find_bounds, find_empty_cells, focus_point, Probe, probe_views
 from ._convert_colmap import convert_colmap
 from ._convert_multiscale import convert_multiscale
-from ..photographs import estimate_seconds, longest_side
 from ._formats import find_folder, find_format, find_splits, Format, needs_poses
 from ._llff import llff_path, looks_forward
 from ._transforms import transforms_path, transforms_splits

@@ -29,7 +29,7 @@ class PictureHeader(NamedTuple):
 
 
 class LensTags(NamedTuple):
-    """What EXIF says of the camera: its name, and its focal length in diagonals of the picture."""
+    """The name of a camera, and its focal length in diagonals of the picture, from EXIF."""
 
     camera: str
     focal: float | None
@@ -47,8 +47,9 @@ def read_lens_tags(path: str | os.PathLike) -> LensTags:
         exif.load(data if isinstance(data, bytes) else b"")
         camera = " ".join(str(exif.get(tag, "")).strip() for tag in (_MAKER, _MODEL)).strip()
         focal = exif.get_ifd(_LENS_PART).get(_FOCAL_LENGTH)
-        known = isinstance(focal, int | float) and 3 < focal < 1500
-        return LensTags(camera[:80], float(focal) / _FILM if known else None)
+        length = float(focal) if isinstance(focal, int | float) else 0.0
+        # Some cameras write 0 for what they do not know.
+        return LensTags(camera[:80], length / _FILM if 3 < length < 1500 else None)
     except (OSError, ValueError, SyntaxError, KeyError, TypeError, EOFError, struct.error):
         return LensTags("", None)
 

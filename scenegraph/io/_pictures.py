@@ -155,7 +155,8 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
 def write_photograph(path: str | os.PathLike, picture: np.ndarray) -> None:
     """Writes an 8-bit picture as JPEG with little loss, or as PNG with little compression."""
     jpeg = pathlib.Path(path).suffix.lower() in (".jpg", ".jpeg")
-    options = {"quality": 95, "subsampling": 0} if jpeg else {"compress_level": 1}
+    options: dict[str, Any] = {"quality": 95, "subsampling": 0}
+    options = options if jpeg else {"compress_level": 1}
     with atomic_write(path) as beside:
         iio.imwrite(beside, picture, plugin="pillow", **options)
 

@@ -5,18 +5,12 @@
 with `_camera_picture`, and `_diagnosis` says why pictures have no pose.
 """
 
-from ._find_poses import find_poses as find_poses
-from ._records import (
-    FoundLens as FoundLens,
-    FoundPoses as FoundPoses,
-    UnplacedPicture as UnplacedPicture,
-)
-
-# Internal: for other packages of the library, and for none of its users.
+# Internal: for other packages of the library; users have `find_poses` and its records in `data`.
 from ._capture import is_found_capture, longest_side, RESULT_FILE
-from ._find_poses import estimate_seconds
+from ._find_poses import estimate_seconds, find_poses
 from ._pictures import has_photographs
 from ._process import require_engine
+from ._records import FoundLens, FoundPoses, UnplacedPicture
 from ._video import is_video
 
 from .._first_use import finish_import

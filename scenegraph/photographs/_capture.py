@@ -98,11 +98,17 @@ def read_capture(out: pathlib.Path, request: Any, listed: Photographs) -> FoundP
     same = record["request"] == _request_record(request)
     if not same or record["pictures"] != _digests(listed):
         return None
-    unplaced = tuple(UnplacedPicture(**one) for one in record["unplaced"])
-    lenses = tuple(FoundLens(**one) for one in record["lenses"])
-    rest = {name: record[name] for name in ("reprojection_error", "points", "angle")}
-    lists = {name: tuple(record[name]) for name in ("placed", "models", "notes")}
-    return FoundPoses(out, unplaced=unplaced, lenses=lenses, **rest, **lists)
+    return FoundPoses(
+        out,
+        tuple(record["placed"]),
+        tuple(UnplacedPicture(**one) for one in record["unplaced"]),
+        tuple(FoundLens(**one) for one in record["lenses"]),
+        record["reprojection_error"],
+        record["points"],
+        record["angle"],
+        tuple(record["models"]),
+        tuple(record["notes"]),
+    )
 
 
 def _request_record(request: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Why pictures have no pose, in words."""
+"""The reasons for which pictures have no pose, in words."""
 
 import os
 import pathlib

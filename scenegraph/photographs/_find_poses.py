@@ -128,7 +128,7 @@ def find_poses(
 
 
 class Request(NamedTuple):
-    """What is asked of `find_poses`."""
+    """The arguments of `find_poses` that decide what it finds."""
 
     size: int
     frames: int

@@ -1,4 +1,4 @@
-"""Which pairs of pictures are matched."""
+"""The choice of the pairs of pictures that are matched."""
 
 # So many pictures are all matched with each other.
 _ALL = 200

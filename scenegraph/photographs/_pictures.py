@@ -198,7 +198,7 @@ def copied_names(pictures: Sequence[Photograph]) -> dict[str, str]:
 
 
 class Sharpness(NamedTuple):
-    """How sharp a small picture is, and how much its pixels differ."""
+    """The sharpness of a small picture, and the spread of its pixels."""
 
     laplacian: float  # the variance of the Laplacian, in squared levels of 255
     spread: float  # the standard deviation, in levels of 255

@@ -21,7 +21,7 @@ _DURATION = re.compile(r"Duration: (\d+):(\d+):(\d+(?:\.\d+)?)")
 
 
 class _Scan(NamedTuple):
-    """What a first look at a video's frames says of them."""
+    """The sharpness of all frames of a video, and whether they differ from those before."""
 
     sharpness: np.ndarray  # the variance of the Laplacian, `frames`
     moved: np.ndarray  # true for frames that differ from the one before, `frames`
