@@ -47,9 +47,9 @@ def explain_no_model(
     flat = sum(kinds.values()) if found["models"] else flat
     if flat >= 0.5 * sum(kinds.values()):
         return (
-            f"the {len(pictures)} pictures overlap, but were taken from one place, or of something "
-            "flat: they show no depth. Walk around the scene with the camera instead of turning "
-            f"it {kept}."
+            f"the {len(pictures)} pictures overlap, but show no depth: they were taken from one "
+            "place, of something flat, or too far apart. Walk around the scene in small steps "
+            f"instead of turning the camera {kept}."
         )
     most = max(found["inliers"].values())
     return (

@@ -73,28 +73,63 @@ def photograph(
     scene: list[Rectangle], pose: np.ndarray, width: int, height: int, focal: float
 ) -> np.ndarray:
     """A picture of the rectangles, `height width 3`, of bytes; the nearest is seen."""
-    x = (np.arange(width, dtype=np.float32) + 0.5 - width / 2) / focal
-    y = -(np.arange(height, dtype=np.float32) + 0.5 - height / 2) / focal
-    turn, eye = pose[:3, :3].astype(np.float32), pose[:3, 3]
-    rays = np.stack(np.broadcast_arrays(x, y[:, None], np.float32(-1)), axis=-1) @ turn.T
     picture = np.full((height, width, 3), (168, 176, 190), np.uint8)
     nearest = np.full((height, width), np.inf, np.float32)
     for part in scene:
-        normal = np.cross(part.right, part.up)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # n . (o + t d - c) = 0
-            t = np.float32(normal @ (part.corner - eye)) / (rays @ normal.astype(np.float32))
-            u, v = (
-                (t * (rays @ edge) + np.float32(edge @ (eye - part.corner)))
-                for edge in (
-                    (edge / (edge @ edge)).astype(np.float32) for edge in (part.right, part.up)
-                )
-            )
-            seen = (t > 1e-3) & (t < nearest) & (u >= 0) & (u < 1) & (v >= 0) & (v < 1)
-        nearest[seen] = t[seen]
-        size = part.texture.shape[0]
-        picture[seen] = part.texture[(v[seen] * size).astype(int), (u[seen] * size).astype(int)]
+        rows, columns = _window(part, pose, width, height, focal)
+        _cast(part, pose, picture[rows, columns], nearest[rows, columns], (rows, columns), focal)
     return picture
+
+
+def _window(
+    part: Rectangle, pose: np.ndarray, width: int, height: int, focal: float
+) -> tuple[slice, slice]:
+    """The rows and columns in which a rectangle may be seen."""
+    corners = part.corner + np.array([0 * part.up, part.right, part.up, part.right + part.up])
+    local = (corners - pose[:3, 3]) @ pose[:3, :3]
+    if (local[:, 2] > -1e-2).any():
+        return slice(0, height), slice(0, width)
+    x = width / 2 - focal * local[:, 0] / local[:, 2]
+    y = height / 2 + focal * local[:, 1] / local[:, 2]
+    low = np.clip(np.floor([y.min(), x.min()]).astype(int), 0, [height, width])
+    high = np.clip(np.ceil([y.max(), x.max()]).astype(int) + 1, 0, [height, width])
+    return slice(low[0], high[0]), slice(low[1], high[1])
+
+
+def _cast(
+    part: Rectangle,
+    pose: np.ndarray,
+    picture: np.ndarray,
+    nearest: np.ndarray,
+    window: tuple[slice, slice],
+    focal: float,
+) -> None:
+    """Draws a rectangle into a window of a picture, where it is the nearest."""
+    # The window's rows are counted from the middle of the whole picture.
+    whole = picture.base
+    height, width = whole.shape[:2]
+    rows, columns = window
+    x = (np.arange(columns.start, columns.stop, dtype=np.float32) + 0.5 - width / 2) / focal
+    y = -(np.arange(rows.start, rows.stop, dtype=np.float32) + 0.5 - height / 2) / focal
+    turn, eye = pose[:3, :3].astype(np.float32), pose[:3, 3]
+    normal = np.cross(part.right, part.up)
+
+    def along(axis: np.ndarray) -> np.ndarray:
+        """The component of every ray along an axis of the world."""
+        a, b, c = (axis @ turn).astype(np.float32)
+        return a * x + (b * y)[:, None] - c
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # n . (o + t d - c) = 0
+        t = np.float32(normal @ (part.corner - eye)) / along(normal)
+        u, v = (
+            t * along(edge) + np.float32(edge @ (eye - part.corner))
+            for edge in (part.right / (part.right @ part.right), part.up / (part.up @ part.up))
+        )
+        seen = (t > 1e-3) & (t < nearest) & (u >= 0) & (u < 1) & (v >= 0) & (v < 1)
+    nearest[seen] = t[seen]
+    size = part.texture.shape[0]
+    picture[seen] = part.texture[(v[seen] * size).astype(int), (u[seen] * size).astype(int)]
 
 
 def write_photographs(
