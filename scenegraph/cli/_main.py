@@ -15,8 +15,8 @@ from ._eval import Eval
 from ._export import Export
 from ._fit import Fit
 from ._flags import as_flags, refuse_others, with_values
-from ._listings import Inspect, Presets
 from ._poses import Poses
+from ._presets import Inspect, Presets
 from ._render import Render
 from ._table import Table
 
