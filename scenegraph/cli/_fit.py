@@ -147,8 +147,9 @@ class Fit:
 
     def _find_poses(self, photos: pathlib.Path, run: "Run", limit: float | None) -> pathlib.Path:
         """Finds the poses of photographs or of a video, and returns the capture in the run."""
-        from ..photographs import estimate_seconds
+        from ..photographs import estimate_seconds, require_engine
 
+        require_engine()
         options = self.photographs
         seconds = estimate_seconds(photos, options.size, options.frames)
         say(f"{photos} has no poses: finding them, about {seconds:.0f} s")

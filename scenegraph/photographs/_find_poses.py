@@ -49,7 +49,7 @@ _LEAST = 3
 # What is kept beside the capture for a second call: small pictures, features, matches.
 WORK, _SETTINGS, _DATABASE = "work", "settings.json", "features.db"
 # CPU seconds: a megapixel's features, a pair's matches, placing a picture; and the program's start.
-_FEATURES_TIME, _PAIR_TIME, _PLACE_TIME, _START_TIME = 1.2, 0.012, 0.3, 3.0
+_FEATURES_TIME, _PAIR_TIME, _PLACE_TIME, _START_TIME = 1.7, 0.013, 0.4, 5.0
 
 
 def _ignore(stage: str, done: int, total: int) -> None:
@@ -105,7 +105,9 @@ def find_poses(
     Example:
 
     ```python
-    found = sg.data.find_poses("photos", "capture")  # doctest: skip
+    found = sg.data.find_poses("photos", "capture")
+    for line in found.describe():
+        print(line)
     views = sg.load_data(found.folder)
     ```
     """
@@ -174,11 +176,22 @@ def _check_folders(photos: pathlib.Path, out: pathlib.Path) -> None:
             f"{out} and the photographs in {photos} lie in each other, and nothing is written "
             "beside photographs; choose another folder for the capture (--out)."
         )
-    foreign = out.exists() and (not out.is_dir() or any(out.iterdir()))
-    if foreign and not (out / WORK / _SETTINGS).is_file() and set(os.listdir(out)) - {LOCK_FILE}:
+    if out.exists() and not _is_own(out):
         raise FileError(
             f"{out} is there, and no capture of an earlier call; choose another folder (--out)."
         )
+
+
+def _is_own(out: pathlib.Path) -> bool:
+    """Returns true for an empty folder, and for what an earlier call has left, also if killed."""
+    if not out.is_dir():
+        return False
+    if (out / WORK / _SETTINGS).is_file():
+        return True
+    names = set(os.listdir(out)) - {LOCK_FILE}
+    # Before there are settings, there may be frames of a video.
+    frames = names == {WORK} and (out / WORK).is_dir()
+    return not names or (frames and all(x.startswith("frames-") for x in os.listdir(out / WORK)))
 
 
 def _frames_of(

@@ -94,10 +94,12 @@ def list_photographs(folder: pathlib.Path) -> Photographs:
 
 
 def _walk(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Lists the pictures in a folder and below; not in hidden folders, nor in linked ones."""
+    """Lists the pictures in a folder and below; not in hidden or linked folders, nor masks."""
     found: list[pathlib.Path] = []
     for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and name != "masks"
+        )
         found += [file for name in names if is_photograph(file := pathlib.Path(parent, name))]
     return found
 
