@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..io import FileError, read_array, read_json
-from ..photographs import has_photographs, is_found_capture, is_video, RESULT_FILE
+from ..photographs import (
+    has_photographs,
+    is_found_capture,
+    is_unfinished,
+    is_video,
+    RESULT_FILE,
+)
 from ..pixels import Views
 from ._blender import load_blender
 from ._colmap import COLMAP_LISTINGS, find_model, load_colmap
@@ -189,7 +195,14 @@ def needs_poses(path: str | os.PathLike) -> bool:
     path = pathlib.Path(path)
     if path.is_file():
         return is_video(path)
-    return path.is_dir() and _present_format(path) is None and has_photographs(path)
+    if not path.is_dir() or _present_format(path) is not None:
+        return False
+    if is_unfinished(path):
+        raise FileError(
+            f"{path} is a capture whose poses were not found to the end; call `scenegraph poses` "
+            "again with its photographs, which goes on."
+        )
+    return has_photographs(path)
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:

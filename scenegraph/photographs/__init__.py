@@ -7,7 +7,7 @@ with `_camera_picture`, and `_diagnosis` says why pictures have no pose.
 
 # Internal: for other packages of the library; users have `find_poses` and its records in `data`.
 from ._capture import is_found_capture, longest_side, RESULT_FILE
-from ._find_poses import estimate_seconds, find_poses
+from ._find_poses import estimate_seconds, find_poses, is_unfinished
 from ._pictures import has_photographs
 from ._process import require_engine
 from ._records import FoundLens, FoundPoses, UnplacedPicture

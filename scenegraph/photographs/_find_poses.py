@@ -18,7 +18,7 @@ from ..io import (
     require_no_links,
     write_json,
 )
-from ._capture import read_capture, write_capture
+from ._capture import is_found_capture, read_capture, write_capture
 from ._diagnosis import explain_no_model, explain_unplaced, has_depth
 from ._pairs import choose_pairs
 from ._pictures import (
@@ -180,6 +180,11 @@ def _check_folders(photos: pathlib.Path, out: pathlib.Path) -> None:
         raise FileError(
             f"{out} is there, and no capture of an earlier call; choose another folder (--out)."
         )
+
+
+def is_unfinished(folder: pathlib.Path) -> bool:
+    """Returns true for the folder of a call of `find_poses` that has not come to its end."""
+    return (folder / WORK / _SETTINGS).is_file() and not is_found_capture(folder)
 
 
 def _is_own(out: pathlib.Path) -> bool:

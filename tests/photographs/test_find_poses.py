@@ -11,6 +11,7 @@ from PIL import Image as PillowImage, ImageFilter
 
 import scenegraph as sg
 from scenegraph.cameras import pose_matrix
+from scenegraph.data import needs_poses
 from scenegraph.io import FileError, MissingExtra, read_colmap
 from scenegraph.pixels import known_cameras
 from support.photographs import (
@@ -199,6 +200,8 @@ def test_nothing_in_common(tmp_path):
     with pytest.raises(FileError, match="have nothing in common"):
         sg.data.find_poses(photos, tmp_path / "out")
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["work"]
+    with pytest.raises(FileError, match="not found to the end"):
+        needs_poses(tmp_path / "out")
 
 
 def test_empty_pictures(tmp_path):
