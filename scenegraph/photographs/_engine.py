@@ -71,6 +71,8 @@ def _find_features(pycolmap: Any, task: dict[str, Any], group: dict[str, Any]) -
     options = pycolmap.FeatureExtractionOptions()
     options.num_threads = task["threads"]
     options.sift.max_num_features = task["features"]
+    # A second direction of a feature would count as another one.
+    options.sift.max_num_orientations = 1
     reader = pycolmap.ImageReaderOptions()
     reader.camera_model = group["model"]
     reader.camera_params = group["parameters"]

@@ -43,8 +43,9 @@ _MODELS = {
 }
 # The pictures of a lens from which on it has the coefficients of OpenCV's model.
 _OPENCV_FROM = 20
-# Features of a picture at most: more take longer to match, and place no picture better.
-_FEATURES = 4096
+# The most features of a picture, and the fewest of this most: matching takes the product of two
+# pictures' numbers for every pair, so that there are fewer where there are more pairs than these.
+_MOST_FEATURES, _LEAST_FEATURES, _FEW_PAIRS = 4096, 2048, 1225
 _LEAST = 3
 # What is kept beside the capture for a second call: small pictures, features, matches.
 WORK, _SETTINGS, _DATABASE = "work", "settings.json", "features.db"
@@ -227,6 +228,7 @@ def _find(
         raise FileError(f"{left_out[0].name}: {left_out[0].why}; too few pictures are left.")
     groups = _share_lenses(pictures, request)
     keys = [one.key for one in pictures]
+    pairs = choose_pairs(len(keys), sequence=sequence)
     progress("starting COLMAP", 0, 1)
     found = run_engine(
         {
@@ -236,9 +238,9 @@ def _find(
             "pictures": str(small),
             "models": str(work / "models"),
             "groups": groups,
-            "pairs": [(keys[a], keys[b]) for a, b in choose_pairs(len(keys), sequence=sequence)],
+            "pairs": [(keys[a], keys[b]) for a, b in pairs],
             "mapper": request.mapper,
-            "features": _FEATURES,
+            "features": _count_features(len(pairs)),
             "threads": -1,
             "opencv_from": _OPENCV_FROM,
         },
@@ -249,6 +251,12 @@ def _find(
         raise FileError(explain_no_model(pictures, found, small, work))
     unplaced = [*left_out, *explain_unplaced(pictures, found, small)]
     return write_capture(pictures, unplaced, found, out, request, listed, notes, progress)
+
+
+def _count_features(pairs: int) -> int:
+    """Returns the most features of a picture where so many pairs are matched."""
+    fewer = _MOST_FEATURES * (_FEW_PAIRS / max(pairs, _FEW_PAIRS)) ** 0.25
+    return max(_LEAST_FEATURES, round(fewer))
 
 
 def _prepare_work(work: pathlib.Path, request: Request, listed: Photographs) -> tuple[str, ...]:
