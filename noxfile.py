@@ -37,7 +37,7 @@ OPTIMISED = [
 
 
 # The tools, and the small extras that have tests; a test whose extra is not there is skipped.
-WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr,mesh]"
+WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr,mesh,photos]"
 
 
 def pinned(name: str) -> str:

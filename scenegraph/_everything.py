@@ -26,6 +26,7 @@ with defer_garbage_collection():
         numerics as numerics,
         optimizers as optimizers,
         parallel as parallel,
+        photographs as photographs,
         programs as programs,
         rays as rays,
         rendering as rendering,

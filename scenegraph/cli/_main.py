@@ -15,8 +15,8 @@ from ._eval import Eval
 from ._export import Export
 from ._fit import Fit
 from ._flags import as_flags, refuse_others, with_values
-from ._inspect import Inspect
-from ._presets import Presets
+from ._poses import Poses
+from ._presets import Inspect, Presets
 from ._render import Render
 from ._table import Table
 
@@ -61,8 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
     return run_command(command)
 
 
-_CHECKED = Fit, Table, Render, Export, Convert, Data, Check
-_Other = Eval | Table | Render | Export | Convert | Data | Presets | Inspect | Check
+_CHECKED = Fit, Poses, Table, Render, Export, Convert, Data, Check
+_Other = Poses | Eval | Table | Render | Export | Convert | Data | Presets | Inspect | Check
 
 
 def _parse(arguments: list[str]) -> Fit | _Other:
@@ -79,7 +79,9 @@ def _parse(arguments: list[str]) -> Fit | _Other:
         args=arguments,
     )
     if isinstance(command, Fit):
-        return dataclasses.replace(command, config=config.replace(**command.config.flat()))
+        given = _option(arguments, "--downscale") is not None
+        config = config.replace(**command.config.flat())
+        return dataclasses.replace(command, config=config, downscale_given=given)
     return command
 
 

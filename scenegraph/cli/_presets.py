@@ -1,11 +1,16 @@
-import dataclasses
-import sys
-from typing import Any
+"""Commands that print what there is: presets, and what a fitted scene consists of."""
 
+import dataclasses
+import pathlib
+import sys
+from typing import Annotated, Any
+
+import tyro
 from rich.console import Console
 from rich.table import Table
 
 from ..settings import differences, NOTES
+from ._console import show
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +31,20 @@ class Presets:
             console.print(table)
         # Not by the console: at a broken pipe, it would end the process as by an error.
         sys.stdout.write(text.get())
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspect:
+    """Print the tree of a fitted scene: names, types, shapes, parameter counts."""
+
+    # The run folder, or a saved scene.
+    run: Annotated[pathlib.Path, tyro.conf.Positional]
+
+    def main(self) -> None:
+        """Prints the tree."""
+        from ..scene import describe, load
+
+        show(describe(load(self.run)))
 
 
 def _flag(name: str, value: Any) -> str:

@@ -7,6 +7,12 @@ Read what loaders share first: `_loading`, `_listing`, `_splits`, `_masks` and `
 and cameras, and `_unbounded` for scenes without walls.
 """
 
+from ..photographs import (
+    find_poses as find_poses,
+    FoundLens as FoundLens,
+    FoundPoses as FoundPoses,
+    UnplacedPicture as UnplacedPicture,
+)
 from ..pixels import (
     AbstractBackdrop as AbstractBackdrop,
     AbstractPixelChoice as AbstractPixelChoice,
@@ -37,7 +43,7 @@ from ._transforms import load_transforms as load_transforms
 from ._bounds import find_bounds, find_empty_cells, focus_point, Probe, probe_views
 from ._convert_colmap import convert_colmap
 from ._convert_multiscale import convert_multiscale
-from ._formats import find_folder, find_format, find_splits, Format
+from ._formats import find_folder, find_format, find_splits, Format, needs_poses
 from ._llff import llff_path, looks_forward
 from ._transforms import transforms_path, transforms_splits
 from ._unbounded import Ball, find_ball, find_unseen_cells, looks_outwards, shows_everything

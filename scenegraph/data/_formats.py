@@ -7,6 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..io import FileError, read_array, read_json
+from ..photographs import (
+    has_photographs,
+    is_found_capture,
+    is_unfinished,
+    is_video,
+    RESULT_FILE,
+)
 from ..pixels import Views
 from ._blender import load_blender
 from ._colmap import COLMAP_LISTINGS, find_model, load_colmap
@@ -117,6 +124,15 @@ FORMATS = (
         _blender_splits,
         _is_blender,
     ),
+    # Before nerfstudio's listing beside it: the model says in which pictures points were seen.
+    Format(
+        "COLMAP",
+        (RESULT_FILE,),
+        load_colmap,
+        lambda folder: LISTED_SPLITS,
+        is_found_capture,
+        frozenset({"hold_every", "held_out"}),
+    ),
     Format(
         "nerfstudio",
         (TRANSFORMS_LISTING,),
@@ -134,7 +150,7 @@ FORMATS = (
         frozenset({"hold_every", "held_out"}),
     ),
 )
-_NERFSTUDIO = FORMATS[3]
+_NERFSTUDIO = next(one for one in FORMATS if one.name == "nerfstudio")
 
 
 def find_folder(path: str | os.PathLike) -> pathlib.Path:
@@ -172,6 +188,21 @@ def _present_format(folder: pathlib.Path) -> Format | None:
     """Returns the first format whose listing is one; if none is, the first whose file is there."""
     named = [one for one in FORMATS if any(one.files(folder))]
     return next((one for one in named if one.is_there(folder)), next(iter(named), None))
+
+
+def needs_poses(path: str | os.PathLike) -> bool:
+    """Returns true for a video, and for a folder of pictures without any listing of poses."""
+    path = pathlib.Path(path)
+    if path.is_file():
+        return is_video(path)
+    if not path.is_dir() or _present_format(path) is not None:
+        return False
+    if is_unfinished(path):
+        raise FileError(
+            f"{path} is a capture whose poses were not found to the end; call `scenegraph poses` "
+            "again with its photographs, which goes on."
+        )
+    return has_photographs(path)
 
 
 def find_splits(folder: str | os.PathLike) -> tuple[str, ...]:

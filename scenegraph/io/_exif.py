@@ -13,6 +13,11 @@ from ._read import open_picture, require_regular
 
 
 _ORIENTATION = 0x0112
+# The tags of the camera's maker and model, of the part that holds the lens, and of what is there:
+# the focal length in millimetres, as if the picture were 36 x 24 mm.
+_MAKER, _MODEL, _LENS_PART, _FOCAL_LENGTH = 0x010F, 0x0110, 0x8769, 0xA405
+# The diagonal of 36 x 24 mm.
+_FILM = 43.2666
 
 
 class PictureHeader(NamedTuple):
@@ -21,6 +26,32 @@ class PictureHeader(NamedTuple):
     width: int
     height: int
     orientation: int
+
+
+class LensTags(NamedTuple):
+    """The name of a camera, and its focal length in diagonals of the picture, from EXIF."""
+
+    camera: str
+    focal: float | None
+
+
+def read_lens_tags(path: str | os.PathLike) -> LensTags:
+    """Reads the name and the focal length of the camera that took a picture, where they stand."""
+    require_regular(path)
+    try:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with open_picture(file) as picture:
+                data = picture.info.get("exif")
+        exif = PillowImage.Exif()
+        exif.load(data if isinstance(data, bytes) else b"")
+        camera = " ".join(str(exif.get(tag, "")).strip() for tag in (_MAKER, _MODEL)).strip()
+        focal = exif.get_ifd(_LENS_PART).get(_FOCAL_LENGTH)
+        length = float(focal) if isinstance(focal, int | float) else 0.0
+        # Some cameras write 0 for what they do not know.
+        return LensTags(camera[:80], length / _FILM if 3 < length < 1500 else None)
+    except (OSError, ValueError, SyntaxError, KeyError, TypeError, EOFError, struct.error):
+        return LensTags("", None)
 
 
 def read_picture_header(path: str | os.PathLike) -> PictureHeader:

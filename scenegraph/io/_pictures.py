@@ -38,12 +38,29 @@ def read_picture(path: str | os.PathLike) -> np.ndarray:
         raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
 
 
+def read_small_picture(path: str | os.PathLike, longest: int) -> np.ndarray:
+    """Reads a picture as `read_picture` does, averaged so that no side has more pixels than that.
+
+    JPEG files are decoded at a part of their size, in a fraction of the time and memory.
+    """
+    require_regular(path)
+    try:
+        with open(path, "rb") as file:
+            return _decode(file, path, longest=longest)
+    except FileNotFoundError as error:
+        raise FileError(f"there is no picture {path}.") from error
+    except OSError as error:
+        raise FileError(f"cannot read the picture {path}: it is damaged ({error}).") from error
+
+
 def decode_picture(data: bytes, name: str, most: int) -> np.ndarray:
     """Decodes the bytes of a picture file of at most so many pixels, as `read_picture` does."""
     return _decode(io.BytesIO(data), name, most)
 
 
-def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) -> np.ndarray:
+def _decode(
+    file: BinaryIO, name: str | os.PathLike, most: int | None = None, longest: int | None = None
+) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", PillowImage.DecompressionBombWarning)
@@ -51,7 +68,7 @@ def _decode(file: BinaryIO, name: str | os.PathLike, most: int | None = None) ->
                 _check_kind(picture, name)
                 if most is not None and picture.width * picture.height > most:
                     raise FileError(f"{name} claims to be of {picture.size} pixels: too many.")
-                return _as_color(picture)
+                return _as_color(picture) if longest is None else _small_color(picture, longest)
     except (PillowImage.DecompressionBombWarning, PillowImage.DecompressionBombError) as error:
         raise FileError(f"{name} claims to be too large to be a picture: {error}") from error
     except UnidentifiedImageError as error:
@@ -102,6 +119,17 @@ def _as_color(picture: PillowImage.Image) -> np.ndarray:
     return np.asarray(picture if picture.mode == mode else picture.convert(mode))
 
 
+def _small_color(picture: PillowImage.Image, longest: int) -> np.ndarray:
+    """Decodes a picture, and averages it so that its longest side has at most so many pixels."""
+    share = longest / max(picture.size)
+    if share >= 1:
+        return _as_color(picture)
+    width, height = (max(1, round(share * side)) for side in picture.size)
+    picture.draft(None, (width, height))
+    small = PillowImage.fromarray(_as_color(picture))
+    return np.asarray(small.resize((width, height), PillowImage.Resampling.BOX))
+
+
 def _deep_grey_color(grey: np.ndarray, transparent: Any) -> np.ndarray:
     """Rounds 16 bits to 8, which are 257 apart."""
     levels = np.round(grey / np.float64(257)).astype(np.uint8)
@@ -122,6 +150,15 @@ def write_picture(path: str | os.PathLike, picture: np.ndarray) -> None:
     """
     with atomic_write(path) as beside:
         iio.imwrite(beside, picture, plugin="pillow")
+
+
+def write_photograph(path: str | os.PathLike, picture: np.ndarray) -> None:
+    """Writes an 8-bit picture as JPEG with little loss, or as PNG with little compression."""
+    jpeg = pathlib.Path(path).suffix.lower() in (".jpg", ".jpeg")
+    options: dict[str, Any] = {"quality": 95, "subsampling": 0}
+    options = options if jpeg else {"compress_level": 1}
+    with atomic_write(path) as beside:
+        iio.imwrite(beside, picture, plugin="pillow", **options)
 
 
 def encode_png(picture: np.ndarray) -> bytes:

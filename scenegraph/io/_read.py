@@ -6,6 +6,7 @@ from typing import Any
 from PIL import Image as PillowImage
 
 from ._errors import FileError
+from ._extras import import_extra
 
 
 # Kinds of pictures that Pillow decodes itself. For others, such as EPS, whatever a file is named,
@@ -35,7 +36,16 @@ def read_bytes(path: pathlib.Path) -> bytes:
         raise FileError(f"cannot read {path}: {error.strerror}.") from error
 
 
+# The brands of HEIC and HEIF files, in the bytes that follow the size and `ftyp`.
+_HEIF_BRANDS = b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"
+
+
 def open_picture(file: Any) -> PillowImage.Image:
     """Opens a picture of one of the kinds that are decoded in this process."""
     PillowImage.init()
+    start = file.read(12)
+    file.seek(0)
+    # Phones write AVIF's container with HEVC in it, which Pillow has no decoder for.
+    if start[4:8] == b"ftyp" and start[8:] in _HEIF_BRANDS and "HEIF" not in PillowImage.OPEN:
+        import_extra("pillow_heif", "photos", "reading HEIC pictures").register_heif_opener()
     return PillowImage.open(file, formats=[x for x in _KINDS if x in PillowImage.OPEN])

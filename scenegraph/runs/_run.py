@@ -146,7 +146,7 @@ class Run:
     def _in_use(self) -> bool:
         """Returns true if there is more here than a fit leaves that never saved a checkpoint."""
         there = {path.name for path in self.folder.iterdir()} if self.folder.exists() else set()
-        begun = {"config.json", CAMERAS_FILE, "data", "checkpoints", LOCK_FILE}
+        begun = {"config.json", CAMERAS_FILE, "data", "capture", "checkpoints", LOCK_FILE}
         begun |= {self.log.name, "tensorboard", "profile"}
         begun |= {name for name in there if PART in name}
         return bool(there - begun or self.checkpoints().paths())

@@ -21,6 +21,7 @@ import many_plot  # noqa: E402
 import memory  # noqa: E402
 import meshes  # noqa: E402
 import mipnerf_step  # noqa: E402
+import photos  # noqa: E402
 import surfaces  # noqa: E402
 import tyro  # noqa: E402
 
@@ -42,6 +43,7 @@ COMMANDS = {
     "memory": memory.main,
     "meshes": meshes.main,
     "mipnerf": mipnerf_step.main,
+    "photos": photos.main,
     "surfaces": surfaces.main,
 }
 
