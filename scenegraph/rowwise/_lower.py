@@ -12,12 +12,13 @@ import jax.numpy as jnp
 
 from .._jax import ClosedJaxpr, jaxpr_as_fun
 from .._typing import Array, PyTree
+from ..rows import is_available, NotNative
 from ._emit_kernels import emit_kernels
 from ._emit_loops import Loops
 from ._graph import Node
-from ._native_target import is_available
+from ._native_call import call_native
 from ._row_loop import has_row_loops
-from ._scalarise import join, NodeArray, NotNative, Scalariser
+from ._scalarise import join, NodeArray, Scalariser
 
 
 # Functions of more scalars are left to `jax.vmap`: compile time grows with every scalar.
@@ -71,8 +72,6 @@ def by_kernel(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) ->
     """Maps a jaxpr over rows by a native kernel, or scalar by scalar what has no native code."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
     if 0 < rows and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
-        from ._native_call import call_native  # needs llvmlite
-
         try:
             return call_native(values, jaxpr, varying, reduced)
         except NotNative as reason:

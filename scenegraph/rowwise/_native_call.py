@@ -8,11 +8,9 @@ import jax
 
 from .._jax import ClosedJaxpr
 from .._typing import Array
-from ._graph import Node, topological_order
-from ._native_kernel import Element, Operand, Result, write_kernel
-from ._native_operations import has_type, is_native
-from ._native_target import allowed_threads, register
-from ._scalarise import NotNative, Scalariser
+from ..rows import compile_kernel, Element, has_type, NotNative, Operand, Result
+from ._graph import topological_order
+from ._scalarise import Scalariser
 
 
 # Operands of more numbers that all rows share are not taken apart.
@@ -53,16 +51,11 @@ def call_native(
     pairs = zip(results, jaxpr.out_avals, strict=True)
     arrays = [scalariser.as_nodes(x, aval) for x, aval in pairs]
     order = topological_order([node for x in arrays for node in x.nodes.reshape(-1)])
-    _check(order)
-    if not all(has_type(x.dtype) for x in arrays):
-        raise NotNative("results of another type")
-    if not any(x.varying for x in operands.kinds):
-        raise NotNative("no operands of rows")
     outputs = [
         Result(x.dtype, list(x.nodes.reshape(-1)), is_reduced)
         for x, is_reduced in zip(arrays, reduced, strict=True)
     ]
-    name = register(write_kernel(order, operands.kinds, outputs, allowed_threads()))
+    name = compile_kernel(order, operands.kinds, outputs)
     shapes = [
         jax.ShapeDtypeStruct(x.shape if is_reduced else (rows, *x.shape), x.dtype)
         for x, is_reduced in zip(jaxpr.out_avals, reduced, strict=True)
@@ -76,13 +69,3 @@ def _as_input(scalariser: Scalariser, value: Any, varies: bool) -> Any:
     if value.size > _MANY_NUMBERS or not has_type(value.dtype):
         return value
     return scalariser.as_nodes(value, jax.ShapeDtypeStruct(value.shape, value.dtype))
-
-
-def _check(order: Sequence[Node]) -> None:
-    for node in order:
-        if not has_type(node.dtype):
-            raise NotNative(f"{node.operation} of {node.dtype}")
-        if node.is_constant or isinstance(node.value, Element):
-            continue
-        if not is_native(node.operation, [x.dtype for x in node.inputs], node.params or {}):
-            raise NotNative(node.operation)

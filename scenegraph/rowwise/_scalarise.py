@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from .._jax import Literal
 from .._typing import Array
+from ..rows import NotNative
 from ._constants import evaluate
 from ._graph import Graph, hashable, Node
 from ._rules import array_of, reduce_nodes, RULES
@@ -22,10 +23,6 @@ _FEW_NUMBERS = 64
 _BODIES = ("jaxpr", "branches", "cond_jaxpr", "body_jaxpr")
 _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _CALLS = ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat")
-
-
-class NotNative(Exception):
-    """A function of one row has something for which there is no native code."""
 
 
 class NodeArray:

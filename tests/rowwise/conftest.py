@@ -1,9 +1,9 @@
 import pytest
 
-from scenegraph.rowwise import _native_target
+from scenegraph.rows import _target
 
 
 @pytest.fixture
 def without_kernels(monkeypatch):
     """Maps over rows as where llvmlite is missing."""
-    monkeypatch.setattr(_native_target, "llvm", None)
+    monkeypatch.setattr(_target, "find_llvm", lambda: None)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from scenegraph.rowwise import _native_kernel, _native_target, map_rows
+from scenegraph.rows import _target
+from scenegraph.rowwise import map_rows
 
 
 def mapped(function, *rows):
@@ -147,13 +148,13 @@ def test_any_number_of_rows_has_one_kernel():
     shared = jnp.array([1.0, -2.0, 0.5])
     call = jax.jit(lambda shared, rows: map_rows(everything, shared, rows))
     call(shared, rows_of(5))
-    kernels = len(_native_target._engines)
+    kernels = len(_target._engines)
     for count in (1, 7, 8, 9, 1023, 1024, 1025, 5003):
         rows = rows_of(count)
         expected = jax.vmap(everything, (None, 0))(shared, rows)
         close = lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
         jax.tree.map(close, call(shared, rows), expected)
-    assert len(_native_target._engines) == kernels
+    assert len(_target._engines) == kernels
 
 
 def test_sums_do_not_depend_on_threads(monkeypatch):
@@ -245,4 +246,3 @@ def test_offsets_are_those_of_the_header():
     schedule, count = fields("ThreadPool_Schedule_Args"), fields("ThreadPool_NumThreads_Args")
     assert (schedule["ctx"], schedule["task"], schedule["data"]) == (16, 24, 32)
     assert (count["ctx"], count["num_threads"]) == (16, 24)
-    assert _native_kernel.WIDTH == 8

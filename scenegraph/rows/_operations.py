@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ._native_mathematics import (
+from ._mathematics import (
     constant,
     declared,
     element_of,
@@ -35,11 +35,6 @@ _TYPES = {
     "float32": FLOAT,
     "float64": DOUBLE,
 }
-
-
-def has_type(dtype: Any) -> bool:
-    """Returns true for data types that are computed natively."""
-    return getattr(dtype, "name", None) in _TYPES
 
 
 def element_type(dtype: Any) -> Any:

@@ -12,7 +12,8 @@ from typing import Any
 import jax
 
 
-def _find_llvm() -> Any:
+@functools.cache
+def find_llvm() -> Any:
     """Returns LLVM, or `None` where llvmlite is missing or does not load: `jax.vmap` then maps."""
     try:
         return importlib.import_module("llvmlite.binding")
@@ -25,9 +26,6 @@ def _find_llvm() -> Any:
         return None
 
 
-llvm = _find_llvm()
-
-
 _lock = threading.Lock()
 # Engines own the code of kernels, which stays as long as the process: XLA may call it at any time.
 _engines: dict[str, Any] = {}
@@ -35,7 +33,7 @@ _engines: dict[str, Any] = {}
 
 def is_available() -> bool:
     """Returns true where native kernels can be compiled."""
-    return llvm is not None
+    return find_llvm() is not None
 
 
 def allowed_threads() -> int:
@@ -54,8 +52,9 @@ def register(code: str) -> str:
     return name
 
 
-@functools.cache
 def _machine() -> Any:
+    """Returns LLVM's description of this machine; a compiler owns the one it is given."""
+    llvm = find_llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
@@ -65,7 +64,8 @@ def _machine() -> Any:
 
 
 def _compile(code: str) -> Any:
-    module, machine = llvm.parse_assembly(code), _machine()
+    llvm, machine = find_llvm(), _machine()
+    module = llvm.parse_assembly(code)
     module.triple = llvm.get_default_triple()
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
