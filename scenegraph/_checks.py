@@ -33,6 +33,7 @@ _METHODS = (classmethod, staticmethod, property)
 # others of their package; and those of the command line, which nothing but itself calls.
 _INNER = re.compile(
     r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$"
+    r"|\.rows\._\w+$"
     r"|\.models\._fields$|^\w+\.cli\b"
 )
 

@@ -30,6 +30,7 @@ with defer_garbage_collection():
         programs as programs,
         rays as rays,
         rendering as rendering,
+        rows as rows,
         rowwise as rowwise,
         runs as runs,
         samplers as samplers,

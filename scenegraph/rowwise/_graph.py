@@ -33,6 +33,7 @@ class Node:
     dtype: Any
     varying: bool
     value: Any = None
+    params: Any = None  # of a primitive
 
     @property
     def is_constant(self) -> bool:
@@ -73,7 +74,9 @@ class Graph:
         key = primitive, tuple(ordered), hashable(params)
         if key not in self._expressions:
             emit = lambda *values: primitive.bind(*values, **params)
-            self._expressions[key] = make_node(primitive.name, inputs, emit, dtype)
+            node = make_node(primitive.name, inputs, emit, dtype)
+            node.params = params
+            self._expressions[key] = node
         return self._expressions[key]
 
     def call(self, inputs: Sequence[Node], emit: Callable, dtypes: Sequence[Any]) -> list[Node]:

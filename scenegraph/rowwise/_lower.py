@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,15 +12,19 @@ import jax.numpy as jnp
 
 from .._jax import ClosedJaxpr, jaxpr_as_fun
 from .._typing import Array, PyTree
+from ..rows import is_available, NotNative
 from ._emit_kernels import emit_kernels
 from ._emit_loops import Loops
 from ._graph import Node
+from ._native_call import call_native
 from ._row_loop import has_row_loops
 from ._scalarise import join, NodeArray, Scalariser
 
 
 # Functions of more scalars are left to `jax.vmap`: compile time grows with every scalar.
 _MOST_SCALARS = 70_000
+# LLVM's time grows faster than a function: half a second for 4,000 scalars, several for 20,000.
+_MOST_NATIVE = 40_000
 # A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
 # larger blocks have left the cache when they are used, and in smaller ones kernel calls count.
 _BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
@@ -30,6 +35,8 @@ _MANY_ROWS, _MANY_IF_CUT = 2**14, 2**10
 # Blocks under `jax.vmap` are smaller, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
 
+
+_log = logging.getLogger("scenegraph.compile")
 
 # True where all maps are left to `jax.vmap`.
 _plain = contextvars.ContextVar("plain", default=False)
@@ -59,6 +66,17 @@ def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> l
         jnp.sum(x, axis=0) if is_reduced else x
         for x, is_reduced in zip(results, reduced, strict=True)
     ]
+
+
+def by_kernel(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
+    """Maps a jaxpr over rows by a native kernel, or scalar by scalar what has no native code."""
+    rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
+    if 0 < rows and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
+        try:
+            return call_native(values, jaxpr, varying, reduced)
+        except NotNative as reason:
+            _log.info("%d scalars of a row are not native: %s", scalars, reason)
+    return by_scalars(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
 
 
 def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:

@@ -37,14 +37,19 @@ _CALLS = "jit", "custom_jvp_call"
 
 
 def define_map(
-    name: str, lowering: Callable, lowering_for_cpus: Callable, at_once: Callable | None = None
+    name: str,
+    lowering: Callable,
+    lowering_for_cpus: Callable,
+    *,
+    native: Callable | None = None,
+    at_once: Callable | None = None,
 ) -> Primitive:
     """Defines a map as a primitive, whose derivatives of any order are such maps.
 
     Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
     others are the same for all rows); `reduced`, which results are summed over rows. The lowerings
-    take operands and parameters, and return arrays; so does `at_once`, which is transposed as a
-    whole where rows share something large.
+    take operands and parameters, and return arrays; `native` is for programs of one CPU of this
+    process. So does `at_once`, which is transposed as a whole where rows share something large.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -58,8 +63,22 @@ def define_map(
     check_results(primitive)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
     mlir.register_lowering(primitive, lower(lowering))
-    mlir.register_lowering(primitive, lower(lowering_for_cpus), platform="cpu")
+    plain, whole = lower(lowering_for_cpus), lower(native or lowering_for_cpus)
+
+    def lower_for_cpus(context: Any, *operands: Any, **params: Any) -> Any:
+        rule = whole if _runs_here(context.module_context) else plain
+        return rule(context, *operands, **params)
+
+    mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
     return primitive
+
+
+def _runs_here(module: Any) -> bool:
+    """Returns true for programs of one device of this process: not exported, and not divided."""
+    if module.lowering_parameters.for_export:
+        return False
+    axes = module.axis_context
+    return getattr(axes, "num_devices", None) == 1
 
 
 def trace_row(

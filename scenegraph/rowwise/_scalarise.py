@@ -1,7 +1,7 @@
 """Scalarisation: the jaxpr of one row, equation by equation, as nodes of an expression graph."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from .._jax import Literal
 from .._typing import Array
+from ..rows import NotNative
 from ._constants import evaluate
 from ._graph import Graph, hashable, Node
 from ._rules import array_of, reduce_nodes, RULES
@@ -37,16 +38,21 @@ class NodeArray:
 
 
 class Scalariser:
-    """An interpreter of jaxprs whose values are `NodeArray`s, or arrays where all rows agree."""
+    """An interpreter of jaxprs whose values are `NodeArray`s, or arrays where all rows agree.
 
-    def __init__(self, rows: int):
+    `split(array, varying)` takes an operand apart, by default into arrays; without `whole`, an
+    operation without a rule is an error.
+    """
+
+    def __init__(self, rows: int, split: Callable | None = None, *, whole: bool = True):
         self.graph, self._rows = Graph(), rows
+        self._split, self._whole = split or _split, whole
         self._uniform: dict[tuple[int, Any], tuple[Any, NodeArray]] = {}
         self._evaluated: dict[Any, tuple[list[Any], Sequence[Any]]] = {}
 
     def split_rows(self, array: Array) -> NodeArray:
         """Returns the scalars of an array with a leading axis over rows, as graph inputs."""
-        nodes = [self.graph.input(x, varying=True) for x in _columns(array)]
+        nodes = [self.graph.input(x, varying=True) for x in self._split(array, True)]
         return NodeArray(array_of(nodes, array.shape[1:]), array.dtype)
 
     def as_nodes(self, value: Any, aval: Any) -> NodeArray:
@@ -63,8 +69,7 @@ class Scalariser:
     def _uniform_nodes(self, value: Any, aval: Any) -> list[Node]:
         if not isinstance(value, Tracer) and not jnp.issubdtype(aval.dtype, jax.dtypes.extended):
             return [self.graph.constant(x, aval.dtype) for x in np.asarray(value).reshape(-1)]
-        numbers = _columns(lax.expand_dims(value, (0,)))
-        return [self.graph.input(x[0], varying=False) for x in numbers]
+        return [self.graph.input(x, varying=False) for x in self._split(value, False)]
 
     def run(self, jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """Returns the values of the outputs of a jaxpr of one row."""
@@ -80,11 +85,16 @@ class Scalariser:
         inner = next((params[key] for key in _INNER if key in params), None)
         if name in _CALLS:
             return self.run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), values)
+        if name == "optimization_barrier" and not self._whole:
+            return values
         if not any(isinstance(value, NodeArray) for value in values):
             return self._evaluate_once(equation, values)
         if name == "map_rows":
             return self._unroll(equation, values)
-        return self._scalarise(equation, values) or self._vectorise(equation, values)
+        results = self._scalarise(equation, values)
+        if results is None and not self._whole:
+            raise NotNative(name)
+        return results or self._vectorise(equation, values)
 
     def _evaluate_once(self, equation: Any, values: list[Any]) -> Sequence[Any]:
         """Computes what is the same for all rows; what was computed before is found again.
@@ -190,6 +200,11 @@ def join(values: Sequence[Array], shape: tuple[int, ...], dtype: Any, rows: int 
     for i in reversed(range(len(values) - 1)):
         total = lax.select(place == i, wide[i], total)
     return total.reshape(rows, *shape)
+
+
+def _split(array: Array, varying: bool) -> list[Array]:
+    """Returns the numbers of an operand, of a row or of all rows, as arrays."""
+    return _columns(array) if varying else [x[0] for x in _columns(lax.expand_dims(array, (0,)))]
 
 
 def _columns(array: Array) -> list[Array]:

@@ -47,6 +47,7 @@ def test_one_row_is_joined_within_a_map():
     check_equal(jax.jit(call)(ROWS), {"sum": jnp.sum(ROWS["a"], axis=1), "b": ROWS["b"] + 1})
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_columns_are_operands_and_results_of_loops():
     """Nothing is taken apart, or joined, for a map of columns."""
 

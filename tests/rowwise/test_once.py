@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 from scenegraph.rowwise import lower_by_vmap, map_rows
@@ -16,6 +17,7 @@ def lowered(function, *operands):
     return jax.jit(function).lower(*operands).as_text()
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_uniform_computation_is_made_once():
     twice = lambda s, x: jnp.sin(s) * x + jnp.sin(s) / (1 + x**2)
     call = lambda s, rows: map_rows(twice, s, rows)
@@ -42,6 +44,7 @@ def test_equal_numbers_of_different_types_stay_apart():
         np.testing.assert_allclose(mine, theirs, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_small_shared_arrays_that_are_known_are_folded():
     choose = lambda known, x: jnp.where(known == 3, jnp.sin(x), x)
     known = jnp.asarray(2)
@@ -61,6 +64,7 @@ def test_large_shared_arrays_that_are_known_stay_operands():
     np.testing.assert_allclose(slope, jnp.full_like(ROWS, jnp.sum(table)), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_maps_are_left_to_vmap_where_that_is_said():
     """Programs that run seldom: one operation on all components, not one for each."""
     length = lambda s, x: s * jnp.sum(jnp.sin(x))

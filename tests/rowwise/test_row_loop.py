@@ -100,6 +100,7 @@ def test_loops_that_are_cut_are_kernels_of_many_rows(monkeypatch, nodes):
     assert ("reduce_window" in text) == (nodes == 3000)
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_loops_are_as_long_as_their_operands_allow(monkeypatch):
     """A running product of many columns, of which each loop adds as many as it has places."""
     monkeypatch.setattr(_emit_loops, "_MOST_OPERANDS", 5)
@@ -123,6 +124,7 @@ def test_without_a_cpu_nothing_is_known_of_its_compiler(monkeypatch):
     assert not computes_windows()
 
 
+@pytest.mark.usefixtures("without_kernels")
 def test_a_block_of_rows_is_one_loop():
     """What compile time depends on: not on how often values are used."""
 

@@ -1,0 +1,388 @@
+"""Vector code of the functions that processors lack, in single precision.
+
+Each is written once, in arithmetic on `Number`s, and becomes code for one vector or one scalar of
+rows. Errors are at most 4 units in the last place; special values are those of JAX. In double
+precision, and for what is seldom used, the C library computes number by number.
+
+**Source:** ranges and polynomials of S. Moshier's Cephes library, unless a function says otherwise.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+
+class Number:
+    """A scalar or a vector of a function that is being written, with its arithmetic."""
+
+    def __init__(self, builder: Any, value: Any):
+        self.builder, self.value = builder, value
+
+    def like(self, number: float) -> "Number":
+        """Returns a constant of the same type."""
+        return Number(self.builder, constant(self.value.type, number))
+
+    def _other(self, x: Any) -> Any:
+        return x.value if isinstance(x, Number) else constant(self.value.type, x)
+
+    def __add__(self, x: Any) -> "Number":
+        return Number(self.builder, self.builder.fadd(self.value, self._other(x), flags=FLAGS))
+
+    def __sub__(self, x: Any) -> "Number":
+        return Number(self.builder, self.builder.fsub(self.value, self._other(x), flags=FLAGS))
+
+    def __rsub__(self, x: Any) -> "Number":
+        return self.like(x) - self
+
+    def __mul__(self, x: Any) -> "Number":
+        return Number(self.builder, self.builder.fmul(self.value, self._other(x), flags=FLAGS))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, x: Any) -> "Number":
+        return Number(self.builder, self.builder.fdiv(self.value, self._other(x)))
+
+    def __rtruediv__(self, x: Any) -> "Number":
+        return self.like(x) / self
+
+    def __neg__(self) -> "Number":
+        return Number(self.builder, self.builder.fneg(self.value))
+
+    def compare(self, sign: str, x: Any) -> Any:
+        """Compares; false where one is NaN."""
+        return self.builder.fcmp_ordered(sign, self.value, self._other(x))
+
+    def is_nan(self) -> Any:
+        """Returns where it is not a number."""
+        return self.builder.fcmp_unordered("uno", self.value, self.value)
+
+    def where(self, condition: Any, otherwise: Any) -> "Number":
+        """Returns this number where a condition holds."""
+        value = self.builder.select(condition, self.value, self._other(otherwise))
+        return Number(self.builder, value)
+
+    def call(self, name: str, *others: "Number") -> "Number":
+        """Calls an intrinsic function of LLVM."""
+        return Number(
+            self.builder, intrinsic(self.builder, name, self.value, *(x.value for x in others))
+        )
+
+    def bits(self) -> Any:
+        """Returns the number's bits as an integer."""
+        return self.builder.bitcast(self.value, integers(self.value.type))
+
+    def of_bits(self, bits: Any) -> "Number":
+        """Returns the number of the same type that has these bits."""
+        return Number(self.builder, self.builder.bitcast(bits, self.value.type))
+
+    def truncated(self) -> Any:
+        """Returns the integer below, in words as wide; zero for NaN."""
+        return to_integer(self.builder, self.value, integers(self.value.type))
+
+    def of_integer(self, integer: Any) -> "Number":
+        """Returns an integer as a number of the same type."""
+        return Number(self.builder, self.builder.sitofp(integer, self.value.type))
+
+    def as_wide(self) -> "Number":
+        """Returns the number in double precision."""
+        return Number(
+            self.builder,
+            self.builder.fpext(self.value, same_shape(self.value.type, ir.DoubleType())),
+        )
+
+    def as_narrow(self) -> "Number":
+        """Returns the number in single precision."""
+        return Number(
+            self.builder,
+            self.builder.fptrunc(self.value, same_shape(self.value.type, ir.FloatType())),
+        )
+
+
+# Products and sums may be fused; nothing else is reordered.
+FLAGS = ("contract",)
+
+
+def same_shape(kind: Any, element: Any) -> Any:
+    """Returns the type of as many elements of another type."""
+    return ir.VectorType(element, kind.count) if isinstance(kind, ir.VectorType) else element
+
+
+def element_of(kind: Any) -> Any:
+    """Returns the type of the elements of a vector, or the type of a scalar."""
+    return kind.element if isinstance(kind, ir.VectorType) else kind
+
+
+def integers(kind: Any) -> Any:
+    """Returns the type of integers that are as wide."""
+    return same_shape(kind, ir.IntType(64 if element_of(kind) == ir.DoubleType() else 32))
+
+
+def constant(kind: Any, number: Any) -> Any:
+    """Returns a number as a constant of a type; the same one in all elements of a vector."""
+    if isinstance(kind, ir.VectorType):
+        return ir.Constant(kind, [constant(kind.element, number)] * kind.count)
+    return ir.Constant(kind, int(number) if isinstance(kind, ir.IntType) else float(number))
+
+
+def intrinsic(builder: Any, name: str, *values: Any, result: Any = None) -> Any:
+    """Calls an intrinsic function of LLVM; its name ends in the types of results and operands."""
+    kinds = [values[0].type] if result is None else [result, values[0].type]
+    name = ".".join(["llvm", name, *map(_suffix, kinds)])
+    return builder.call(
+        declared(builder.module, name, result or values[0].type, [x.type for x in values]), values
+    )
+
+
+def declared(module: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
+    """Returns a function from elsewhere by its name."""
+    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, operands), name)
+
+
+def _suffix(kind: Any) -> str:
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_suffix(kind.element)}"
+    return {"float": "f32", "double": "f64"}.get(str(kind), str(kind))
+
+
+def to_integer(builder: Any, value: Any, kind: Any, *, signed: bool = True) -> Any:
+    """Converts to the nearest integer towards zero that there is; NaN to zero."""
+    return intrinsic(builder, "fptosi.sat" if signed else "fptoui.sat", value, result=kind)
+
+
+def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
+    """Evaluates a polynomial, the coefficient of the highest power first."""
+    total = x.like(coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total
+
+
+def _power_of_two(x: Number, exponent: Any) -> Number:
+    """Returns x 2^n by the exponent's bits: twice a half of n, for the largest and the smallest."""
+    b, kind = x.builder, integers(x.value.type)
+    bias, shift = (1023, 52) if element_of(kind).width == 64 else (127, 23)
+    half = b.ashr(exponent, constant(kind, 1))
+    for part in (half, b.sub(exponent, half)):
+        x = x * x.of_bits(b.shl(b.add(part, constant(kind, bias)), constant(kind, shift)))
+    return x
+
+
+def exp(x: Number) -> Number:
+    # x = n log 2 + r with |r| <= log(2) / 2, and log 2 as a sum of two numbers.
+    bounded = x.like(-104.0).where(x.compare("<", -104.0), x)
+    bounded = x.like(89.0).where(x.compare(">", 89.0), bounded)
+    n = (bounded * 1.44269504088896341).call("rint")
+    r = bounded - n * 0.693359375 - n * -2.12194440e-4
+    series = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1]
+    value = polynomial(r, [*series, 5.0000001201e-1]) * (r * r) + r + 1.0
+    return _power_of_two(value, n.truncated())
+
+
+def log(x: Number) -> Number:
+    # x = 2^n m with sqrt(1/2) <= m < sqrt(2): log x = n log 2 + log m.
+    b, kind = x.builder, integers(x.value.type)
+    tiny = x.compare("<", 1.17549435e-38)
+    bits = (x * 2.0**23).where(tiny, x).bits()
+    n = b.sub(b.lshr(bits, constant(kind, 23)), constant(kind, 126))
+    mantissa = b.and_(bits, constant(kind, 0x007FFFFF))
+    m = x.of_bits(b.or_(mantissa, constant(kind, 0x3F000000)))
+    low = m.compare("<", math.sqrt(0.5))
+    n = x.of_integer(n) - x.like(23.0).where(tiny, 0.0) - x.like(1.0).where(low, 0.0)
+    m = (m + m).where(low, m) - 1.0
+    series = [7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1]
+    series += [1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1]
+    z = m * m
+    value = polynomial(m, [*series, 3.3333331174e-1]) * m * z + n * -2.12194440e-4 - 0.5 * z
+    value = m + value + n * 0.693359375
+    value = x.where(x.compare("==", math.inf), value)
+    value = x.like(-math.inf).where(x.compare("==", 0.0), value)
+    return x.like(math.nan).where(x.builder.or_(x.compare("<", 0.0), x.is_nan()), value)
+
+
+def log1p(x: Number) -> Number:
+    # W. Kahan: log(u) x / (u - 1) with u = 1 + x as it is rounded.
+    u = 1.0 + x
+    value = log(u) * (x / (u - 1.0))
+    value = u.where(u.compare("==", math.inf), value)
+    value = log(u).where(u.compare("<=", 0.0), value)
+    return x.where(u.compare("==", 1.0), value)
+
+
+def expm1(x: Number) -> Number:
+    # W. Kahan: (u - 1) x / log(u) with u = exp(x) as it is rounded.
+    u = exp(x)
+    value = (u - 1.0) * (x / log(u))
+    value = u.where(x.compare(">", 80.0), value)
+    value = x.like(-1.0).where(x.compare("<", -20.0), value)
+    return x.where(u.compare("==", 1.0), value)
+
+
+def logistic(x: Number) -> Number:
+    return 1.0 / (1.0 + exp(-x))
+
+
+def tanh(x: Number) -> Number:
+    # (1 - e) / (1 + e) with e = exp(-2 |x|); near zero its series.
+    size = x.call("fabs")
+    e = exp(size * -2.0)
+    z = x * x
+    series = [-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1]
+    near = polynomial(z, [*series, -3.33332819422e-1]) * z * x + x
+    far = ((1.0 - e) / (1.0 + e)).call("copysign", x)
+    return near.where(size.compare("<", 0.625), far)
+
+
+def _turned(x: Number, quarter: int) -> Number:
+    """Computes the sine of x + quarter pi / 2."""
+    # x = n pi / 2 + r in double precision, with pi / 2 as a sum of three numbers.
+    b, wide = x.builder, x.as_wide()
+    n = (wide * (2 / math.pi)).call("rint")
+    r = wide - n * 1.5707963267341256 - n * 6.0771005063039992e-11 - n * 2.0222662487959506e-21
+    r = r.as_narrow()
+    z, kind = r * r, integers(x.value.type)
+    sine = polynomial(z, [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]) * z * r + r
+    cosine = polynomial(z, [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2])
+    cosine = cosine * (z * z) - 0.5 * z + 1.0
+    words = b.trunc(n.truncated(), kind)
+    turns = b.add(words, constant(kind, quarter))
+    odd = b.trunc(turns, same_shape(kind, ir.IntType(1)))
+    flip = b.shl(b.and_(turns, constant(kind, 2)), constant(kind, 30))
+    value = cosine.where(odd, sine)
+    return x.of_bits(b.xor(value.bits(), flip))
+
+
+def sin(x: Number) -> Number:
+    return _turned(x, 0)
+
+
+def cos(x: Number) -> Number:
+    return _turned(x, 1)
+
+
+def tan(x: Number) -> Number:
+    return sin(x) / cos(x)
+
+
+_ATAN = [8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1]
+
+
+def atan(x: Number) -> Number:
+    return atan2(x, x.like(1.0))
+
+
+def atan2(y: Number, x: Number) -> Number:
+    # The angle of the smaller coordinate over the larger, at most pi / 8 after another turn.
+    b, a, c = y.builder, y.call("fabs"), x.call("fabs")
+    steep = a.compare(">", c)
+    small, large = c.where(steep, a), a.where(steep, c)
+    t = small / large
+    t = t.like(0.0).where(large.compare("==", 0.0), t)
+    t = t.like(1.0).where(small.compare("==", math.inf), t)
+    turned = t.compare(">", math.tan(math.pi / 8))
+    r = ((t - 1.0) / (t + 1.0)).where(turned, t)
+    z = r * r
+    angle = polynomial(z, _ATAN) * z * r + r
+    angle = angle + r.like(math.pi / 4).where(turned, 0.0)
+    angle = ((math.pi / 2 - angle) + -4.371139e-8).where(steep, angle)
+    zero = constant(integers(x.value.type), 0)
+    behind = b.icmp_signed("<", x.bits(), zero)
+    angle = ((math.pi - angle) + -8.742278e-8).where(behind, angle).call("copysign", y)
+    return x.like(math.nan).where(b.or_(x.is_nan(), y.is_nan()), angle)
+
+
+_ASIN = [4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1]
+
+
+def _near_zero(x: Number) -> Number:
+    """Computes the arcus sine of a number of at most a half."""
+    z = x * x
+    return polynomial(z, _ASIN) * z * x + x
+
+
+def asin(x: Number) -> Number:
+    # asin(a) = pi / 2 - 2 asin(sqrt((1 - a) / 2))
+    a = x.call("fabs")
+    far = math.pi / 2 - 2.0 * _near_zero((0.5 * (1.0 - a)).call("sqrt"))
+    return far.where(a.compare(">", 0.5), _near_zero(a)).call("copysign", x)
+
+
+def acos(x: Number) -> Number:
+    a = x.call("fabs")
+    far = 2.0 * _near_zero((0.5 * (1.0 - a)).call("sqrt"))
+    far = (math.pi - far).where(x.compare("<", 0.0), far)
+    value = far.where(a.compare(">", 0.5), math.pi / 2 - _near_zero(x))
+    return x.like(math.nan).where(a.compare(">", 1.0), value)
+
+
+def power(x: Number, y: Number) -> Number:
+    # |x|^y = 2^(y log2 |x|) in double precision, and its sign if y is an odd integer.
+    b, size = x.builder, x.call("fabs")
+    t = y.as_wide() * _log2_wide(size.as_wide())
+    value = _exp2_wide(t).as_narrow()
+    one = b.or_(y.compare("==", 0.0), size.compare("==", 1.0))
+    value = value.like(1.0).where(b.and_(one, b.not_(x.is_nan())), value)
+    value = value.like(1.0).where(y.compare("==", 0.0), value)
+    whole = b.fcmp_ordered("==", y.call("floor").value, y.value)
+    half = y * 0.5
+    odd = b.and_(whole, b.fcmp_unordered("!=", half.call("floor").value, half.value))
+    negative = b.icmp_signed("<", x.bits(), constant(integers(x.value.type), 0))
+    value = (-value).where(b.and_(negative, odd), value)
+    strange = b.and_(x.compare("<", 0.0), b.not_(whole))
+    strange = b.and_(strange, x.compare(">", -math.inf))
+    value = value.like(math.nan).where(strange, value)
+    nan = b.or_(x.is_nan(), y.is_nan())
+    ones = b.or_(y.compare("==", 0.0), x.compare("==", 1.0))
+    return value.like(1.0).where(ones, value.like(math.nan).where(nan, value))
+
+
+def _log2_wide(x: Number) -> Number:
+    # x = 2^n m with sqrt(1/2) <= m < sqrt(2): log m = 2 (s + s^3 / 3 + ...), s = (m - 1) / (m + 1)
+    b, kind = x.builder, integers(x.value.type)
+    bits = x.bits()
+    n = b.sub(b.lshr(bits, constant(kind, 52)), constant(kind, 1022))
+    mantissa = b.and_(bits, constant(kind, 2**52 - 1))
+    m = x.of_bits(b.or_(mantissa, constant(kind, 1022 * 2**52)))
+    low = m.compare("<", math.sqrt(0.5))
+    n = x.of_integer(n) - x.like(1.0).where(low, 0.0)
+    m = (m + m).where(low, m)
+    s = (m - 1.0) / (m + 1.0)
+    series = [1 / k for k in range(15, 0, -2)]
+    value = n + polynomial(s * s, series) * s * (2 / math.log(2))
+    value = x.where(x.compare("==", math.inf), value)
+    return x.like(-math.inf).where(x.compare("==", 0.0), value)
+
+
+def _exp2_wide(x: Number) -> Number:
+    bounded = x.like(-1000.0).where(x.compare("<", -1000.0), x)
+    bounded = x.like(1000.0).where(x.compare(">", 1000.0), bounded)
+    n = bounded.call("rint")
+    r = (bounded - n) * math.log(2)
+    value = polynomial(r, [1 / math.factorial(k) for k in range(10, -1, -1)])
+    return _power_of_two(value, n.truncated())
+
+
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "acos": acos,
+    "asin": asin,
+    "atan": atan,
+    "atan2": atan2,
+    "cos": cos,
+    "exp": exp,
+    "expm1": expm1,
+    "log": log,
+    "log1p": log1p,
+    "logistic": logistic,
+    "pow": power,
+    "sin": sin,
+    "tan": tan,
+    "tanh": tanh,
+}
+# By the C library's names, with an `f` at the end in single precision.
+LIBRARY = {
+    **{name: name for name in "acos acosh asin asinh atan atan2 atanh cbrt cos cosh".split()},
+    **{name: name for name in "erf erfc exp exp2 expm1 log log1p pow sin sinh tan tanh".split()},
+    "nextafter": "nextafter",
+    "rem": "fmod",
+}
