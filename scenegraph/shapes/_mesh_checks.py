@@ -38,7 +38,7 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
 
 
 def sorted_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """Returns faces in the order in which a mesh keeps them: as given, where neighbours are near."""
+    """Returns faces in the order in which a mesh keeps them: as given, where runs are near."""
     if len(faces) <= FEW or are_near(faces, vertices):
         return faces
     with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
