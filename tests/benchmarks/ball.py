@@ -47,7 +47,7 @@ def main(
                 "width": width,
                 "steps": steps,
                 "resolution": resolution,
-                "seconds_of_fit": round(fitted - begin, 1),
+                "seconds_of_fit": None if folder else round(fitted - begin, 1),
                 "seconds_of_export": round(time.process_time() - fitted, 1),
                 "psnr": scores["psnr"],
                 "mesh": found,
