@@ -10,7 +10,6 @@ import pytest
 import scenegraph as sg
 from scenegraph.meshing import export_scene, mesh_volumes, MeshOptions
 from scenegraph.rays import Gaussian
-from scenegraph.runs import refine_meshes
 from support.solid_fields import Balls
 
 
@@ -143,28 +142,3 @@ def test_faces_that_no_viewpoint_sees_are_left_out():
     left = mesh_volumes(scene, halved, viewpoints=eyes[3:4])["ball"].shape.vertices
     assert np.sum(np.asarray(both)[:, 0] > -0.1) > 50
     assert np.max(offsets(left, 0)) < 2.1 and np.sum(np.asarray(left)[:, 0] > 0.05) == 0
-
-
-@pytest.mark.slow
-def test_pictures_refine_a_mesh_of_contracted_space():
-    """Under a similarity, too: colours come nearer, and so do vertices."""
-    pytest.importorskip("xatlas")
-    pytest.importorskip("fast_simplification")
-    moved = sg.Similarity([10.0, 0, 0], scale=0.5)
-    scene = sg.Scene(sg.Group(ball=sg.Transformed(volume(), moved)), background=[1.0, 1.0, 1.0])
-    middle = [10.0, 0, 0] + MIDDLE / 2
-    eyes = middle + 4.0 * np.array([[0, -1, 0.2], [1, 0, 0.2], [-0.7, 0.7, 0.2], [0.1, 0, 1]])
-    look = sg.PerspectiveCamera.look_at
-    cameras = [look(eye, middle, [0.0, 1, 0.1], 0.6, 32, 32) for eye in eyes]
-    fine = sg.integrators.Hierarchical((96, 64))
-    pictures = [sg.render(scene, camera, fine).rgb for camera in cameras]
-    options = dataclasses.replace(PLAIN, resolution=16, faces=300, texture=32)
-    start = mesh_volumes(scene, options, viewpoints=eyes)
-    found = refine_meshes(start, sg.views(cameras, pictures), 60)
-    error = lambda scene: np.mean(
-        [
-            np.mean((np.asarray(sg.render(scene, c).rgb) - p) ** 2)
-            for c, p in zip(cameras, pictures, strict=True)
-        ]
-    )
-    assert error(found) < 0.5 * error(start)
