@@ -11,12 +11,12 @@ import numpy as np
 
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
-from ..models import is_singular, Model, ModelCamera, ModelLight, ModelMesh, ModelNode, ModelPart
+from ..models import is_singular, Model, ModelCamera, ModelLight, ModelNode, ModelPart
 from ..scene import Group, Instances, Scene, Surface, Transformed
-from ..shapes import Sphere
+from ..shapes import Sphere, TriangleMesh
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
 from ._materials import Appearance, Materials
-from ._mesh_shape import make_mesh
+from ._mesh_shape import make_meshes
 from ._names import unique_names
 from ._placing import UPRIGHT
 
@@ -38,7 +38,10 @@ def build_scene(model: Model, *, y_up: bool = False) -> tuple[Scene, tuple[str, 
     notes = [*model.notes]
     for counts in (builder.left_out, builder.materials.left_out):
         notes += [f"{count} x {what}" for what, count in counts.items() if count]
-    return Scene(root, background=background), tuple(notes)
+    # Made without nodes, and filled then: its checks walk through the whole tree.
+    empty = Scene(Group(), background=background)
+    (_, *others), structure = jax.tree.flatten(empty, is_leaf=lambda x: x is not empty)
+    return structure.unflatten([root, *others]), tuple(notes)
 
 
 class _Builder:
@@ -50,10 +53,26 @@ class _Builder:
     def __init__(self, model: Model):
         self.model = model
         self.materials, self.left_out = Materials(model.materials), Counter[str]()
+        self._shapes = self._make_shapes()
         self._meshes: dict[int, Any] = {}
         self._surfaces: dict[int, tuple[Appearance, Surface]] = {}
         self._transforms: dict[bytes, AbstractTransform | None] = {}
         self._singular: dict[bytes, bool] = {}
+
+    def _make_shapes(self) -> dict[int, list[TriangleMesh]]:
+        """Makes the shapes of all meshes that the scene shows."""
+        below, shown = [*self.model.roots], dict[int, None]()
+        while below:
+            node = self.model.nodes[below.pop()]
+            below += node.children
+            if node.mesh is not None:
+                shown[node.mesh] = None
+        parts = [part for number in shown for part in self.model.meshes[number].parts]
+        shapes = iter(make_meshes([(part, self._is_two_sided(part)) for part in parts]))
+        return {i: [next(shapes) for _ in self.model.meshes[i].parts] for i in shown}
+
+    def _is_two_sided(self, part: ModelPart) -> bool:
+        return part.material is None or self.model.materials[part.material].double_sided
 
     def children(self, numbers: tuple[int, ...], around: np.ndarray = np.eye(4)) -> dict[str, Any]:
         """Returns nodes by name, in the frame that a matrix leads to."""
@@ -125,12 +144,13 @@ class _Builder:
 
     def _mesh(self, number: int) -> Any:
         if number not in self._meshes:
-            self._meshes[number] = self._mesh_node(self.model.meshes[number])
+            self._meshes[number] = self._mesh_node(number)
         return self._meshes[number]
 
-    def _mesh_node(self, mesh: ModelMesh) -> Any:
+    def _mesh_node(self, number: int) -> Any:
         """Makes a surface, or a group of one for each material."""
-        surfaces = [self._surface(part) for part in mesh.parts]
+        mesh = self.model.meshes[number]
+        surfaces = list(map(self._surface, mesh.parts, self._shapes[number]))
         if len(surfaces) == 1:
             return surfaces[0]
         titles = [part.name or self._material(part) or "part" for part in mesh.parts]
@@ -139,12 +159,10 @@ class _Builder:
     def _material(self, part: ModelPart) -> str:
         return "" if part.material is None else self.model.materials[part.material].name
 
-    def _surface(self, part: ModelPart) -> Surface:
+    def _surface(self, part: ModelPart, shape: TriangleMesh) -> Surface:
         look = self.materials.appearance(part)
         if part.colors is not None:
             self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
-        two_sided = part.material is None or self.model.materials[part.material].double_sided
-        shape = make_mesh(part, two_sided)
         if id(look) in self._surfaces:
             _, first = self._surfaces[id(look)]
             return _unchecked(Surface, shape, first.shader, first.opacity)
@@ -160,7 +178,7 @@ class _Builder:
 
 def _unchecked(kind: type, *fields: Any) -> Any:
     """Makes a Module of fields that are known to be as they have to be."""
-    return jax.tree.unflatten(_structures()[kind], fields)
+    return _structures()[kind].unflatten(fields)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Triangle meshes from and to arrays."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,14 +11,32 @@ from ..models import ModelPart
 from ..shapes import AbstractShape, sorted_faces, TriangleMesh
 
 
-def make_mesh(part: ModelPart, two_sided: bool = True) -> TriangleMesh:
-    """Makes the shape of a part of a mesh, which a reader has checked: it is not done again."""
-    colors = None if part.colors is None else part.colors[:, :3]
-    faces = sorted_faces(part.faces, part.vertices)
-    arrays = {"normals": part.normals, "uv": part.uv, "colors": colors}
-    there = {name: array for name, array in arrays.items() if array is not None}
-    structure = _structure(tuple(there), part.smooth, two_sided)
-    return jax.tree.unflatten(structure, jax.device_put([part.vertices, faces, *there.values()]))
+# Bytes of an array that is compared with others: a few hundred faces.
+_SMALL = 4096
+
+
+def make_meshes(parts: Sequence[tuple[ModelPart, bool]]) -> list[TriangleMesh]:
+    """Makes shapes of parts, two-sided or not, which a reader has checked: it is not done again.
+
+    Arrays go to the device together, and small ones that are alike once: each takes a while.
+    """
+    rows, structures = list[np.ndarray](), list[tuple[Any, list[int]]]()
+    known: dict[tuple, int] = {}
+    for part, two_sided in parts:
+        colors = None if part.colors is None else part.colors[:, :3]
+        faces = sorted_faces(part.faces, part.vertices)
+        arrays = {"normals": part.normals, "uv": part.uv, "colors": colors}
+        there = {name: array for name, array in arrays.items() if array is not None}
+        places = []
+        for array in (part.vertices, faces, *there.values()):
+            small = array.nbytes <= _SMALL
+            key = (array.dtype.char, array.shape, array.tobytes()) if small else (len(rows),)
+            place = known.setdefault(key, len(rows))
+            rows += [array] if place == len(rows) else []
+            places.append(place)
+        structures.append((_structure(tuple(there), part.smooth, two_sided), places))
+    leaves = jax.device_put(rows)
+    return [structure.unflatten(leaves[i] for i in places) for structure, places in structures]
 
 
 @functools.cache

@@ -22,7 +22,8 @@ class Export:
     out: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
 
     # The opacity, between 0 and 1, of a layer 1/64 of the bounds' longest side thick that is as
-    # dense as a field's surface. A lower level gives thicker things.
+    # dense as a field's surface; of all of space, 1/50 of its unit. A lower level gives thicker
+    # things.
     level: float = ranged(0.6, 0, 1, open=True)
 
     # The number of cells along the longest side of the field's bounds; by default twice that of its

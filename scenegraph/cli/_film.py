@@ -5,7 +5,6 @@ import pathlib
 
 from ..assets import add_lights, camera_path, load_scene, scene_camera
 from ..cameras import AbstractCamera
-from ..images import check_color_map
 from ..models import MODEL_ENDINGS
 from ..rendering import (
     Exr,
@@ -37,7 +36,6 @@ _SPEED = 20.0
 
 def write_pictures(command: Render) -> list[pathlib.Path]:
     """Renders what the flags ask for, and returns the files that were written."""
-    check_color_map(command.color_map)
     scene, cameras, speed = _gather(command)
     cameras = resized(cameras, command.width, command.height, command.scale)
     chunk = "auto" if command.chunk is None else command.chunk

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ..io import FileError
-from ..settings import check_ranges, ranged
+from ..io import check_color_map, FileError, USUAL_MAP
+from ..settings import check_direction, check_ranges, ranged
 from ._console import say
 from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, OptionalStr
 
@@ -65,7 +65,7 @@ class Render:
     overwrite: bool = False
 
     # The colour map of depths, one of matplotlib's. Near things have its last colour.
-    color_map: str = "turbo"
+    color_map: str = USUAL_MAP
 
     # The order of the cameras of interpolate: from neighbour to neighbour and back, or as the data
     # lists them.
@@ -97,6 +97,8 @@ class Render:
     def check(self) -> None:
         """Refuses wrong settings before anything is loaded."""
         check_ranges(self)
+        check_direction("--up", self.up)
+        check_color_map(self.color_map)
         self._check_out()
 
     def main(self) -> None:

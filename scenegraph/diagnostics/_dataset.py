@@ -4,13 +4,14 @@ import os
 import pathlib
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from ..cameras import PerspectiveCamera
 from ..images import Image, srgb_numbers
 from ..integrators import Hierarchical
-from ..io import write_json, write_picture
+from ..io import replace_file, write_json, write_picture
 from ..programs import expect_calls
 from ..rendering import render
 from ..scene import find_contents, Scene
@@ -155,7 +156,7 @@ def _write_view(path: pathlib.Path, image: Image, outputs: Sequence[str]) -> Non
     write_picture(path.with_suffix(".png"), straight_rgba(image))
     for name in outputs:
         values = np.asarray(getattr(image, name), np.float32)
-        np.save(path.with_name(f"{path.name}_{name}.npy"), values)
+        replace_file(path.with_name(f"{path.name}_{name}.npy"), partial(np.save, arr=values))
 
 
 def _write_listing(folder: pathlib.Path, split: str, cameras: list[PerspectiveCamera]) -> None:

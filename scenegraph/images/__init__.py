@@ -15,7 +15,7 @@ from ._image import (
 
 # Internal: for other packages of the library, and for none of its users.
 from ._color import by_table, was_decoded
-from ._color_maps import check_color_map, color_map
+from ._color_maps import color_map
 from ._error_panels import ERROR_MAP, error_panels, ERROR_SCALE
 from ._image import AbstractColorSpace, as_light, srgb_numbers
 from ._published import published_suite

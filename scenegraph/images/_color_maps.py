@@ -1,16 +1,6 @@
-import difflib
-
 import numpy as np
 
-
-def check_color_map(name: str) -> None:
-    """Refuses a name that none of matplotlib's colour maps has."""
-    # Imported here and not above: a plain import of the library does not load it.
-    from matplotlib import colormaps
-
-    if name not in colormaps:
-        near = difflib.get_close_matches(name, colormaps, n=1, cutoff=0.0)
-        raise ValueError(f"there is no colour map {name!r}; did you mean {near[0]!r}?")
+from ..io import check_color_map
 
 
 def color_map(values: np.ndarray, name: str) -> np.ndarray:

@@ -10,6 +10,7 @@ from ._pictures import write_animation as write_animation, write_picture as writ
 from ._archive import read_archive, read_header, write_archive
 from ._arrays import read_array
 from ._atomic import atomic_write, drop_parts, PART, replace_file, require_no_links
+from ._color_maps import check_color_map, USUAL_MAP
 from ._colmap import ColmapCamera, ColmapImage, ColmapModel, read_colmap
 from ._exif import LensTags, PictureHeader, read_lens_tags, read_picture_header, turn_upright
 from ._extras import import_extra, MissingExtra

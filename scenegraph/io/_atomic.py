@@ -61,6 +61,11 @@ def open_in_place(path: str | os.PathLike) -> int:
     return number
 
 
+def has_other_names(number: int) -> bool:
+    """Returns true for an open file that has further names, which may be those of other folders."""
+    return os.fstat(number).st_nlink > 1
+
+
 def require_no_links(folder: pathlib.Path) -> pathlib.Path:
     """Returns a folder that is no link and holds none to other folders; refuses any other."""
     links = [folder] if folder.is_symlink() else []

@@ -3,7 +3,7 @@ import os
 import pathlib
 from typing import Any
 
-from ._atomic import open_in_place, replace_file
+from ._atomic import has_other_names, open_in_place, replace_file
 from ._errors import FileError
 from ._read import require_regular
 
@@ -32,8 +32,14 @@ def append_json(path: str | os.PathLike, value: Any) -> None:
     """Appends a line of JSON to a file, which is made if there is none."""
     # After an error, half a line may stand at the end of the file.
     try:
-        with open(open_in_place(path), "a", encoding="utf-8") as file:
-            file.write(json.dumps(value) + "\n")
+        with open(open_in_place(path), "ab+") as file:
+            line = json.dumps(value).encode() + b"\n"
+            if has_other_names(file.fileno()):
+                file.seek(0)
+                whole = file.read() + line
+                replace_file(path, lambda own: own.write(whole))
+            else:
+                file.write(line)
     except OSError as error:
         error.filename = os.fspath(path)
         raise

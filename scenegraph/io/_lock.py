@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from ._atomic import open_in_place
+from ._atomic import has_other_names, open_in_place
 from ._errors import FileError
 
 
@@ -60,6 +60,9 @@ def _open_locked(path: pathlib.Path, folder: pathlib.Path, holder: str) -> Itera
                 )
             # The process before may have removed the file between `open` and the lock.
             if not _is_same(path, file):
+                continue
+            if has_other_names(file.fileno()):
+                path.unlink()
                 continue
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}")

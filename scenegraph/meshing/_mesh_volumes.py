@@ -15,10 +15,10 @@ from ..shaders import Constant, ImageTexture, VertexColor, ViewDependent
 from ..shapes import TriangleMesh
 from ._atlas import covered_texels, spread, unwrap
 from ._colors import Seen, surface_colors
-from ._occlusion import solid_cells
+from ._occlusion import are_seen, solid_cells
 from ._opacity_grid import measure_opacity, OpacityGrid, Track
 from ._options import MeshOptions
-from ._surface import find_surface, simplify, Triangles, without_details
+from ._surface import find_surface, simplify, Triangles, without_details, without_hidden
 from ._view_terms import view_texture
 
 
@@ -46,8 +46,9 @@ def mesh_volumes(
       `Group` of copies; nothing is frozen or tied afterwards.
     - `options`: the settings.
     - `viewpoints`: places in the world, `n 3`, such as those of the cameras of the pictures: the
-      colour of a point is its mean as seen from those that nothing hides it from. By default,
-      every point is seen along its normal. Keyword only, as is all that follows.
+      colour of a point is its mean as seen from those that nothing hides it from; where all of
+      space is contracted, faces that all of them are hidden from are left out. By default, every
+      point is seen along its normal. Keyword only, as is all that follows.
     - `track`: an iterator over blocks of work, which may show progress.
     - `say`: a function that is called with messages.
 
@@ -109,6 +110,12 @@ class _Maker:
         grid = measure_opacity(volume, self.options, self.track)
         grid = without_details(grid, self.options)
         found = find_surface(grid, self.options.level)
+        places = self._viewpoints_in(matrix)
+        if volume.contraction is not None and places is not None:
+            # All of space has no outside: what is behind walls, and below the ground, is not known.
+            cells = solid_cells(grid, self.options.level)
+            seen = are_seen(cells, found.vertices, found.normals, places)
+            found = without_hidden(found, seen) if seen.any() else found
         mesh = simplify(found, grid, self.options.faces)
         self.say(
             f"grid of {' x '.join(map(str, grid.opacity.shape))} cells, {grid.width:.4g} wide: "
@@ -157,11 +164,15 @@ class _Maker:
         grid: OpacityGrid,
         matrix: np.ndarray,
     ) -> Seen:
-        places = self.viewpoints
-        if places is not None:
-            back = np.linalg.inv(matrix)
-            places = places @ back[:3, :3].T + back[:3, 3]
-        return Seen(volume, points, normals, solid_cells(grid, self.options.level), places)
+        cells, places = solid_cells(grid, self.options.level), self._viewpoints_in(matrix)
+        return Seen(volume, points, normals, cells, places)
+
+    def _viewpoints_in(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Returns the viewpoints in the frame that a matrix leads from."""
+        if self.viewpoints is None:
+            return None
+        back = np.linalg.inv(matrix)
+        return self.viewpoints @ back[:3, :3].T + back[:3, 3]
 
     def _lit(self, volume: Volume, colors: np.ndarray) -> np.ndarray:
         """Returns colours of a field as the scene's numbers."""

@@ -1,9 +1,12 @@
 """Occlusion: viewpoints that see a point past the solid cells of a grid."""
 
+import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._typing import Array, Bool, Float, Scalar, Vector
 from ._opacity_grid import OpacityGrid
@@ -11,6 +14,8 @@ from ._opacity_grid import OpacityGrid
 
 # Steps along the diagonal of the grid, and the cells about a point that do not hide it.
 _STEPS, _SKIPPED = 128, 3.0
+# Vertices that are looked at together; how far from each, in cells, outwards.
+_BLOCK, _OUTWARDS = 2**14, 1.5
 
 
 class SolidCells(NamedTuple):
@@ -30,14 +35,18 @@ def solid_cells(grid: OpacityGrid, level: float) -> SolidCells:
 
 
 def is_seen(
-    cells: SolidCells, point: Vector, viewpoints: Float[Array, "views 3"]
+    cells: SolidCells,
+    point: Vector,
+    viewpoints: Float[Array, "views 3"],
+    skipped: float = _SKIPPED,
+    count: int = _STEPS,
 ) -> Bool[Array, " views"]:
     """Returns true for viewpoints with no solid cell between them and a point."""
     size = jnp.asarray(cells.solid.shape)
-    first = _SKIPPED * jnp.max(cells.cell)
+    first = skipped * jnp.max(cells.cell)
     # From beyond the cells about the point, as far as the grid's diagonal.
-    stride = jnp.linalg.norm(size * cells.cell) / _STEPS
-    steps = first + stride * jnp.arange(_STEPS)
+    stride = jnp.linalg.norm(size * cells.cell) / count
+    steps = first + stride * jnp.arange(count)
 
     def one(viewpoint: Vector) -> Bool[Array, ""]:
         distance = jnp.maximum(jnp.linalg.norm(viewpoint - point), 1e-12)
@@ -51,3 +60,29 @@ def is_seen(
         return inside & cells.solid[x, y, z]
 
     return jax.vmap(one)(viewpoints)
+
+
+def are_seen(
+    cells: SolidCells, points: np.ndarray, normals: np.ndarray, viewpoints: np.ndarray
+) -> np.ndarray:
+    """Returns which points of a surface, with normals outwards, some viewpoint sees."""
+    outside = points + _OUTWARDS * float(jnp.max(cells.cell)) * normals
+    # Steps of two cells: walls that are thinner let few rays through, and other viewpoints count.
+    count = math.ceil(math.dist((0, 0, 0), cells.solid.shape) / 2)
+    seen = np.zeros(len(points), bool)
+    for viewpoint in np.asarray(viewpoints, np.float32):
+        left = np.flatnonzero(~seen)
+        for start in range(0, len(left), _BLOCK):
+            block = left[start : start + _BLOCK]
+            padded = np.zeros((_BLOCK, 3), np.float32)
+            padded[: len(block)] = outside[block]
+            found = _are_seen_from(cells, jnp.asarray(padded), jnp.asarray(viewpoint), count)
+            seen[block] = np.asarray(found)[: len(block)]
+    return seen
+
+
+@eqx.filter_jit
+def _are_seen_from(
+    cells: SolidCells, points: Float[Array, "points 3"], viewpoint: Vector, count: int
+) -> Bool[Array, " points"]:
+    return jax.vmap(lambda point: is_seen(cells, point, viewpoint[None], 0.0, count)[0])(points)

@@ -28,6 +28,8 @@ _COARSEST, _FINEST = 128, 512
 # The level is the opacity of a layer that is this part of the longest side thick, so that it means
 # the same at all resolutions.
 _LAYERS = 64
+# Where all of space is contracted, boxes are of any size: part of the unit about what cameras see.
+_SPACE_LAYERS = 50
 
 
 class OpacityGrid(NamedTuple):
@@ -54,7 +56,8 @@ def measure_opacity(volume: Volume, options: MeshOptions, track: Track) -> Opaci
     resolution = options.resolution or _default_resolution(volume, float(extent.max()))
     shape = np.maximum(np.round(resolution * extent / extent.max()), 1).astype(int)
     # docs/meshes.md, "The surface of a fitted field"
-    thickness = float(extent.max()) / _LAYERS
+    is_space = volume.contraction is not None
+    thickness = 1 / _SPACE_LAYERS if is_space else float(extent.max()) / _LAYERS
     grid = OpacityGrid(np.zeros(shape, np.float32), lower, extent / shape, thickness)
     places = np.flatnonzero(_occupied(volume, grid))
     starts = list(range(0, len(places), _BLOCK))

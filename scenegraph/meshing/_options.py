@@ -16,7 +16,8 @@ class MeshOptions:
     **Arguments:**
 
     - `level`: the opacity, between 0 and 1, that a layer as dense as the surface has, if it is 1/64
-      of the longest side thick: the density there is `-log(1 - level) * 64 / side`.
+      of the longest side thick: the density there is `-log(1 - level) * 64 / side`. Of all of
+      space, contracted, the layer is 1/50 of the volume's unit thick, whatever the box.
     - `resolution`: the number of cells along the longest side of the bounds; by default twice that
       of the field's finest grid, between 128 and 512, or 256 for other fields.
     - `faces`: the largest number of triangles; `None` keeps all.

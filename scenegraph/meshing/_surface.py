@@ -47,6 +47,15 @@ def find_surface(grid: OpacityGrid, level: float) -> Triangles:
     return _checked(grid.lower + (places + 0.5) * grid.cell, faces, grid)
 
 
+def without_hidden(mesh: Triangles, seen: np.ndarray) -> Triangles:
+    """Leaves out faces none of whose vertices is seen, and vertices without a face."""
+    faces = mesh.faces[np.any(seen[mesh.faces], axis=1)]
+    used = np.zeros(len(mesh.vertices), bool)
+    used[faces] = True
+    numbers = (np.cumsum(used) - 1).astype(faces.dtype)
+    return Triangles(mesh.vertices[used], numbers[faces], mesh.normals[used])
+
+
 def fill_hollows(opacity: np.ndarray, level: float) -> None:
     """Makes solid what is below the level, but where no small ball from outside can roll to."""
     # Outside of the grid there is space for balls.

@@ -42,6 +42,8 @@ def _have_area(faces: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 def repeated_faces(faces: np.ndarray) -> np.ndarray:
     """Returns which faces, `faces 3`, have the corners of an earlier one, in the same sense."""
     again = np.zeros(len(faces), bool)
+    if _all_differ(faces):
+        return again
     keys = _face_keys(faces)
     ordered = np.sort(keys)
     alike = ordered[1:] == ordered[:-1]
@@ -54,6 +56,37 @@ def repeated_faces(faces: np.ndarray) -> np.ndarray:
     first[np.unique(turned, axis=0, return_index=True)[1]] = True
     again[some[~first]] = True
     return again
+
+
+# So often, faces that fall into one place of a table are put into it again.
+_TRIES = 12
+
+
+def _all_differ(faces: np.ndarray) -> bool:
+    """Returns true if all faces have different corners; false too where that is not found soon."""
+    count = len(faces)
+    if not count:
+        return True
+    # The sum of its corners' mixed numbers does not change as a face is turned.
+    mixed = np.arange(int(faces.max()) + 1, dtype=np.uint64) * _MIX
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
+    a, b, c = faces.T
+    sums = mixed.take(a)
+    sums += mixed.take(b)
+    sums += mixed.take(c)
+    bits = count.bit_length() + 1
+    places = (sums >> np.uint64(64 - bits)).astype(np.intp)
+    owners, left = np.empty(2**bits, np.int32), np.arange(count, dtype=np.int32)
+    for _ in range(_TRIES):
+        owners[places] = left
+        there = owners.take(places)
+        others = np.flatnonzero(there != left)
+        if not len(others):
+            return True
+        there, left, places = (x.take(others) for x in (there, left, places))
+        if np.any(sums.take(there) == sums.take(left)):
+            return False
+    return False
 
 
 def _face_keys(faces: np.ndarray) -> np.ndarray:

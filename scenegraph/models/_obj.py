@@ -74,7 +74,8 @@ class _Reader:
             self._refuse(len(faces))
         used = {part.material for parts in found.values() for part in parts}
         self.library.show_some(used, self.repairs)
-        nodes = (ModelNode(x or self.path.stem, np.eye(4), mesh=i) for i, x in enumerate(found))
+        matrix = np.eye(4)
+        nodes = (ModelNode(x or self.path.stem, matrix, mesh=i) for i, x in enumerate(found))
         return Model(
             nodes=tuple(nodes),
             roots=tuple(range(len(found))),

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..io import FileError, LARGEST, read_bytes
+from ..io import FileError, LARGEST, read_bytes, replace_file
 from ._faces import number_rows
 from ._mesh_checks import checked_part, vertex_normals
 from ._model import (
@@ -47,8 +47,8 @@ def write_points(path: str | os.PathLike, points: np.ndarray, colors: np.ndarray
         f"{x:.7g} {y:.7g} {z:.7g} {r} {g} {b}"
         for (x, y, z), (r, g, b) in zip(points, colors, strict=True)
     )
-    with open(path, "w", encoding="ascii") as file:
-        file.writelines(f"{line}\n" for line in (*header, *rows))
+    text = "".join(f"{line}\n" for line in (*header, *rows))
+    replace_file(path, lambda file: file.write(text.encode("ascii")))
 
 
 def read_points(path: str | os.PathLike) -> np.ndarray:

@@ -158,7 +158,7 @@ def _cache_key(files: list[pathlib.Path], settings: str) -> tuple[str, str]:
 @contextlib.contextmanager
 def _locked(path: pathlib.Path) -> Iterator[None]:
     """Lets one process at a time make the file; the others then find it."""
-    with path.open("w") as file:
+    with path.open("a") as file:
         # Not all systems can do this; where they cannot, the same file is made twice.
         with contextlib.suppress(ImportError, OSError):
             import fcntl

@@ -31,7 +31,7 @@ from ..io import FileError
 from ..pixels import known_cameras, on_host, pixel_lines, take_camera
 from ..rendering import Film, Track, write_film
 from ..scene import load, load_whole, Scene
-from ..settings import held_out_split, moved_cameras
+from ..settings import check_direction, held_out_split, moved_cameras
 from ._run import CAMERAS_FILE, Run
 
 
@@ -68,9 +68,7 @@ class PathRequest:
     up: tuple[float, float, float] | None = None
 
     def __post_init__(self):
-        up = (0.0, 0.0, 1.0) if self.up is None else self.up
-        if not (np.all(np.isfinite(up)) and np.any(np.asarray(up) != 0)):
-            raise ValueError(f"`up` must be a finite direction, and not zero; got {up}.")
+        check_direction("`up`", self.up)
 
     @property
     def length(self) -> int:

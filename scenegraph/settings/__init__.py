@@ -30,7 +30,7 @@ from ._config import (
 )
 from ._data_settings import held_out_split
 from ._presets import differences, NOTES
-from ._ranges import check_ranges, ranged
+from ._ranges import check_direction, check_ranges, ranged
 from .._first_use import names_on_first_use
 
 

@@ -50,6 +50,12 @@ def check_ranges(settings: Any) -> None:
                 raise ValueError(f"{flag} must be {allowed}; got {one}.")
 
 
+def check_direction(flag: str, direction: tuple[float, ...] | None) -> None:
+    """Refuses a direction that is not finite, or zero; `None` is none."""
+    if direction is not None and not (any(direction) and all(map(math.isfinite, direction))):
+        raise ValueError(f"{flag} must be a finite direction, and not zero; got {direction}.")
+
+
 def _ranges(kind: type) -> dict[str, Range]:
     """Returns the ranges of the fields of a class; those of its bases count where it has none."""
     found: dict[str, Range] = {}

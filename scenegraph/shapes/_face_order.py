@@ -9,6 +9,28 @@ _RUN, _RUNS = 32, 1024
 FEW = 1024
 
 
+# Runs of which it is measured how large they are, and the largest size of those that are near: of
+# smooth meshes in the order of a k-d tree it is 0.6 to 0.85, row by row 4 to 50.
+_MEASURED, _NEAR = 256, 0.9
+
+
+def are_near(faces: np.ndarray, vertices: np.ndarray) -> bool:
+    """Returns true if runs of faces, `faces 3`, are about as small as in the order of a k-d tree.
+
+    The squares of the sides of the boxes about runs are compared with those about their faces.
+    """
+    runs = faces[: len(faces) // _RUN * _RUN].reshape(-1, _RUN, 3)
+    runs = runs[:: -(-len(runs) // _MEASURED)]
+    whole, single = 0.0, 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        for column in vertices.T:
+            a, b, c = (column.take(runs[..., corner]) for corner in range(3))
+            low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+            whole += np.sum((high.max(axis=1) - low.min(axis=1)) ** 2, dtype=float)
+            single += np.sum((high - low) ** 2, dtype=float)
+    return bool(whole <= _NEAR * single)
+
+
 def order_faces(points: np.ndarray) -> np.ndarray:
     """Orders faces by a point of each, `faces 3`: runs of 32 are close together; few stay as given.
 

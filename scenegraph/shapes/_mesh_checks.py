@@ -11,7 +11,7 @@ from jax.core import Tracer
 from .._typing import Array, Int
 from ..models import flat_faces, repeated_faces
 from ..numerics import require_finite_rows
-from ._face_order import FEW, order_faces
+from ._face_order import are_near, FEW, order_faces
 
 
 def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
@@ -38,8 +38,8 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
 
 
 def sorted_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """Returns faces in the order in which a mesh keeps them."""
-    if len(faces) <= FEW:
+    """Returns faces in the order in which a mesh keeps them: as given, where runs are near."""
+    if len(faces) <= FEW or are_near(faces, vertices):
         return faces
     with np.errstate(invalid="ignore", over="ignore"):  # What is not finite is refused by name.
         a, b, c = (vertices.take(corner, axis=0) / 3 for corner in faces.T)

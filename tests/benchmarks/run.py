@@ -7,6 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import ablation  # noqa: E402
+import ball  # noqa: E402
 import basin  # noqa: E402
 import calibration  # noqa: E402
 import checkpoints  # noqa: E402
@@ -28,6 +29,7 @@ import tyro  # noqa: E402
 
 COMMANDS = {
     "ablation": ablation.main,
+    "ball": ball.main,
     "basin": basin.main,
     "calibration": calibration.main,
     "checkpoints": checkpoints.main,

@@ -22,7 +22,7 @@ from scenegraph.io import read_json, read_picture
 from scenegraph.runs import read_log
 from scenegraph.settings import preset
 from support.blender_folder import ball_picture, eyes, look_at, write_ball, write_split
-from support.command_line import refused
+from support.command_line import fit_pictures, refused
 from support.helpers import assert_close
 
 
@@ -39,9 +39,7 @@ def data(tmp_path_factory) -> pathlib.Path:
 @pytest.fixture(scope="module")
 def fitted(data, tmp_path_factory) -> pathlib.Path:
     """A run folder after three steps. Tests that change it take a copy."""
-    run = tmp_path_factory.mktemp("runs") / "run"
-    assert main(["fit", str(data), "--out", str(run), "--steps", "3", *SMALL]) == 0
-    return run
+    return fit_pictures(tmp_path_factory.mktemp("runs"), data, 3, SMALL)
 
 
 @pytest.fixture

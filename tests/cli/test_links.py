@@ -13,7 +13,7 @@ from scenegraph.io._json import append_json
 from scenegraph.io._mapped import write_mapped
 from scenegraph.runs import open_run
 from support.blender_folder import write_ball
-from support.command_line import refused
+from support.command_line import fit_pictures, refused
 
 
 SMALL = ["--preset", "tiny", "--bounds", "none", "--near", "2", "--far", "6", "--width", "8"]
@@ -28,9 +28,7 @@ FOLDERS = ["pictures", "checkpoints", "other-data", "test_preds", "tensorboard",
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> pathlib.Path:
     data = write_ball(tmp_path_factory.mktemp("data"), {"train": 2, "val": 1, "test": 1})
-    run = tmp_path_factory.mktemp("runs") / "run"
-    assert main(["fit", str(data), "--out", str(run), "--steps", "2", *SMALL]) == 0
-    return run
+    return fit_pictures(tmp_path_factory.mktemp("runs"), data, 2, SMALL)
 
 
 @pytest.fixture
@@ -64,6 +62,38 @@ def test_files_that_are_links_are_replaced(run, outside):
     assert contents(outside) == before
     written = [x for x in FILES if PART not in x and x != "cameras.sg"]
     assert [name for name in written if (run / name).is_symlink()] == []
+
+
+def test_files_with_names_elsewhere_are_replaced(run, outside):
+    """Unpacked archives may hold hard links, too."""
+    for number, name in enumerate([*FILES, "lock", "metrics.jsonl"]):
+        path = run / name
+        path.write_bytes(path.read_bytes() if path.exists() else b"mine")
+        (outside / f"{number}").hardlink_to(path)
+    for checkpoint in (run / "checkpoints").rglob("*.sg"):
+        (outside / checkpoint.name).hardlink_to(checkpoint)
+    before = contents(outside)
+    assert main(["eval", str(run)]) == 0
+    assert main(["fit", "--out", str(run), "--resume", "--steps", "4", *SMALL]) == 0
+    assert main(["render", str(run), "--path", "orbit", "--frames", "2", "--width", "8"]) == 0
+    assert contents(outside) == before
+
+
+def test_a_log_or_a_lock_with_another_name_goes_on_in_a_file_of_its_own(run, outside):
+    log, lock = run / "log.jsonl", run / "lock"
+    append_json(log, 1)
+    lock.write_bytes(b"mine")
+    (outside / "log").hardlink_to(log)
+    (outside / "lock").hardlink_to(lock)
+    before = contents(outside)
+    append_json(log, 2)
+    append_json(log, 3)
+    assert log.read_text() == "1\n2\n3\n"
+    with open_run(run).locked():
+        assert lock.read_bytes() != b"mine"
+        with pytest.raises(FileError, match="in use"), open_run(run).locked():
+            pass
+    assert contents(outside) == before
 
 
 @pytest.mark.parametrize("name", ["lock", "metrics.jsonl"])

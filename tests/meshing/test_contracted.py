@@ -1,5 +1,7 @@
 """Meshes of contracted volumes lie where pictures show them."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -128,3 +130,15 @@ def test_densities_are_by_length_in_the_volumes_frame():
         medium = eqx.filter_jit(fog.medium_at)(point, jnp.asarray(axis, jnp.float32))
         assert float(medium.density) == pytest.approx(expected, rel=1e-4)
     assert float(fog.density_at(point)) == pytest.approx(np.mean(along), rel=1e-4)
+
+
+def test_faces_that_no_viewpoint_sees_are_left_out():
+    """A box that ends within a ball has a flat side, which is seen from x > 0 alone."""
+    balls = Unbent(Balls([[0.0, 0, 0]], [1.8], extinction=300.0))
+    scene = sg.Scene(sg.Group(ball=sg.Volume(balls, None, contraction=BENT)))
+    eyes = 6.0 * np.concatenate([np.eye(3), -np.eye(3)])
+    halved = dataclasses.replace(PLAIN, box=(-3.0, -3, -3, 0, 3, 3))
+    both = mesh_volumes(scene, halved, viewpoints=eyes)["ball"].shape.vertices
+    left = mesh_volumes(scene, halved, viewpoints=eyes[3:4])["ball"].shape.vertices
+    assert np.sum(np.asarray(both)[:, 0] > -0.1) > 50
+    assert np.max(offsets(left, 0)) < 2.1 and np.sum(np.asarray(left)[:, 0] > 0.05) == 0
