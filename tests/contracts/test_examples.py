@@ -30,7 +30,7 @@ def test_shape_shader_light_and_field():
     floor = example(shaders.AbstractShader)["floor"]
     nodes = {
         "ring": example(shapes.AbstractSmoothShape)["ring"],
-        "floor": eqx.tree_at(lambda s: s.shape.point, floor, jnp.array([0.0, 0.0, -0.5])),
+        "floor": eqx.tree_at(lambda s: s.shape.point, floor, jnp.array([0.3, 0.0, -0.5])),
         "lamp": example(lights.AbstractLight)["lamp"],
         "haze": example(fields.AbstractField)["haze"],
     }

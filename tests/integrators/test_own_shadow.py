@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.rows import _target
 
 
 EYE = sg.PerspectiveCamera.look_at([0, -6, 3], [0, 0, 0], [0, 0, 1], 0.8, 12, 12)
@@ -16,6 +17,12 @@ def scene_of(**shapes):
         name: sg.Surface(shape, sg.Lambert([0.7, 0.4, 0.2])) for name, shape in shapes.items()
     }
     return sg.Scene(sg.Group(lamp=sg.PointLight([2.0, -2.0, 6.0], [60.0] * 3), **surfaces))
+
+
+@pytest.fixture(autouse=True)
+def without_kernels(monkeypatch):
+    """Programs whose operations can be counted."""
+    monkeypatch.setattr(_target, "find_llvm", lambda: None)
 
 
 def operations(scene, *, shadows):
