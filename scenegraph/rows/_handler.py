@@ -28,6 +28,8 @@ def write_handler(operands: Sequence[Operand], results: Sequence[Result], thread
         "threads": threads,
         "width": WIDTH,
         "range": RANGE,
+        "most_beyond": RANGE - 1,
+        "header": _HEADER,
     }
     values |= {f"@{name}": place for name, place in _PLACES.items()}
     calls = [f"  call void @add_{k}(ptr %state, i64 %chunks)" for k, _ in _reduced(results)]
@@ -101,7 +103,7 @@ define internal void @compute(ptr %state, i64 %k) {
   %count = sub i64 %last, %first
   %rest = urem i64 %count, <width>
   %full = sub i64 %last, %rest
-  %pointers = getelementptr i8, ptr %state, i64 40
+  %pointers = getelementptr i8, ptr %state, i64 <header>
   %sums.place = mul i64 %k, <sum_bytes>
   %sums.start = add i64 %sums.place, <sums>
   %sums = getelementptr i8, ptr %state, i64 %sums.start
@@ -258,7 +260,7 @@ start:
   %dimensions.at = getelementptr i8, ptr %first, i64 40
   %dimensions = load ptr, ptr %dimensions.at
   %rows = load i64, ptr %dimensions
-  %up = add i64 %rows, 1023
+  %up = add i64 %rows, <most_beyond>
   %chunks = sdiv i64 %up, <range>
   %sum.bytes = mul i64 %chunks, <sum_bytes>
   %bytes = add i64 %sum.bytes, <sums>
@@ -279,7 +281,7 @@ point:
   %data.at = getelementptr i8, ptr %buffer, i64 24
   %data = load ptr, ptr %data.at
   %p.place = mul i64 %p, 8
-  %p.offset = add i64 %p.place, 40
+  %p.offset = add i64 %p.place, <header>
   %p.at = getelementptr i8, ptr %state, i64 %p.offset
   store ptr %data, ptr %p.at
   %p.next = add i64 %p, 1

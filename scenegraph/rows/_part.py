@@ -30,7 +30,6 @@ class _Part:
         kind = ir.FunctionType(ir.VoidType(), [_POINTER, I64, I64, I64, _POINTER])
         self.function = ir.Function(module, kind, "part")
         self.operands, self.results = operands, results
-        self.invariant = module.add_metadata([])
         # What is the same for all rows is computed before the loop.
         self.before = ir.IRBuilder(self.function.append_basic_block("before"))
         self.loop, self.body, self.done = map(

@@ -6,10 +6,14 @@ import hashlib
 import importlib
 import logging
 import os
+import pathlib
 import threading
 from typing import Any
 
 import jax
+
+
+_log = logging.getLogger("scenegraph.compile")
 
 
 @functools.cache
@@ -18,7 +22,7 @@ def find_llvm() -> Any:
     try:
         return importlib.import_module("llvmlite.binding")
     except (ImportError, OSError) as reason:
-        logging.getLogger("scenegraph.compile").warning(
+        _log.warning(
             "llvmlite cannot be imported (%s): maps over rows compile and run slower. "
             "pip install llvmlite",
             reason,
@@ -31,14 +35,33 @@ _lock = threading.Lock()
 _engines: dict[str, Any] = {}
 
 
+@functools.cache
 def is_available() -> bool:
-    """Returns true where native kernels can be compiled."""
-    return find_llvm() is not None
+    """Returns true where native kernels can be compiled, and called by this XLA."""
+    return find_llvm() is not None and _is_known_interface()
+
+
+def _is_known_interface() -> bool:
+    """Returns true if structures of XLA's interface are where the handler reads them."""
+    try:
+        header = pathlib.Path(jax.ffi.include_dir()) / "xla/ffi/api/c_api.h"
+        known = "#define XLA_FFI_API_MAJOR 0\n" in header.read_text()
+    except (AttributeError, OSError):
+        known = False
+    if not known:
+        _log.warning("this JAX has another interface: maps over rows compile and run slower.")
+    return known
 
 
 def allowed_threads() -> int:
-    """Returns how many threads a kernel may use: those of `SCENEGRAPH_THREADS`, or any number."""
-    return int(os.environ.get("SCENEGRAPH_THREADS") or 2**20)
+    """Returns how many threads a kernel may use: those of `SCENEGRAPH_THREADS`, or any number.
+
+    **Errors:** `ValueError` if it is no whole number from 1 on.
+    """
+    wanted = os.environ.get("SCENEGRAPH_THREADS") or str(2**20)
+    if not wanted.isdecimal() or int(wanted) < 1:
+        raise ValueError(f"SCENEGRAPH_THREADS must be a whole number from 1 on; got {wanted!r}.")
+    return int(wanted)
 
 
 def register(code: str) -> str:

@@ -1,5 +1,11 @@
 """`map_rows`: a `jax.vmap` that a CPU computes component by component.
 
+**Native kernels.** On one CPU, a function whose operations all have native code becomes one loop of
+machine code (the package `rows`, `_native_call`): passes 1 to 3 below are the same, and 4 and 5 are
+LLVM's. Functions with loops, look-ups or sorts in a row, exported programs, several devices, and
+machines without llvmlite go the way that follows; the logger `scenegraph.compile` says which
+operation it was. `SCENEGRAPH_THREADS` limits the threads of a kernel.
+
 `jax.vmap` turns a function of one ray into operations on arrays of many short vectors, `(rows, 3)`
 or `(rows, 2, 3)`. XLA's code for CPUs vectorises such loops badly. This package compiles the
 function into operations on long plain arrays instead: one of shape `(rows,)` for every component

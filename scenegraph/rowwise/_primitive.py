@@ -48,8 +48,8 @@ def define_map(
 
     Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
     others are the same for all rows); `reduced`, which results are summed over rows. The lowerings
-    take operands and parameters, and return arrays; `native` is for programs of one CPU of this
-    process. So does `at_once`, which is transposed as a whole where rows share something large.
+    take operands and parameters, and return arrays: `native` in programs of one CPU of this
+    process, and `at_once`, which is transposed as a whole, where rows share something large.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -75,10 +75,9 @@ def define_map(
 
 def _runs_here(module: Any) -> bool:
     """Returns true for programs of one device of this process: not exported, and not divided."""
-    if module.lowering_parameters.for_export:
-        return False
-    axes = module.axis_context
-    return getattr(axes, "num_devices", None) == 1
+    exported = getattr(getattr(module, "lowering_parameters", None), "for_export", True)
+    devices = getattr(getattr(module, "axis_context", None), "num_devices", None)
+    return not exported and devices == 1
 
 
 def trace_row(

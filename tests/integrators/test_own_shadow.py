@@ -22,7 +22,10 @@ def scene_of(**shapes):
 @pytest.fixture(autouse=True)
 def without_kernels(monkeypatch):
     """Programs whose operations can be counted."""
+    _target.is_available.cache_clear()
     monkeypatch.setattr(_target, "find_llvm", lambda: None)
+    yield
+    _target.is_available.cache_clear()
 
 
 def operations(scene, *, shadows):

@@ -194,6 +194,13 @@ print(float(jnp.sum(call(jnp.ones(3)))), float(jnp.sum(call(jnp.ones(5)))))
     assert done.stderr.count("pip install llvmlite") == 1
 
 
+@pytest.mark.parametrize("threads", ["0", "-1", "many", "1.5"])
+def test_strange_numbers_of_threads_are_refused_by_name(monkeypatch, threads):
+    monkeypatch.setenv("SCENEGRAPH_THREADS", threads)
+    with pytest.raises(ValueError, match="SCENEGRAPH_THREADS must be a whole number from 1 on"):
+        mapped(jnp.sin, jnp.ones(3))
+
+
 # --- XLA's interface
 
 
@@ -214,6 +221,15 @@ def offsets(text, name, known):
         fields[field] = place
         place += size
     return fields, -(-place // 8) * 8
+
+
+def test_another_interface_has_no_kernels(monkeypatch, tmp_path, caplog):
+    header = tmp_path / "xla/ffi/api/c_api.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define XLA_FFI_API_MAJOR 1\n")
+    monkeypatch.setattr(jax.ffi, "include_dir", lambda: str(tmp_path))
+    assert not _target._is_known_interface()
+    assert "another interface" in caplog.text
 
 
 def test_offsets_are_those_of_the_header():
