@@ -147,7 +147,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Static types."""
-    session.install("-e", ".[dev]")
+    session.install("-e", WITH_EXTRAS)
     session.run("pyright", *session.posargs)
 
 
