@@ -13,32 +13,57 @@ from ._operations import element_type
 
 
 def write_handler(operands: Sequence[Operand], results: Sequence[Result], threads: int) -> str:
-    """Returns the code of the handler that XLA calls, and of what takes ranges of rows."""
-    sizes = [x.size * bytes_of(x.dtype) if x.varying else 0 for x in operands]
-    sizes += [0 if x.reduced else len(x.nodes) * bytes_of(x.dtype) for x in results]
-    slots = [WIDTH * bytes_of(x.dtype) for x in results if x.reduced for _ in x.nodes]
-    first = next(k for k, x in enumerate(operands) if x.varying)
+    """Returns the code that shares out ranges of rows, and adds up their sums."""
+    sizes = _row_bytes(operands, results)
+    sums = sum(WIDTH * bytes_of(x.dtype) * len(x.nodes) for x in results if x.reduced)
     values: dict[str, Any] = {
-        "pointers": len(sizes),
+        "count": len(sizes),
         "operands": len(operands),
         "row_bytes": ", ".join(f"i64 {size}" for size in sizes),
-        "sum_bytes": sum(slots),
-        "sums": _HEADER + 8 * len(sizes),
-        "first": 8 * first,
-        "threads": threads,
+        "sum_bytes": sums,
+        "sums": _PLACES["pointers"] + 8 * len(sizes),
         "width": WIDTH,
         "range": RANGE,
-        "most_beyond": RANGE - 1,
-        "header": _HEADER,
     }
-    values |= {f"@{name}": place for name, place in _PLACES.items()}
-    calls = [f"  call void @add_{k}(ptr %state, i64 %chunks)" for k, _ in _reduced(results)]
-    texts, offset = [_filled(_HANDLER, values | {"calls": "\n".join(calls)})], 0
+    texts, offset = [filled(_RANGES, values)], 0
     for k, result in _reduced(results):
-        pointer = _HEADER + 8 * (len(operands) + k)
+        pointer = _PLACES["pointers"] + 8 * (len(operands) + k)
         texts.append(_adder(k, result, values | {"offset": offset, "pointer": pointer}))
         offset += WIDTH * bytes_of(result.dtype) * len(result.nodes)
-    return "".join(texts)
+    return "".join([*texts, write_calls(operands, results, threads)])
+
+
+def write_calls(
+    operands: Sequence[Operand], results: Sequence[Result], threads: int, units: int | None = None
+) -> str:
+    """Returns the function that XLA calls, which has `compute` called for every range of rows.
+
+    Or for so many `units`.
+    """
+    sums = sum(WIDTH * bytes_of(x.dtype) * len(x.nodes) for x in results if x.reduced)
+    values = {
+        "count": len(operands) + len(results),
+        "operands": len(operands),
+        "sum_bytes": sums,
+        "sums": _PLACES["pointers"] + 8 * (len(operands) + len(results)),
+        "first": 8 * next(k for k, x in enumerate(operands) if x.varying),
+        "threads": threads,
+        "range": RANGE,
+        "most_beyond": RANGE - 1,
+        "units": units or 0,
+        "is_divided": int(units is None),
+        "has_length": int(units is not None),
+        "calls": "\n".join(
+            f"  call void @add_{k}(ptr %state, i64 %chunks)" for k, _ in _reduced(results)
+        ),
+    }
+    return filled(_CALL, values)
+
+
+def _row_bytes(operands: Sequence[Operand], results: Sequence[Result]) -> list[int]:
+    """Returns how many bytes a row has of every operand and result, or zero."""
+    sizes = [x.size * bytes_of(x.dtype) if x.varying else 0 for x in operands]
+    return sizes + [0 if x.reduced else len(x.nodes) * bytes_of(x.dtype) for x in results]
 
 
 def _reduced(results: Sequence[Result]) -> list[tuple[int, Result]]:
@@ -54,7 +79,7 @@ def _adder(number: int, result: Result, values: dict[str, int]) -> str:
     whole = f"call {kind} @llvm.vector.reduce.add.{name}({vector} %total)"
     if is_float:
         whole = f"call {kind} @llvm.vector.reduce.fadd.{name}({kind} 0.0, {vector} %total)"
-    return _filled(
+    return filled(
         _ADDER,
         values
         | {
@@ -70,28 +95,33 @@ def _adder(number: int, result: Result, values: dict[str, int]) -> str:
     )
 
 
-def _filled(text: str, values: dict) -> str:
+def filled(text: str, values: dict) -> str:
     """Returns a text with values in the places of their names."""
-    for name, value in values.items():
+    places = {f"@{name}": place for name, place in _PLACES.items()}
+    for name, value in (values | places).items():
         text = text.replace(f"<{name}>", str(value))
     return text
 
 
-# Offsets of the state of a call, and its size without pointers and sums.
-_PLACES = {"next": 0, "done": 8, "users": 16, "rows": 24, "chunks": 32}
-_HEADER = 40
+# Offsets of the state of a call; sums follow the pointers to operands and results.
+_PLACES = {
+    "next": 0,
+    "done": 8,
+    "users": 16,
+    "rows": 24,
+    "chunks": 32,
+    "length": 40,
+    "pointers": 48,
+}
 # Offsets in the structures of XLA's FFI are those of its `c_api.h`, major version 0:
 #   call frame: extension 8, api 16, context 24, operands 72 (an array), results 112 (an array)
 #   buffer: data 24, dimensions 40; metadata (by the extension): at 24, its version at 24 and 28
 #   api: schedule a task 136, number of threads 144
-_HANDLER = """
-@row_bytes = internal constant [<pointers> x i64] [<row_bytes>]
+_RANGES = """
+@row_bytes = internal constant [<count> x i64] [<row_bytes>]
 
-declare ptr @calloc(i64, i64)
 declare ptr @malloc(i64)
-declare void @free(ptr)
 declare ptr @memcpy(ptr, ptr, i64)
-declare i32 @sched_yield()
 
 define internal void @compute(ptr %state, i64 %k) {
   %rows.at = getelementptr i8, ptr %state, i64 <@rows>
@@ -103,7 +133,7 @@ define internal void @compute(ptr %state, i64 %k) {
   %count = sub i64 %last, %first
   %rest = urem i64 %count, <width>
   %full = sub i64 %last, %rest
-  %pointers = getelementptr i8, ptr %state, i64 <header>
+  %pointers = getelementptr i8, ptr %state, i64 <@pointers>
   %sums.place = mul i64 %k, <sum_bytes>
   %sums.start = add i64 %sums.place, <sums>
   %sums = getelementptr i8, ptr %state, i64 %sums.start
@@ -119,7 +149,7 @@ end:
 
 ; The last few rows, in a copy that has as many as a vector: the last row fills it.
 define internal void @remainder(ptr %pointers, i64 %first, i64 %rest, ptr %sums) {
-  %copies = alloca [<pointers> x ptr]
+  %copies = alloca [<count> x ptr]
   br label %copy
 copy:
   %p = phi i64 [ 0, %0 ], [ %p.next, %copied ]
@@ -155,7 +185,7 @@ lane:
   br i1 %more.lanes, label %lane, label %copied
 copied:
   %p.next = add i64 %p, 1
-  %more = icmp slt i64 %p.next, <pointers>
+  %more = icmp slt i64 %p.next, <count>
   br i1 %more, label %copy, label %run
 run:
   call void @part(ptr %copies, i64 0, i64 <width>, i64 %rest, ptr %sums)
@@ -184,11 +214,17 @@ release:
   br label %kept
 kept:
   %q.next = add i64 %q, 1
-  %q.more = icmp slt i64 %q.next, <pointers>
+  %q.more = icmp slt i64 %q.next, <count>
   br i1 %q.more, label %back, label %end
 end:
   ret void
 }
+"""
+
+_CALL = """
+declare ptr @calloc(i64, i64)
+declare void @free(ptr)
+declare i32 @sched_yield()
 
 ; Takes ranges until none is left.
 define internal void @work(ptr %state) {
@@ -261,7 +297,8 @@ start:
   %dimensions = load ptr, ptr %dimensions.at
   %rows = load i64, ptr %dimensions
   %up = add i64 %rows, <most_beyond>
-  %chunks = sdiv i64 %up, <range>
+  %ranges = sdiv i64 %up, <range>
+  %chunks = select i1 <is_divided>, i64 %ranges, i64 <units>
   %sum.bytes = mul i64 %chunks, <sum_bytes>
   %bytes = add i64 %sum.bytes, <sums>
   %state = call ptr @calloc(i64 1, i64 %bytes)
@@ -269,9 +306,19 @@ start:
   store i64 %rows, ptr %rows.at
   %chunks.at = getelementptr i8, ptr %state, i64 <@chunks>
   store i64 %chunks, ptr %chunks.at
+  br i1 <has_length>, label %measure, label %begin.points
+measure:
+  %target = load ptr, ptr %results
+  %target.dimensions.at = getelementptr i8, ptr %target, i64 40
+  %target.dimensions = load ptr, ptr %target.dimensions.at
+  %length = load i64, ptr %target.dimensions
+  %length.at = getelementptr i8, ptr %state, i64 <@length>
+  store i64 %length, ptr %length.at
+  br label %begin.points
+begin.points:
   br label %point
 point:
-  %p = phi i64 [ 0, %start ], [ %p.next, %point ]
+  %p = phi i64 [ 0, %begin.points ], [ %p.next, %point ]
   %is.operand = icmp slt i64 %p, <operands>
   %p.result = sub i64 %p, <operands>
   %array = select i1 %is.operand, ptr %operands, ptr %results
@@ -281,11 +328,11 @@ point:
   %data.at = getelementptr i8, ptr %buffer, i64 24
   %data = load ptr, ptr %data.at
   %p.place = mul i64 %p, 8
-  %p.offset = add i64 %p.place, <header>
+  %p.offset = add i64 %p.place, <@pointers>
   %p.at = getelementptr i8, ptr %state, i64 %p.offset
   store ptr %data, ptr %p.at
   %p.next = add i64 %p, 1
-  %p.more = icmp slt i64 %p.next, <pointers>
+  %p.more = icmp slt i64 %p.next, <count>
   br i1 %p.more, label %point, label %ask
 ask:
   store i64 1, ptr %number

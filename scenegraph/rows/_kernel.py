@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ._operands import Element, has_type, Operand, Result
-from ._target import allowed_threads, register
+import numpy as np
+
+from ._graph import every_node
+from ._operands import bytes_of, Element, has_type, NotNative, Operands, Result
+from ._target import allowed_threads, has_halves, register
 
 
-class NotNative(Exception):
-    """A function of one row has something for which there is no native code."""
-
-
-def compile_kernel(
-    order: Sequence[Any], operands: Sequence[Operand], results: Sequence[Result]
-) -> str:
-    """Compiles the nodes of a graph, each after its inputs; returns the name that XLA calls.
+def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
+    """Compiles the code of results; returns the name that XLA calls.
 
     **Errors:** `NotNative` if there is an operation without native code.
     """
@@ -23,14 +20,27 @@ def compile_kernel(
     from ._operations import is_native
     from ._part import write_part
 
-    if not any(x.varying for x in operands):
+    if not any(x.varying for x in operands.kinds):
         raise NotNative("no operands of rows")
-    for node in order:
-        if not has_type(node.dtype):
-            raise NotNative(f"{node.operation} of {node.dtype}")
-        if node.is_constant or isinstance(node.value, Element):
+    if any(x.reduced and bytes_of(x.dtype) == 2 and x.dtype.kind not in "iu" for x in results):
+        raise NotNative("sums in half precision")
+    for node in every_node([x for result in results for x in result.nodes]):
+        if node.operation in _OTHERS or isinstance(node.value, Element):
             continue
-        if not is_native(node.operation, [x.dtype for x in node.inputs], node.params or {}):
+        if not has_type(node.dtype) or (node.dtype == np.float16 and not has_halves()):
+            raise NotNative(f"{node.operation} of {node.dtype}")
+        kinds = [x.dtype for x in node.inputs]
+        if not node.is_constant and not is_native(node.operation, kinds, node.params or {}):
             raise NotNative(node.operation)
-    handler = write_handler(operands, results, allowed_threads())
-    return register(f"{write_part(order, operands, results)}\n{handler}")
+    handler = write_handler(operands.kinds, results, allowed_threads())
+    return register(f"{write_part(operands.kinds, results)}\n{handler}")
+
+
+_OTHERS = "loop", "branch", "result", "variable", "look_up"
+
+
+def compile_table_sum(places: Any, numbers: Any, stride: int) -> str:
+    """Compiles the sum of rows of numbers into a table; returns the name that XLA calls."""
+    from ._table_sums import write_table_sum
+
+    return register(write_table_sum(places, numbers, stride, allowed_threads()))

@@ -363,12 +363,69 @@ def _exp2_wide(x: Number) -> Number:
     return _power_of_two(value, n.truncated())
 
 
+def erf_inv(x: Number) -> Number:
+    # M. Giles 2010, "Approximating the erfinv function", in single precision.
+    w = -log1p(-(x * x))
+    near = polynomial(w - 2.5, _ERF_INV[0])
+    far = polynomial(w.call("sqrt") - 3.0, _ERF_INV[1])
+    value = near.where(w.compare("<", 5.0), far) * x
+    return _at_ends(x, value)
+
+
+def erf_inv_wide(x: Number, w: Number) -> Number:
+    # The same in double precision, with w = -log(1 - x^2).
+    root = w.call("sqrt")
+    far = polynomial(root - 5.0, _ERF_INV_WIDE[2])
+    middle = polynomial(root - 3.25, _ERF_INV_WIDE[1]).where(w.compare("<", 16.0), far)
+    near = polynomial(w - 3.125, _ERF_INV_WIDE[0])
+    return _at_ends(x, near.where(w.compare("<", 6.25), middle) * x)
+
+
+def _at_ends(x: Number, value: Number) -> Number:
+    """Returns infinities where x is one or minus one, and NaN beyond."""
+    size = x.call("fabs")
+    value = x.like(math.inf).call("copysign", x).where(size.compare("==", 1.0), value)
+    return x.like(math.nan).where(size.compare(">", 1.0), value)
+
+
+_ERF_INV = (
+    [2.81022636e-8, 3.43273939e-7, -3.5233877e-6, -4.39150654e-6, 2.1858087e-4, -1.25372503e-3]
+    + [-4.17768164e-3, 0.246640727, 1.50140941],
+    [-2.00214257e-4, 1.00950558e-4, 1.34934322e-3, -3.67342844e-3, 5.73950773e-3, -7.6224613e-3]
+    + [9.43887047e-3, 1.00167406, 2.83297682],
+)
+_ERF_INV_WIDE = (
+    [-3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18]
+    + [1.115787767802518096e-17, -1.333171662854620906e-16, 2.0972767875968561637e-17]
+    + [6.6376381343583238325e-15, -4.0545662729752068639e-14, -8.1519341976054721522e-14]
+    + [2.6335093153082322977e-12, -1.2975133253453532498e-11, -5.4154120542946279317e-11]
+    + [1.051212273321532285e-9, -4.1126339803469836976e-9, -2.9070369957882005086e-8]
+    + [4.2347877827932403518e-7, -1.3654692000834678645e-6, -1.3882523362786468719e-5]
+    + [1.867342080340571352e-4, -7.4070253416626697512e-4, -6.0336708714301490533e-3]
+    + [0.24015818242558961693, 1.6536545626831027356],
+    [2.2137376921775787049e-9, 9.0756561938885390979e-8, -2.7517406297064545428e-7]
+    + [1.8239629214389227755e-8, 1.5027403968909827627e-6, -4.013867526981545969e-6]
+    + [2.9234449089955446044e-6, 1.2475304481671778723e-5, -4.7318229009055733981e-5]
+    + [6.8284851459573175448e-5, 2.4031110387097893999e-5, -3.550375203628474796e-4]
+    + [9.5328937973738049703e-4, -1.6882755560235047313e-3, 2.4914420961078508066e-3]
+    + [-3.7512085075692412107e-3, 5.370914553590063617e-3, 1.0052589676941592334]
+    + [3.0838856104922207635],
+    [-2.7109920616438573243e-11, -2.5556418169965252055e-10, 1.5076572693500548083e-9]
+    + [-3.7894654401267369937e-9, 7.6157012080783393804e-9, -1.4960026627149240478e-8]
+    + [2.9147953450901080826e-8, -6.7711997758452339498e-8, 2.2900482228026654717e-7]
+    + [-9.9298272942317002539e-7, 4.5260625972231537039e-6, -1.9681778105531670567e-5]
+    + [7.5995277030017761139e-5, -2.1503011930044477347e-4, -1.3871931833623122026e-4]
+    + [1.0103004648645343977, 4.8499064014085844221],
+)
+
+
 FUNCTIONS: dict[str, Callable[..., Number]] = {
     "acos": acos,
     "asin": asin,
     "atan": atan,
     "atan2": atan2,
     "cos": cos,
+    "erf_inv": erf_inv,
     "exp": exp,
     "expm1": expm1,
     "log": log,
@@ -383,6 +440,8 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
 LIBRARY = {
     **{name: name for name in "acos acosh asin asinh atan atan2 atanh cbrt cos cosh".split()},
     **{name: name for name in "erf erfc exp exp2 expm1 log log1p pow sin sinh tan tanh".split()},
+    "erf_inv": "log1p",
+    "lgamma": "lgamma",
     "nextafter": "nextafter",
     "rem": "fmod",
 }

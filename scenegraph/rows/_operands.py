@@ -1,5 +1,6 @@
 """Operands, results and numbers of a kernel."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,12 @@ import numpy as np
 
 # Numbers of a vector, and rows of a range.
 WIDTH, RANGE = 8, 1024
-_NATIVE = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
+_NATIVE = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32
+    float64""".split()
+
+
+class NotNative(Exception):
+    """A function of one row has something for which there is no native code."""
 
 
 def has_type(dtype: Any) -> bool:
@@ -43,3 +49,35 @@ class Result(NamedTuple):
     dtype: Any
     nodes: Sequence[Any]
     reduced: bool
+
+
+class Operands:
+    """The operands of a kernel, in the order in which they are first needed."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+        self.kinds: list[Operand] = []
+        self._tables: dict[int, int] = {}
+
+    def add(self, array: Any, *, varying: bool) -> list[Element]:
+        """Adds an array; returns its numbers, of one row if it is `varying`."""
+        number = self._add(array, varying)
+        size = self.kinds[number].size
+        if not varying:
+            self._tables[id(array)] = number
+        return [Element(number, place, array.dtype) for place in range(size)]
+
+    def table(self, array: Any) -> int:
+        """Returns the number of a shared operand, which is looked up in; adds it if it is new."""
+        # Arrays are kept, so that while a number is known, no other array has its identity.
+        if id(array) not in self._tables:
+            self._tables[id(array)] = self._add(array, False)
+        return self._tables[id(array)]
+
+    def _add(self, array: Any, varying: bool) -> int:
+        if not has_type(array.dtype):
+            raise NotNative(f"numbers of type {array.dtype}")
+        size = math.prod(array.shape[1:] if varying else array.shape)
+        self.arrays.append(array)
+        self.kinds.append(Operand(array.dtype, varying, size))
+        return len(self.arrays) - 1

@@ -10,8 +10,10 @@ from ._mathematics import (
     constant,
     declared,
     element_of,
+    erf_inv_wide,
     FLAGS,
     FUNCTIONS,
+    integers,
     intrinsic,
     LIBRARY,
     Number,
@@ -22,7 +24,11 @@ from ._mathematics import (
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
+_HALVES = "float16", "bfloat16"
 _TYPES = {
+    # Numbers of half precision are computed with in single precision.
+    "float16": FLOAT,
+    "bfloat16": FLOAT,
     "bool": I1,
     "int8": I8,
     "uint8": I8,
@@ -44,7 +50,46 @@ def element_type(dtype: Any) -> Any:
 
 def memory_type(dtype: Any) -> Any:
     """Returns the LLVM type of a number in memory."""
+    if np.dtype(dtype).name in _HALVES:
+        return ir.IntType(16)
     return I8 if np.dtype(dtype) == np.bool_ else element_type(dtype)
+
+
+def as_register(b: Any, value: Any, dtype: Any) -> Any:
+    """Returns what was loaded as it is computed with."""
+    if dtype == np.bool_:
+        return b.trunc(value, same_shape(value.type, I1))
+    single = same_shape(value.type, FLOAT)
+    if dtype.name == "float16":
+        return b.fpext(b.bitcast(value, same_shape(value.type, ir.HalfType())), single)
+    if dtype.name == "bfloat16":
+        wide = same_shape(value.type, I32)
+        return b.bitcast(b.shl(b.zext(value, wide), constant(wide, 16)), single)
+    return value
+
+
+def as_memory(b: Any, value: Any, dtype: Any) -> Any:
+    """Returns what was computed as it is stored."""
+    if dtype == np.bool_:
+        return b.zext(value, same_shape(value.type, I8))
+    words = same_shape(value.type, ir.IntType(16))
+    if dtype.name == "float16":
+        return b.bitcast(b.fptrunc(value, same_shape(value.type, ir.HalfType())), words)
+    if dtype.name == "bfloat16":
+        # To the nearest of the upper 16 bits, to an even one of two; NaN stays NaN.
+        wide = same_shape(value.type, I32)
+        bits = b.bitcast(value, wide)
+        odd = b.and_(b.lshr(bits, constant(wide, 16)), constant(wide, 1))
+        rounded = b.add(b.add(bits, odd), constant(wide, 0x7FFF))
+        nan = b.fcmp_unordered("uno", value, value)
+        rounded = b.select(nan, constant(wide, 0x7FC00000), rounded)
+        return b.trunc(b.lshr(rounded, constant(wide, 16)), words)
+    return value
+
+
+def is_floating(dtype: Any) -> bool:
+    """Returns true for floating-point numbers."""
+    return np.dtype(dtype).kind == "f" or np.dtype(dtype).name in _HALVES
 
 
 class Operation:
@@ -57,7 +102,7 @@ class Operation:
     @property
     def is_float(self) -> bool:
         """True if the first operand is a floating-point number."""
-        return self.kinds[0].kind == "f"
+        return is_floating(self.kinds[0])
 
     @property
     def is_signed(self) -> bool:
@@ -68,8 +113,8 @@ class Operation:
 def is_native(name: str, kinds: Sequence[Any], params: dict) -> bool:
     """Returns true for operations that have code here."""
     if name in _OPERATIONS:
-        return name != "integer_pow" or kinds[0].kind == "f" or params["y"] >= 0
-    return (name in FUNCTIONS or name in LIBRARY) and all(kind.kind == "f" for kind in kinds)
+        return name != "integer_pow" or is_floating(kinds[0]) or params["y"] >= 0
+    return (name in FUNCTIONS or name in LIBRARY) and all(map(is_floating, kinds))
 
 
 def emit(name: str, operation: Operation, x: Sequence[Any]) -> Any:
@@ -79,6 +124,9 @@ def emit(name: str, operation: Operation, x: Sequence[Any]) -> Any:
     b, wide = operation.builder, element_of(x[0].type) == DOUBLE
     if name in FUNCTIONS and not wide:
         return _as_function(name, b, x)
+    if name == "erf_inv":
+        log = _by_library("log1p", b, [b.fneg(b.fmul(x[0], x[0]))])
+        return erf_inv_wide(Number(b, x[0]), Number(b, b.fneg(log))).value
     if name == "logistic":
         one = constant(x[0].type, 1)
         return b.fdiv(one, b.fadd(one, _by_library("exp", b, [b.fneg(x[0])])))
@@ -255,15 +303,42 @@ def _convert(o: Operation, x: Any) -> Any:
     if target == np.bool_:
         zero = constant(x.type, 0)
         return b.fcmp_unordered("!=", x, zero) if o.is_float else b.icmp_signed("!=", x, zero)
-    if o.is_float:
-        if target.kind == "f":
-            return b.fpext(x, kind) if target.itemsize > source.itemsize else b.fptrunc(x, kind)
-        return to_integer(b, x, kind, signed=target.kind == "i")
-    if target.kind == "f":
-        return b.sitofp(x, kind) if o.is_signed else b.uitofp(x, kind)
-    if source == np.bool_ or element_of(kind).width > element_of(x.type).width:
-        return b.sext(x, kind) if o.is_signed else b.zext(x, kind)
-    return x if element_of(kind).width == element_of(x.type).width else b.trunc(x, kind)
+    if not is_floating(target):
+        if o.is_float:
+            return to_integer(b, x, kind, signed=target.kind == "i")
+        return _resized(b, x, kind, signed=o.is_signed)
+    if not o.is_float:
+        x = b.sitofp(x, kind) if o.is_signed else b.uitofp(x, kind)
+    elif kind != x.type:
+        x = b.fpext(x, kind) if target.itemsize > source.itemsize else b.fptrunc(x, kind)
+    # A number of half precision is rounded here, and nowhere else but in memory.
+    return as_register(b, as_memory(b, x, target), target) if target.name in _HALVES else x
+
+
+def _resized(b: Any, x: Any, kind: Any, *, signed: bool) -> Any:
+    before, after = element_of(x.type).width, element_of(kind).width
+    if after > before:
+        return b.sext(x, kind) if signed else b.zext(x, kind)
+    return x if after == before else b.trunc(x, kind)
+
+
+def _total_order(sign: str) -> Callable:
+    # Negative numbers by their bits from the last to the first, -0 before 0, NaN at both ends.
+    def code(o: Operation, x: Any, y: Any) -> Any:
+        b = o.builder
+        if not o.is_float:
+            return _compare(sign)(o, x, y)
+        kind = integers(x.type)
+        largest = constant(kind, 2 ** (element_of(kind).width - 1) - 1)
+
+        def rank(number: Any) -> Any:
+            bits = b.bitcast(number, kind)
+            negative = b.icmp_signed("<", bits, constant(kind, 0))
+            return b.select(negative, b.xor(bits, largest), bits)
+
+        return b.icmp_signed(sign, rank(x), rank(y))
+
+    return code
 
 
 def _shift(name: str, *, fills: bool = False) -> Callable:
@@ -309,7 +384,9 @@ _OPERATIONS: dict[str, Callable] = {
     "integer_pow": _integer_power,
     "is_finite": _is_finite,
     "le": _compare("<="),
+    "le_to": _total_order("<="),
     "lt": _compare("<"),
+    "lt_to": _total_order("<"),
     "max": _extreme(">"),
     "min": _extreme("<"),
     "mul": _arithmetic("fmul", "mul", "and_"),

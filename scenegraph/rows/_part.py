@@ -1,25 +1,38 @@
 """The loop of a kernel: vectors of rows, of which all scalars are computed one after the other."""
 
+import collections
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
+from ._graph import Branch, Loop, Node, topological_order
 from ._mathematics import constant
 from ._operands import bytes_of, Element, Operand, Result, WIDTH
-from ._operations import element_type, emit, I1, I8, I32, I64, memory_type, Operation
+from ._operations import (
+    as_memory,
+    as_register,
+    element_type,
+    emit,
+    I1,
+    I8,
+    I32,
+    I64,
+    memory_type,
+    Operation,
+)
 
 
 # Operands of no more numbers a row are loaded and stored as whole vectors, and then taken apart.
 _SHUFFLED = 4
 _POINTER = ir.PointerType()
+_FLAGS = ir.VectorType(I1, WIDTH)
 
 
-def write_part(order: Sequence[Any], operands: Sequence[Operand], results: Sequence[Result]) -> str:
-    """Returns LLVM code: the function `part`, which computes the nodes of a range of rows."""
+def write_part(operands: Sequence[Operand], results: Sequence[Result]) -> str:
+    """Returns LLVM code: the function `part`, which computes the results of a range of rows."""
     module = ir.Module("rows")
-    _Part(module, operands, results).write(order)
+    _Part(module, operands, results).write()
     return str(module)
 
 
@@ -30,113 +43,288 @@ class _Part:
         kind = ir.FunctionType(ir.VoidType(), [_POINTER, I64, I64, I64, _POINTER])
         self.function = ir.Function(module, kind, "part")
         self.operands, self.results = operands, results
-        # What is the same for all rows is computed before the loop.
-        self.before = ir.IRBuilder(self.function.append_basic_block("before"))
-        self.loop, self.body, self.done = map(
-            self.function.append_basic_block, ("loop", "body", "done")
+        # What is known before the first row, loads of a vector of rows, and what is made of them.
+        before, loop, load, body, done = map(
+            self.function.append_basic_block, ("before", "loop", "load", "body", "done")
         )
-        self.inside = ir.IRBuilder(self.body)
-        self.values: dict[Any, Any] = {}
-        self.vectors: dict[Any, Any] = {}
+        self.before, self.loads, self.inside = map(ir.IRBuilder, (before, load, body))
+        self.loop, self.body, self.done = loop, body, done
+        # What is known in the loops and branches that code stands in: values of nodes, those of all
+        # rows as vectors, and what is computed there in any case.
+        self.values: collections.ChainMap[Node, Any] = collections.ChainMap()
+        self.vectors: collections.ChainMap[Node, Any] = collections.ChainMap()
+        self.needed: set[Node] = set()
         self.loaded: dict[int, list[Any]] = {}
 
-    def write(self, order: Sequence[Any]) -> None:
+    def write(self) -> None:
+        """Writes the whole function."""
         pointers, first, last, end, sums = self.function.args
         self.pointers = [
-            self._load(self.before, pointers, k, _POINTER)
+            _load(self.before, pointers, k, _POINTER)
             for k in range(len(self.operands) + len(self.results))
         ]
         loop = ir.IRBuilder(self.loop)
         self.row = loop.phi(I64)
         self.row.add_incoming(first, self.before.block)
-        loop.cbranch(loop.icmp_signed("<", self.row, last), self.body, self.done)
-        for node in order:
-            if not node.is_constant:
-                self.values[node] = self._value(node)
+        loop.cbranch(loop.icmp_signed("<", self.row, last), self.loads.block, self.done)
+        self._compute([node for x in self.results for node in x.nodes])
         self._store_all(end, sums)
         self.row.add_incoming(self.inside.add(self.row, constant(I64, WIDTH)), self.inside.block)
         self.inside.branch(self.loop)
+        self.loads.branch(self.body)
         self.before.branch(self.loop)
         ir.IRBuilder(self.done).ret_void()
 
-    def _load(self, builder: Any, base: Any, place: int, kind: Any) -> Any:
-        address = builder.gep(base, [constant(I64, place)], source_etype=kind)
-        return builder.load(address, typ=kind)
+    # --- Nodes
 
-    def _value(self, node: Any) -> Any:
+    def _compute(self, nodes: Sequence[Node]) -> None:
+        """Computes nodes and what they need, where code is written now."""
+        outer, order = self.needed, self._missing(nodes)
+        self.needed = set(order)
+        for node in order:
+            self._compute_one(node)
+        self.needed = outer
+
+    def _missing(self, nodes: Sequence[Node], *, within: bool = False) -> list[Node]:
+        is_known = lambda x: x.is_constant or x in self.values
+        return topological_order(nodes, within=within, until=is_known)
+
+    def _compute_one(self, node: Node) -> None:
+        if node in self.values:
+            return
+        value = self._value(node)
+        # Loads and what is known before the first row are known everywhere.
+        everywhere = node.early or isinstance(node.value, Element)
+        (self.values.maps[-1] if everywhere else self.values)[node] = value
+
+    def _value(self, node: Node) -> Any:
         if isinstance(node.value, Element):
             return self._input(node)
-        builder = self.inside if node.varying else self.before
-        take = self._vector if node.varying else self._scalar
+        if isinstance(node.value, Loop):
+            return self._loop(node, node.value)
+        if isinstance(node.value, Branch):
+            return self._branch(node, node.value)
+        if node.operation == "result":
+            return self.values[node.inputs[0]][node.params["place"]]
+        if node.operation == "look_up":
+            return self._look_up(node)
+        builder = self.before if node.early else self.inside
         kinds = [x.dtype for x in node.inputs]
         operation = Operation(builder, kinds, node.dtype, node.params or {})
-        return emit(node.operation, operation, [take(x) for x in node.inputs])
+        return emit(node.operation, operation, [self._take(x, node.varying) for x in node.inputs])
 
-    def _scalar(self, node: Any) -> Any:
+    def _take(self, node: Node, varying: bool) -> Any:
+        """Returns a node's value, for all rows of the vector if it is asked for as `varying`."""
+        kind = element_type(node.dtype)
         if node.is_constant:
-            return constant(element_type(node.dtype), node.value)
-        return self.values[node]
-
-    def _vector(self, node: Any) -> Any:
-        """Returns a node's value for all rows of the vector."""
-        kind = ir.VectorType(element_type(node.dtype), WIDTH)
-        if node.is_constant:
-            return constant(kind, node.value)
-        if node.varying:
+            return constant(ir.VectorType(kind, WIDTH) if varying else kind, node.value)
+        if node.varying or not varying:
             return self.values[node]
         if node not in self.vectors:
-            empty = ir.Constant(kind, ir.Undefined)
-            first = self.before.insert_element(empty, self.values[node], constant(I32, 0))
-            same = constant(ir.VectorType(I32, WIDTH), 0)
-            self.vectors[node] = self.before.shuffle_vector(first, empty, same)
+            builder = self.before if node.early else self.inside
+            vector = _spread(builder, self.values[node])
+            (self.vectors.maps[-1] if node.early else self.vectors)[node] = vector
         return self.vectors[node]
 
-    def _input(self, node: Any) -> Any:
+    # --- Loops and branches
+
+    def _enter(self) -> None:
+        self.values, self.vectors = self.values.new_child(), self.vectors.new_child()
+
+    def _leave(self) -> None:
+        self.values, self.vectors = self.values.parents, self.vectors.parents
+
+    def _append(self, *names: str) -> list[Any]:
+        return [self.function.append_basic_block(name) for name in names]
+
+    def _loop(self, node: Node, loop: Loop) -> list[Any]:
+        """Turns until the condition is false for all rows; those that are done stay as they are."""
+        b, masked = self.inside, loop.condition.varying
+        starts = zip(node.inputs, loop.variables, strict=False)
+        starts = [self._take(start, variable.varying) for start, variable in starts]
+        before = b.block
+        head, turn, done = self._append("head", "turn", "end")
+        b.branch(head)
+        b.position_at_end(head)
+        self._enter()
+        phis = [b.phi(x.type) for x in starts]
+        for variable, phi, start in zip(loop.variables, phis, starts, strict=True):
+            phi.add_incoming(start, before)
+            self.values[variable] = phi
+        live = b.phi(_FLAGS) if masked else None
+        self._compute([loop.condition])
+        condition = self._take(loop.condition, masked)
+        if live is not None:
+            live.add_incoming(constant(_FLAGS, 1), before)
+            condition = b.and_(live, condition)
+        b.cbranch(self._any(condition) if masked else condition, turn, done)
+        b.position_at_end(turn)
+        self._compute(loop.following)
+        pairs = zip(loop.following, loop.variables, phis, strict=True)
+        following = [
+            b.select(condition, self._take(x, True), phi)
+            if masked and variable.varying
+            else self._take(x, variable.varying)
+            for x, variable, phi in pairs
+        ]
+        for phi, value in zip(phis, following, strict=True):
+            phi.add_incoming(value, b.block)
+        if live is not None:
+            live.add_incoming(condition, b.block)
+        b.branch(head)
+        b.position_at_end(done)
+        self._leave()
+        return phis
+
+    def _any(self, flags: Any) -> Any:
+        kind = ir.IntType(WIDTH)
+        return self.inside.icmp_unsigned("!=", self.inside.bitcast(flags, kind), constant(kind, 0))
+
+    def _branch(self, node: Node, branch: Branch) -> list[Any]:
+        index = node.inputs[0]
+        # What is computed in any case, and what a case needs of it, comes first.
+        every = self._missing([x for case in branch.cases for x in case], within=True)
+        for x in every:
+            if x in self.needed:
+                self._compute_one(x)
+        varying = [
+            index.varying or any(case[k].varying for case in branch.cases)
+            for k in range(len(branch.cases[0]))
+        ]
+        if index.varying:
+            return self._one_by_one(index, branch.cases)
+        return self._switch(index, branch.cases, varying)
+
+    def _case(self, case: Sequence[Node], varying: Sequence[bool]) -> list[Any]:
+        self._compute(case)
+        return [self._take(x, varies) for x, varies in zip(case, varying, strict=True)]
+
+    def _switch(self, index: Node, cases: Any, varying: Sequence[bool]) -> list[Any]:
+        """Computes the case that all rows have."""
+        b, number = self.inside, self._take(index, False)
+        blocks, [end] = self._append(*("case" for _ in cases)), self._append("end")
+        # The last case is that of every other index, and of none below zero.
+        signed = index.dtype.kind == "i"
+        first = b.icmp_signed("<", number, constant(number.type, 0)) if signed else None
+        number = b.select(first, constant(number.type, 0), number) if first else number
+        switch = b.switch(number, blocks[-1])
+        for k, block in enumerate(blocks[:-1]):
+            switch.add_case(constant(number.type, k), block)
+        found = []
+        for case, block in zip(cases, blocks, strict=True):
+            b.position_at_end(block)
+            self._enter()
+            found.append((self._case(case, varying), b.block))
+            self._leave()
+            b.branch(end)
+        b.position_at_end(end)
+        phis = []
+        for k in range(len(varying)):
+            phis.append(b.phi(found[0][0][k].type))
+            for values, block in found:
+                phis[-1].add_incoming(values[k], block)
+        return phis
+
+    def _one_by_one(self, index: Node, cases: Any) -> list[Any]:
+        """Computes every case that some row of the vector has."""
+        b, numbers = self.inside, self._take(index, True)
+        last, totals = len(cases) - 1, None
+        varying = [True] * len(cases[0])
+        for k, case in enumerate(cases):
+            number = constant(numbers.type, k)
+            # Numbers below zero are the first case, those beyond the last the last.
+            sign = "<=" if k == 0 else ">=" if k == last else "=="
+            compare = b.icmp_signed if index.dtype.kind == "i" else b.icmp_unsigned
+            flags = compare(sign, numbers, number)
+            before, [then, end] = b.block, self._append("then", "end")
+            b.cbranch(self._any(flags), then, end)
+            b.position_at_end(then)
+            self._enter()
+            values = self._case(case, varying)
+            self._leave()
+            if totals is not None:
+                values = [b.select(flags, x, y) for x, y in zip(values, totals, strict=True)]
+            inner = b.block
+            b.branch(end)
+            b.position_at_end(end)
+            merged = []
+            for i, value in enumerate(values):
+                phi = b.phi(value.type)
+                phi.add_incoming(value, inner)
+                other = constant(value.type, 0) if totals is None else totals[i]
+                phi.add_incoming(other, before)
+                merged.append(phi)
+            totals = merged
+        return totals or []
+
+    # --- Operands
+
+    def _input(self, node: Node) -> Any:
         number, place, dtype = node.value
         if not node.varying:
-            value = self._load(self.before, self.pointers[number], place, memory_type(dtype))
-            return self.before.trunc(value, I1) if dtype == np.bool_ else value
+            value = _load(self.before, self.pointers[number], place, memory_type(dtype))
+            return as_register(self.before, value, dtype)
         if number not in self.loaded:
             self.loaded[number] = self._load_rows(self.operands[number], self.pointers[number])
         lanes = self.loaded[number][place]
         if lanes is None:
             lanes = self._load_apart(self.operands[number], self.pointers[number], place)
-        kind = ir.VectorType(I1, WIDTH)
-        return self.inside.trunc(lanes, kind) if dtype == np.bool_ else lanes
+        return as_register(self.loads, lanes, dtype)
 
-    def _address(self, size: int, place: int, pointer: Any, kind: Any) -> Any:
-        b = self.inside
-        index = b.add(b.mul(self.row, constant(I64, size)), constant(I64, place))
-        return b.gep(pointer, [index], source_etype=kind)
+    def _address(self, builder: Any, size: int, place: int, pointer: Any, kind: Any) -> Any:
+        row = builder.mul(self.row, constant(I64, size))
+        index = builder.add(row, constant(I64, place))
+        return builder.gep(pointer, [index], source_etype=kind)
 
     def _load_rows(self, operand: Operand, pointer: Any) -> list[Any]:
         """Loads whole vectors and takes their numbers apart; `None` for what is loaded later."""
         if operand.size > _SHUFFLED:
             return [None] * operand.size
-        b, kind = self.inside, memory_type(operand.dtype)
-        address = self._address(operand.size, 0, pointer, kind)
+        b, kind = self.loads, memory_type(operand.dtype)
+        address = self._address(b, operand.size, 0, pointer, kind)
         wide = ir.VectorType(kind, WIDTH * operand.size)
         whole = b.load(address, typ=wide, align=bytes_of(operand.dtype))
-        if operand.size == 1:
-            return [whole]
-        empty = ir.Constant(wide, ir.Undefined)
-        places = lambda c: _mask(range(c, WIDTH * operand.size, operand.size))
-        return [b.shuffle_vector(whole, empty, places(c)) for c in range(operand.size)]
+        return _apart(b, whole, operand.size)
 
     def _load_apart(self, operand: Operand, pointer: Any, place: int) -> Any:
-        b, kind = self.inside, memory_type(operand.dtype)
-        address = self._address(operand.size, place, pointer, kind)
+        b, kind = self.loads, memory_type(operand.dtype)
+        address = self._address(b, operand.size, place, pointer, kind)
         vector = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
         for lane in range(WIDTH):
             at = b.gep(address, [constant(I64, lane * operand.size)], source_etype=kind)
             vector = b.insert_element(vector, b.load(at, typ=kind), constant(I32, lane))
         return vector
 
+    def _look_up(self, node: Node) -> list[Any]:
+        """Loads numbers of a table that follow each other."""
+        [place], its = node.inputs, node.params
+        b = self.before if node.early else self.inside
+        kind, columns = memory_type(node.dtype), its["columns"]
+        register = lambda x: as_register(b, x, node.dtype)
+        pointer = self.pointers[its["operand"]]
+        if not node.varying:
+            address = _place_in(b, pointer, self._take(place, False), place, its, kind)
+            return [register(_load(b, address, k, kind)) for k in range(len(columns))]
+        places, count = self._take(place, True), len(columns)
+        lanes = [b.extract_element(places, constant(I32, lane)) for lane in range(WIDTH)]
+        addresses = [_place_in(b, pointer, x, place, its, kind) for x in lanes]
+        if count == 1:
+            vector = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
+            for lane, address in enumerate(addresses):
+                number = b.load(address, typ=kind)
+                vector = b.insert_element(vector, number, constant(I32, lane))
+            return [register(vector)]
+        wide = ir.VectorType(kind, count)
+        rows = [b.load(x, typ=wide, align=bytes_of(node.dtype)) for x in addresses]
+        return [register(x) for x in _apart(b, _joined(b, rows), count)]
+
+    # --- Results
+
     def _store_all(self, end: Any, sums: Any) -> None:
         b, offset = self.inside, 0
         there = self._rows_that_are_there(end) if any(x.reduced for x in self.results) else None
         for result, pointer in zip(self.results, self.pointers[len(self.operands) :], strict=True):
-            vectors = [self._vector(node) for node in result.nodes]
+            vectors = [self._take(node, True) for node in result.nodes]
             if not result.reduced:
                 self._store_rows(result, pointer, vectors)
                 continue
@@ -151,44 +339,76 @@ class _Part:
     def _rows_that_are_there(self, end: Any) -> Any:
         """Returns which rows of the vector are none that only fill it."""
         b, kind = self.inside, ir.VectorType(I64, WIDTH)
-        empty = ir.Constant(kind, ir.Undefined)
-        left = b.insert_element(empty, b.sub(end, self.row), constant(I32, 0))
-        left = b.shuffle_vector(left, empty, constant(ir.VectorType(I32, WIDTH), 0))
         numbers = ir.Constant(kind, [constant(I64, lane) for lane in range(WIDTH)])
-        return b.icmp_signed("<", numbers, left)
+        return b.icmp_signed("<", numbers, _spread(b, b.sub(end, self.row)))
 
     def _store_rows(self, result: Result, pointer: Any, vectors: list[Any]) -> None:
         b, size, kind = self.inside, len(result.nodes), memory_type(result.dtype)
         if not size:
             return
-        if result.dtype == np.bool_:
-            vectors = [b.zext(x, ir.VectorType(I8, WIDTH)) for x in vectors]
+        vectors = [as_memory(b, x, result.dtype) for x in vectors]
         if size <= _SHUFFLED:
-            address = self._address(size, 0, pointer, kind)
-            b.store(self._interleaved(vectors), address, align=bytes_of(result.dtype))
+            address = self._address(b, size, 0, pointer, kind)
+            b.store(_interleaved(b, vectors), address, align=bytes_of(result.dtype))
             return
         for place, vector in enumerate(vectors):
-            address = self._address(size, place, pointer, kind)
+            address = self._address(b, size, place, pointer, kind)
             for lane in range(WIDTH):
                 at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
                 b.store(b.extract_element(vector, constant(I32, lane)), at)
 
-    def _interleaved(self, vectors: list[Any]) -> Any:
-        """Returns one vector of numbers row by row."""
-        b, whole = self.inside, vectors[0]
-        if len(vectors) == 1:
-            return whole
-        # Pairs of vectors are joined until one is left, whose numbers are then put in order.
-        parts, count, width = list(vectors), len(vectors), WIDTH
-        while len(parts) & (len(parts) - 1):
-            parts.append(ir.Constant(vectors[0].type, ir.Undefined))
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            width *= 2
-            parts = [b.shuffle_vector(x, y, _mask(range(width))) for x, y in pairs]
-        empty = ir.Constant(parts[0].type, ir.Undefined)
-        order = [WIDTH * (k % count) + k // count for k in range(WIDTH * count)]
-        return b.shuffle_vector(parts[0], empty, _mask(order))
+
+def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:
+    address = builder.gep(base, [constant(I64, place)], source_etype=kind)
+    return builder.load(address, typ=kind)
+
+
+def _place_in(b: Any, pointer: Any, index: Any, node: Node, its: dict, kind: Any) -> Any:
+    """Returns the address of a place of a table."""
+    if index.type.width < 64:
+        index = b.sext(index, I64) if node.dtype.kind == "i" else b.zext(index, I64)
+    offset = b.mul(index, constant(I64, its["stride"]))
+    offset = b.add(offset, constant(I64, its["columns"].start))
+    return b.gep(pointer, [offset], source_etype=kind)
+
+
+def _spread(b: Any, value: Any) -> Any:
+    """Returns a scalar as a vector."""
+    kind = ir.VectorType(value.type, WIDTH)
+    empty = ir.Constant(kind, ir.Undefined)
+    first = b.insert_element(empty, value, constant(I32, 0))
+    return b.shuffle_vector(first, empty, constant(ir.VectorType(I32, WIDTH), 0))
+
+
+def _apart(b: Any, whole: Any, count: int) -> list[Any]:
+    """Takes a vector of numbers row by row apart."""
+    if count == 1:
+        return [whole]
+    empty = ir.Constant(whole.type, ir.Undefined)
+    places = lambda c: _mask(range(c, WIDTH * count, count))
+    return [b.shuffle_vector(whole, empty, places(c)) for c in range(count)]
+
+
+def _joined(b: Any, parts: Sequence[Any]) -> Any:
+    """Returns vectors one behind the other, as many as the next power of two."""
+    parts, width = list(parts), parts[0].type.count
+    while len(parts) & (len(parts) - 1):
+        parts.append(ir.Constant(parts[0].type, ir.Undefined))
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        width *= 2
+        parts = [b.shuffle_vector(x, y, _mask(range(width))) for x, y in pairs]
+    return parts[0]
+
+
+def _interleaved(b: Any, vectors: list[Any]) -> Any:
+    """Returns one vector of numbers row by row."""
+    count = len(vectors)
+    if count == 1:
+        return vectors[0]
+    whole = _joined(b, vectors)
+    order = [WIDTH * (k % count) + k // count for k in range(WIDTH * count)]
+    return b.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), _mask(order))
 
 
 def _mask(places: Sequence[int]) -> Any:

@@ -7,6 +7,7 @@ import importlib
 import logging
 import os
 import pathlib
+import platform
 import threading
 from typing import Any
 
@@ -51,6 +52,13 @@ def _is_known_interface() -> bool:
     if not known:
         _log.warning("this JAX has another interface: maps over rows compile and run slower.")
     return known
+
+
+@functools.cache
+def has_halves() -> bool:
+    """Returns true if the processor converts numbers of half precision."""
+    features = find_llvm().get_host_cpu_features()
+    return features.get("f16c", platform.machine() in ("arm64", "aarch64"))
 
 
 def allowed_threads() -> int:

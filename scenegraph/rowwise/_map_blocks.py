@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from .._jax import ad, batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
 from ..programs import Loop, take_turns_outside
-from ._lower import count_rows
-from ._primitive import define_map, row_avals, trace_row
+from ..rows import count_rows, define_map, row_avals, trace_row
 
 
 def map_blocks(

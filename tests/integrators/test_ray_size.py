@@ -10,7 +10,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.flat import flatten
 from scenegraph.integrators._ray_size import ray_size
-from scenegraph.rowwise import count_scalars
+from scenegraph.rows import count_scalars
 
 
 AT = np.array([0.3, -0.2, 0.6])

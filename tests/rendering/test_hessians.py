@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 import scenegraph as sg
 from scenegraph.numerics import is_frozen
 from scenegraph.rays import Ray
-from scenegraph.rowwise import _lower
+from scenegraph.rows import _lower
 from support.contract_table import LIGHTS, SHADERS, SHAPES, TABLE
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.rendering._pixel_order import PixelOrder
-from scenegraph.rowwise import _lower
+from scenegraph.rows import _lower
 
 
 @pytest.fixture(autouse=True)

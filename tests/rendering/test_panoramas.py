@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rowwise import _lower
+from scenegraph.rows import _lower
 
 
 CAMERA = sg.PerspectiveCamera.look_at([0, -4, 1.2], [0, 0, 0], [0, 0, 1], 0.8, 16, 16)

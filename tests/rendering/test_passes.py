@@ -9,7 +9,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.rendering import _passes
 from scenegraph.rendering._passes import _deal, in_one_pass, in_two_passes
-from scenegraph.rowwise import _lower
+from scenegraph.rows import _lower
 
 
 # Four tiles in each of the four chunks of a picture of 32 x 32 pixels.

@@ -45,17 +45,3 @@ def test_one_row_is_joined_within_a_map():
 
     call = lambda rows: map_rows(one, None, split_rows(rows)).joined()
     check_equal(jax.jit(call)(ROWS), {"sum": jnp.sum(ROWS["a"], axis=1), "b": ROWS["b"] + 1})
-
-
-@pytest.mark.usefixtures("without_kernels")
-def test_columns_are_operands_and_results_of_loops():
-    """Nothing is taken apart, or joined, for a map of columns."""
-
-    def one(_, row):
-        return split_row(row.joined() / jnp.linalg.norm(row.joined()))
-
-    columns = split_rows(jnp.ones((7, 3)))
-    text = jax.jit(lambda columns: map_rows(one, None, columns)).lower(columns).as_text()
-    assert text.count("reduce_window") == 1
-    assert "slice" not in text
-    assert "concatenate" not in text

@@ -37,14 +37,19 @@ def _unstack(params: dict, arrays: _Arrays, shape: _Shape) -> _Arrays:
     return [front[i : i + 1].reshape(shape) for i in range(front.shape[0])]
 
 
-def _pad(params: dict, arrays: _Arrays, shape: _Shape) -> _Arrays | None:
-    sides = params["padding_config"]
-    if any(low < 0 or high < 0 or inner for low, high, inner in sides):
-        return None
+def _pad(params: dict, arrays: _Arrays, shape: _Shape) -> _Arrays:
     whole = np.empty(shape, object)
     whole[...] = arrays[1].item()
-    sizes = zip(sides, arrays[0].shape, strict=True)
-    whole[tuple(slice(low, low + size) for (low, _, _), size in sizes)] = arrays[0]
+    # Number i along an axis goes to low + (1 + inner) i, which may lie beyond the ends.
+    places, chosen = [], []
+    for (low, _, inner), size, end in zip(
+        params["padding_config"], arrays[0].shape, shape, strict=True
+    ):
+        along = low + (1 + inner) * np.arange(size)
+        there = (along >= 0) & (along < end)
+        places.append(along[there])
+        chosen.append(np.flatnonzero(there))
+    whole[np.ix_(*places)] = arrays[0][np.ix_(*chosen)]
     return [whole]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rowwise import map_rows
+from scenegraph.rows import map_rows
 
 
 SHARED = {"a": jnp.array([1.0, 2.0, 3.0]), "m": jax.random.normal(jax.random.key(0), (3, 3))}
@@ -56,12 +56,13 @@ def assert_same(one, other):
         np.testing.assert_allclose(a, b, rtol=3e-5, atol=3e-5)
 
 
-@pytest.fixture(params=["whole", "in blocks"], autouse=True)
+@pytest.fixture(params=["native", "in blocks"], autouse=True)
 def blocks(request, monkeypatch):
-    """All rows at once, or three blocks of 19."""
+    """A native kernel, or three blocks of 19 rows by `jax.vmap`."""
     if request.param == "in blocks":
-        monkeypatch.setattr("scenegraph.rowwise._lower._BLOCK_NUMBERS", 1)
-        monkeypatch.setattr("scenegraph.rowwise._lower._FEWEST_ROWS", 20)
+        request.getfixturevalue("without_kernels")
+        monkeypatch.setattr("scenegraph.rows._lower._VMAP_NUMBERS", 1)
+        monkeypatch.setattr("scenegraph.rows._lower._FEWEST_VMAP_ROWS", 20)
 
 
 def test_values():

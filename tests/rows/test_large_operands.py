@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.rowwise import _lower, map_rows
+from scenegraph.rows import _lower, map_rows
 from support.helpers import assert_close
 
 

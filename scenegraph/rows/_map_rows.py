@@ -10,13 +10,13 @@ from jax.core import Tracer
 from .._jax import HAS_PRIMITIVES
 from .._typing import PyTree
 from ..programs import are_kernels
-from ._lower import by_kernel, by_scalars, by_vmap, by_vmap_in_blocks
+from ._lower import by_kernel, by_vmap, by_vmap_in_blocks
 from ._primitive import define_map, row_avals, trace_row
 
 
 if HAS_PRIMITIVES:
     _map_rows_p = define_map(
-        "map_rows", by_vmap, by_scalars, native=by_kernel, at_once=by_vmap_in_blocks
+        "map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel, at_once=by_vmap_in_blocks
     )
     are_kernels(_map_rows_p)
 

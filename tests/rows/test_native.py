@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from scenegraph.rows import _target
-from scenegraph.rowwise import map_rows
+from scenegraph.rows import _target, map_rows
 
 
 def mapped(function, *rows):
@@ -185,7 +184,7 @@ def test_a_missing_llvmlite_is_said_once_and_changes_nothing():
     code = """
 import sys; sys.modules["llvmlite"] = None
 import jax, jax.numpy as jnp
-from scenegraph.rowwise import map_rows
+from scenegraph.rows import map_rows
 call = jax.jit(lambda x: map_rows(lambda s, x: jnp.sin(x) * 2, None, x))
 print(float(jnp.sum(call(jnp.ones(3)))), float(jnp.sum(call(jnp.ones(5)))))
 """

@@ -12,9 +12,9 @@ import pytest
 from jax import lax
 
 import scenegraph as sg
-from scenegraph.rowwise import map_rows
-from scenegraph.rowwise._graph import Node
-from scenegraph.rowwise._simplify import _RULES
+from scenegraph.rows import map_rows
+from scenegraph.rows._graph import Node
+from scenegraph.rows._simplify import _RULES
 
 
 # --- Random programs
@@ -346,7 +346,7 @@ def zero_quotient(x: list[Node], dtype: Any) -> Node | None:
 
 def same_operands(result: float) -> Callable:
     def rule(x: list[Node], dtype: Any) -> Node | None:
-        node = Node("constant", (), None, dtype, False, np.asarray(result, dtype)[()])
+        node = Node("constant", (), dtype, False, np.asarray(result, dtype)[()], early=True)
         return node if x[0] is x[1] else None
 
     return rule

@@ -5,20 +5,21 @@ parameters that it does not handle.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jax import lax
 
-from ._graph import Graph, Node
+from ._graph import array_of, Graph, Node
 from ._movement import MOVEMENTS
+from ._sorts import find_extreme, sort_arrays, take_largest
 
 
 _ELEMENTWISE = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp
     convert_element_type copy cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not
-    one_minus_square or pow rem round rsqrt select_n shift_left shift_right_arithmetic
+    integer_pow is_finite le le_to lgamma log log1p logistic lt lt_to max min mul ne neg nextafter
+    not or rem round rsqrt select_n shift_left shift_right_arithmetic
     shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
 _REDUCTIONS = {
     "reduce_sum": lax.add_p,
@@ -31,13 +32,6 @@ _REDUCTIONS = {
 _SCANS = {"cumsum": lax.add_p, "cumprod": lax.mul_p, "cummax": lax.max_p, "cummin": lax.min_p}
 
 _Arrays = list[np.ndarray]
-
-
-def array_of(nodes: Sequence[Node], shape: Sequence[int]) -> np.ndarray:
-    """Returns nodes as an array of a shape."""
-    array = np.empty(len(nodes), object)
-    array[:] = nodes
-    return array.reshape(shape)
 
 
 def reduce_nodes(graph: Graph, primitive: Any, nodes: np.ndarray, axes: Any) -> Any:
@@ -76,15 +70,23 @@ def _reduction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     return [reduce_nodes(graph, primitive, arrays[0], equation.params["axes"])]
 
 
-def _scan(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
+def _scan(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays:
     primitive, axis = _SCANS[equation.primitive.name], equation.params["axis"]
-    if equation.params["reverse"]:
-        return None
-    # y[k] = x[0] o x[1] o ... o x[k]
-    front = np.moveaxis(arrays[0], axis, -1)
+    step = -1 if equation.params["reverse"] else 1
+    # y[k] = x[0] o x[1] o ... o x[k], or from the end
+    front = np.moveaxis(arrays[0], axis, -1)[..., ::step]
     lists = front.reshape(-1, front.shape[-1])
     totals = [x for nodes in lists for x in _accumulate(graph, primitive, nodes)]
-    return [np.moveaxis(array_of(totals, front.shape), -1, axis)]
+    return [np.moveaxis(array_of(totals, front.shape)[..., ::step], -1, axis)]
+
+
+def _power(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays:
+    base, exponent = (x.aval.dtype for x in equation.invars)
+    if base != exponent:
+        params = {"new_dtype": base, "weak_type": False, "sharding": None}
+        convert = lambda x: graph.apply(lax.convert_element_type_p, [x], params, base)
+        arrays = [arrays[0], np.vectorize(convert, otypes=[object])(arrays[1])]
+    return _elementwise(graph, equation, arrays)
 
 
 def _contraction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
@@ -117,5 +119,10 @@ RULES: dict[str, Callable[[Graph, Any, _Arrays], _Arrays | None]] = {
     **dict.fromkeys(MOVEMENTS, _movement),
     **dict.fromkeys(_REDUCTIONS, _reduction),
     **dict.fromkeys(_SCANS, _scan),
+    "argmax": find_extreme,
+    "argmin": find_extreme,
     "dot_general": _contraction,
+    "pow": _power,
+    "sort": sort_arrays,
+    "top_k": take_largest,
 }

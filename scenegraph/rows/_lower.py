@@ -1,4 +1,4 @@
-"""Lowering of `map_rows`: to `jax.vmap`, or on a CPU to arrays of scalars, in blocks of rows."""
+"""Lowering of `map_rows`: to a native kernel on a CPU of this process, else to `jax.vmap`."""
 
 import contextlib
 import contextvars
@@ -12,27 +12,15 @@ import jax.numpy as jnp
 
 from .._jax import ClosedJaxpr, jaxpr_as_fun
 from .._typing import Array, PyTree
-from ..rows import is_available, NotNative
-from ._emit_kernels import emit_kernels
-from ._emit_loops import Loops
-from ._graph import Node
-from ._native_call import call_native
-from ._row_loop import has_row_loops
-from ._scalarise import join, NodeArray, Scalariser
+from ._call import call_native
+from ._operands import NotNative
+from ._target import is_available
 
 
-# Functions of more scalars are left to `jax.vmap`: compile time grows with every scalar.
-_MOST_SCALARS = 70_000
-# LLVM's time grows faster than a function: half a second for 4,000 scalars, several for 20,000.
+# Functions of more scalars are left to `jax.vmap`: LLVM's time grows faster than a function, half a
+# second for 4,000 scalars, several for 20,000.
 _MOST_NATIVE = 40_000
-# A block of rows computes about so many numbers, and has at least so many rows. Measured: those of
-# larger blocks have left the cache when they are used, and in smaller ones kernel calls count.
-_BLOCK_NUMBERS, _FEWEST_ROWS = 2**29, 2**13
-# Loops over rows compile sooner, and take no longer; only XLA's own kernels are shared by cores,
-# which pays for so many rows. Loops that are cut store what is between them: with 529 to 4,096 rays
-# of one ball or box, and their gradients, kernels took a half to a fifth of their time.
-_MANY_ROWS, _MANY_IF_CUT = 2**14, 2**10
-# Blocks under `jax.vmap` are smaller, because all that an operation computes is stored.
+# Blocks of rows under `jax.vmap` are small, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
 
 
@@ -69,24 +57,14 @@ def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> l
 
 
 def by_kernel(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
-    """Maps a jaxpr over rows by a native kernel, or scalar by scalar what has no native code."""
+    """Maps a jaxpr over rows by a native kernel, or by `jax.vmap` what has no native code."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
-    if 0 < rows and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
+    if rows > 0 and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
         try:
             return call_native(values, jaxpr, varying, reduced)
         except NotNative as reason:
             _log.info("%d scalars of a row are not native: %s", scalars, reason)
-    return by_scalars(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
-
-
-def by_scalars(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
-    """Maps a jaxpr over rows scalar by scalar, in blocks that stay in the cache."""
-    rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
-    if rows == 0 or scalars > _MOST_SCALARS or _plain.get():
-        return by_vmap_in_blocks(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
-    blocks = _count_blocks(rows, max(_BLOCK_NUMBERS // max(scalars, 1), _FEWEST_ROWS))
-    one_block = functools.partial(_one_block, jaxpr=jaxpr, varying=varying, reduced=reduced)
-    return _in_blocks(one_block, blocks, values, varying, reduced)
+    return by_vmap_in_blocks(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
 
 
 def by_vmap_in_blocks(
@@ -140,37 +118,3 @@ def _count_scalars(jaxpr: Any) -> int:
         total += sum(_count_scalars(getattr(x, "jaxpr", x)) for x in inner)
         total += 0 if inner else sum(x.aval.size for x in equation.outvars)
     return total
-
-
-def _one_block(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
-    """Runs the passes: scalarisation, reciprocal sharing, code generation."""
-    rows = count_rows(values, varying)
-    scalariser = Scalariser(rows)
-    inputs = [
-        scalariser.split_rows(value) if varies else value
-        for value, varies in zip(values, varying, strict=True)
-    ]
-    results = scalariser.run(jaxpr.jaxpr, jaxpr.consts, inputs)
-    pairs = zip(results, jaxpr.out_avals, strict=True)
-    items = [scalariser.as_nodes(x, aval) for x, aval in pairs]
-    outputs = [node for item in items for node in item.nodes.reshape(-1)]
-    arrays = iter(_emit(outputs, rows))
-    return [
-        _result(item, [next(arrays) for _ in range(item.nodes.size)], is_reduced, rows)
-        for item, is_reduced in zip(items, reduced, strict=True)
-    ]
-
-
-def _emit(outputs: Sequence[Node], rows: int) -> list[Array]:
-    """Generates the code of nodes: loops for few rows, kernels for many."""
-    if rows < _MANY_ROWS and has_row_loops():
-        loops = Loops(outputs, rows)
-        if loops.are_whole or rows < _MANY_IF_CUT:
-            return loops.compute()
-    return emit_kernels(outputs, rows)
-
-
-def _result(item: NodeArray, arrays: list[Array], is_reduced: bool, rows: int) -> Array:
-    if not is_reduced:
-        return join(arrays, item.nodes.shape, item.dtype, rows)
-    return join([jnp.sum(x) for x in arrays], item.nodes.shape, item.dtype, None)

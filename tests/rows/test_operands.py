@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from scenegraph.rowwise import map_rows
+from scenegraph.rows import map_rows
 
 
 KEY = jax.random.key(0)

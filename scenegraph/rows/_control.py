@@ -1,0 +1,305 @@
+"""Loops and branches of a row: `while`, `scan` and `cond` as nodes with nodes within."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from ._graph import array_of, Branch, Graph, Loop, make_node, Node, topological_order
+from ._look_ups import look_up_row
+from ._operands import NotNative
+from ._values import is_constant_zero, NodeArray, TableSum, Term
+
+
+# Loops of a known length with no more expressions than so many in all are unrolled.
+_UNROLLED = 256
+# Loops over arrays of a row, or with results of every turn, are always unrolled, up to so many.
+_MOST_UNROLLED = 10_000
+# Cases of fewer expressions are both computed.
+_CHEAP = 16
+
+_INT = np.dtype(np.int32)
+
+
+def _while(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
+    params = equation.params
+    first, second = params["cond_nconsts"], params["body_nconsts"]
+    test_with, turn_with = values[:first], values[first : first + second]
+    starts = _arrays(scalariser, values[first + second :], equation.invars[first + second :])
+
+    def turn(variables: list[Any]) -> tuple[Node, list[Any]]:
+        [test] = scalariser.run_closed(params["cond_jaxpr"], [*test_with, *variables])
+        following = scalariser.run_closed(params["body_jaxpr"], [*turn_with, *variables])
+        return scalariser.as_nodes(test, _flag()).nodes.item(), following
+
+    return _loop(scalariser, starts, turn, [x.aval for x in equation.outvars])
+
+
+def _flag() -> Any:
+    return np.zeros((), bool)
+
+
+def _arrays(scalariser: Any, values: Sequence[Any], variables: Sequence[Any]) -> list[NodeArray]:
+    return [scalariser.as_nodes(value, x.aval) for value, x in zip(values, variables, strict=True)]
+
+
+def _loop(
+    scalariser: Any, starts: list[NodeArray], turn: Callable, avals: Sequence[Any]
+) -> list[NodeArray]:
+    """Returns the variables after the last turn: `turn` maps them to a condition and the next."""
+    first = [node for x in starts for node in x.nodes.reshape(-1)]
+    dtypes = [x.dtype for x in starts for _ in range(x.nodes.size)]
+    # Which variables differ between rows, and which ever change, is found out by trying.
+    varying, changing = [x.varying for x in first], [True] * len(first)
+    scalariser.depth += 1
+    while True:
+        variables = [
+            Node("variable", (), dtype, varies, depth=scalariser.depth) if changes else start
+            for start, dtype, varies, changes in zip(first, dtypes, varying, changing, strict=True)
+        ]
+        condition, following = turn(_as_arrays(variables, starts))
+        pairs = zip(following, avals, strict=True)
+        after = [x for v, aval in pairs for x in scalariser.as_nodes(v, aval).nodes.reshape(-1)]
+        now = [
+            x.varying or y.varying or (condition.varying and changes)
+            for x, y, changes in zip(variables, after, changing, strict=True)
+        ]
+        still = [x is not y for x, y in zip(variables, after, strict=True)]
+        if now == varying and still == changing:
+            break
+        varying, changing = now, [a and b for a, b in zip(still, changing, strict=True)]
+    scalariser.depth -= 1
+    moving = [i for i, changes in enumerate(changing) if changes]
+    if not moving:
+        return starts
+    loop = Loop([variables[i] for i in moving], condition, [after[i] for i in moving])
+    node = _loop_node(loop, [first[i] for i in moving])
+    results = scalariser.graph.results(
+        node, [dtypes[i] for i in moving], [variables[i].varying for i in moving]
+    )
+    for i, result in zip(moving, results, strict=True):
+        first[i] = result
+    return _as_arrays(first, starts)
+
+
+def _as_arrays(nodes: list[Node], like: list[NodeArray]) -> list[NodeArray]:
+    arrays, rest = [], nodes
+    for x in like:
+        size = x.nodes.size
+        arrays.append(NodeArray(array_of(rest[:size], x.nodes.shape), x.dtype))
+        rest = rest[size:]
+    return arrays
+
+
+def _loop_node(loop: Loop, starts: list[Node]) -> Node:
+    """Returns the node of a loop, whose inputs are what is known before its first turn."""
+    depth = min((x.depth for x in loop.variables), default=0)
+    is_outside = lambda x: x.depth < depth
+    inside = topological_order([loop.condition, *loop.following], within=True, until=is_outside)
+    near = [*(x for node in inside for x in node.inputs), loop.condition, *loop.following]
+    needed = dict.fromkeys(x for x in near if is_outside(x) and not x.is_constant)
+    return make_node("loop", [*starts, *needed], None, value=loop)
+
+
+def _scan(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
+    params = equation.params
+    consts, carried = params["num_consts"], params["num_carry"]
+    fixed, carry, xs = np.split(np.arange(len(values)), [consts, consts + carried])
+    fixed = [values[i] for i in fixed]
+    jaxpr, length = params["jaxpr"], params["length"]
+    has_rows = any(isinstance(values[i], NodeArray | TableSum) for i in xs)
+    stacks = len(equation.outvars) > carried
+    before = scalariser.graph.size
+    state = [values[i] for i in carry]
+    slices = [_Slices(scalariser, values[i], equation.invars[i].aval) for i in xs]
+    if length == 0:
+        return [
+            *_arrays(scalariser, state, equation.invars[consts : consts + carried]),
+            *(
+                NodeArray(array_of([], x.aval.shape), x.aval.dtype)
+                for x in equation.outvars[carried:]
+            ),
+        ]
+    if not (stacks or has_rows) and length > 1:
+        # A first turn, which is not used, says how large one is.
+        scalariser.depth += 1
+        now = _varied(scalariser, equation, state)
+        scalariser.run_closed(jaxpr, [*fixed, *now, *(x.at(0) for x in slices)])
+        scalariser.depth -= 1
+        if (scalariser.graph.size - before) * length > _UNROLLED:
+            return _scan_in_turns(scalariser, equation, fixed, state, slices)
+    results = []
+    for k in range(length):
+        place = length - 1 - k if params["reverse"] else k
+        after = scalariser.run_closed(jaxpr, [*fixed, *state, *(x.at(place) for x in slices)])
+        state, rows = after[:carried], after[carried:]
+        results.append(rows)
+        if scalariser.graph.size - before > _MOST_UNROLLED:
+            raise NotNative("a long scan")
+    if params["reverse"]:
+        results.reverse()
+    return [*state, *_stacked(scalariser, results, equation.outvars[carried:])]
+
+
+def _varied(scalariser: Any, equation: Any, state: list[Any]) -> list[NodeArray]:
+    """Returns variables in the place of a state."""
+    consts = equation.params["num_consts"]
+    arrays = _arrays(scalariser, state, equation.invars[consts : consts + len(state)])
+    make = lambda dtype: Node("variable", (), dtype, True, depth=scalariser.depth)
+    return [
+        NodeArray(array_of([make(x.dtype) for _ in range(x.nodes.size)], x.nodes.shape), x.dtype)
+        for x in arrays
+    ]
+
+
+def _stacked(scalariser: Any, results: list[Any], variables: Sequence[Any]) -> list[NodeArray]:
+    stacks = []
+    for rows, variable in zip(zip(*results, strict=True), variables, strict=True):
+        one = np.zeros(variable.aval.shape[1:], variable.aval.dtype)
+        nodes = [scalariser.as_nodes(row, one).nodes for row in rows]
+        stacks.append(NodeArray(np.stack(nodes), variable.aval.dtype))
+    return stacks
+
+
+class _Slices:
+    """An array of which a turn of a `scan` takes one row."""
+
+    def __init__(self, scalariser: Any, value: Any, aval: Any):
+        self.scalariser, self.value, self.aval = scalariser, value, aval
+
+    def at(self, place: int) -> Any:
+        """Returns the row of a turn that is unrolled."""
+        if isinstance(self.value, NodeArray | TableSum):
+            nodes = self.scalariser.as_nodes(self.value, self.aval).nodes[place]
+            return NodeArray(np.asarray(nodes, object), self.aval.dtype)
+        return self.look_up(self.scalariser.graph.constant(place, _INT))
+
+    def look_up(self, place: Node) -> NodeArray:
+        """Returns the row of a turn of a loop."""
+        return look_up_row(self.scalariser, self.value, self.aval, place)
+
+
+def _scan_in_turns(
+    scalariser: Any, equation: Any, fixed: list[Any], state: list[Any], slices: list[_Slices]
+) -> list[Any]:
+    """Loops over a `scan` that has no results but its last state."""
+    params, graph = equation.params, scalariser.graph
+    length, variables = params["length"], equation.invars[params["num_consts"] :]
+    zero = NodeArray(array_of([graph.constant(0, _INT)], ()), _INT)
+    starts = [zero, *_arrays(scalariser, state, variables[: len(state)])]
+
+    def turn(now: list[NodeArray]) -> tuple[Node, list[Any]]:
+        count = now[0].nodes.item()
+        apply = lambda primitive, x, y, kind: graph.apply(primitive, [x, y], {}, kind)
+        last = graph.constant(length - 1, _INT)
+        place = apply(lax.sub_p, last, count, _INT) if params["reverse"] else count
+        rows = [x.look_up(place) for x in slices]
+        after = scalariser.run_closed(params["jaxpr"], [*fixed, *now[1:], *rows])
+        more = apply(lax.lt_p, count, graph.constant(length, _INT), np.dtype(bool))
+        following = apply(lax.add_p, count, graph.constant(1, _INT), _INT)
+        return more, [NodeArray(array_of([following], ()), _INT), *after]
+
+    avals = [np.zeros((), _INT), *(x.aval for x in equation.outvars)]
+    return _loop(scalariser, starts, turn, avals)[1:]
+
+
+def _cond(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
+    index, *operands = values
+    graph, cases = scalariser.graph, equation.params["branches"]
+    chosen = scalariser.as_nodes(index, equation.invars[0].aval).nodes.item()
+    if chosen.is_constant:
+        which = min(max(int(chosen.value), 0), len(cases) - 1)
+        return scalariser.run_closed(cases[which], operands)
+    before = graph.size
+    outputs = [scalariser.run_closed(case, operands) for case in cases]
+    results = _CaseResults(scalariser, [x.aval for x in equation.outvars], outputs)
+    rows = [results.nodes_of(case) for case in range(len(cases))]
+    if graph.size - before <= _CHEAP:
+        return results.closed(_selected(graph, chosen, rows))
+    return results.closed(_branched(graph, chosen, rows))
+
+
+def _selected(graph: Graph, index: Node, cases: list[list[Node]]) -> list[Node]:
+    """Returns the nodes of one of several cases, all of which are computed."""
+    if index.dtype != np.bool_:
+        last = graph.constant(len(cases) - 1, index.dtype)
+        zero = graph.constant(0, index.dtype)
+        index = graph.apply(lax.clamp_p, [zero, index, last], {}, index.dtype)
+    apply = lambda *x: graph.apply(lax.select_n_p, [index, *x], {}, x[0].dtype)
+    return [apply(*x) for x in zip(*cases, strict=True)]
+
+
+def _branched(graph: Graph, index: Node, cases: list[list[Node]]) -> list[Node]:
+    """Returns the nodes of one of several cases, of which rows compute what they need."""
+    whole = list(cases[0])
+    differ = [k for k in range(len(whole)) if any(case[k] is not whole[k] for case in cases)]
+    branch = Branch([[case[k] for k in differ] for case in cases])
+    node = make_node("branch", [index], None, value=branch)
+    node.depth = max(x.depth for x in (node, *(x for case in branch.cases for x in case)))
+    varying = [
+        index.varying or any(case[k].varying for case in branch.cases) for k in range(len(differ))
+    ]
+    node.varying = any(varying)
+    results = graph.results(node, [whole[k].dtype for k in differ], varying)
+    for k, result in zip(differ, results, strict=True):
+        whole[k] = result
+    return whole
+
+
+class _CaseResults:
+    """The results of cases; where some are sums into tables, the terms of all cases are."""
+
+    def __init__(self, scalariser: Any, avals: Sequence[Any], outputs: list[list[Any]]):
+        self._scalariser, self._avals, self._outputs = scalariser, avals, outputs
+        self._tables = [
+            any(isinstance(x, TableSum) for x in some) for some in zip(*outputs, strict=True)
+        ]
+        self._terms: list[tuple[int, int, tuple[int, ...], Term]] = []
+        for k, is_table in enumerate(self._tables):
+            for case, some in enumerate(outputs):
+                value = some[k]
+                if not is_table or is_constant_zero(value):
+                    continue
+                if not isinstance(value, TableSum) or any(x.then for x in value.parts):
+                    raise NotNative("a sum into a table in a branch")
+                self._terms += [(k, case, x.shape, term) for x in value.parts for term in x.terms]
+
+    def nodes_of(self, case: int) -> list[Node]:
+        """Returns the nodes of a case: of its arrays, then of all terms."""
+        graph, nodes = self._scalariser.graph, []
+        for value, aval, is_table in zip(
+            self._outputs[case], self._avals, self._tables, strict=True
+        ):
+            if not is_table:
+                nodes += list(self._scalariser.as_nodes(value, aval).nodes.reshape(-1))
+        for _, owner, _, term in self._terms:
+            if owner == case:
+                nodes += [term.place, *term.numbers]
+            else:
+                zeros = [graph.constant(0, x.dtype) for x in term.numbers]
+                nodes += [graph.constant(-1, term.place.dtype), *zeros]
+        return nodes
+
+    def closed(self, nodes: list[Node]) -> list[Any]:
+        """Returns the values that nodes are, which are in the order of `nodes_of`."""
+        rest, values = iter(nodes), []
+        for aval, is_table in zip(self._avals, self._tables, strict=True):
+            if is_table:
+                values.append(TableSum(aval.shape, aval.dtype, []))
+                continue
+            some = [next(rest) for _ in range(math.prod(aval.shape))]
+            values.append(NodeArray(array_of(some, aval.shape), aval.dtype))
+        for k, _, shape, term in self._terms:
+            place, *numbers = [next(rest) for _ in range(1 + len(term.numbers))]
+            chosen = TableSum.of(shape, self._avals[k].dtype, [Term(place, term.stride, numbers)])
+            values[k].parts.extend(chosen.parts)
+        return values
+
+
+CONTROL: dict[str, Callable[[Any, Any, list[Any]], list[Any]]] = {
+    "cond": _cond,
+    "scan": _scan,
+    "while": _while,
+}

@@ -1,0 +1,194 @@
+"""The intermediate representation: a graph of the scalars that every row computes.
+
+Constant folding and common subexpression elimination happen while the graph is built.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ._constants import evaluate
+from ._operands import Element
+from ._simplify import simplify
+
+
+# Of which `f(a, b)` is `f(b, a)`, bit for bit.
+_COMMUTATIVE = {"add", "add_any", "mul"}
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Node:
+    """A scalar: one value per row if it is `varying`, one for all rows if it is uniform.
+
+    Most nodes are elementwise primitives of JAX with their `params`. Others:
+
+    - `"input"` and `"constant"` have a `value`;
+    - `"look_up"` reads numbers of a table: several, so that `"result"`s pick them;
+    - `"loop"` and `"branch"` have a `Loop` or a `Branch` as their `value`; `"result"`s pick from
+      them, too; a `"variable"` is a number that a loop changes.
+    """
+
+    operation: str
+    inputs: tuple["Node", ...]
+    dtype: Any
+    varying: bool
+    value: Any = None
+    params: Any = None
+    depth: int = 0  # of the innermost loop whose variables it needs
+    early: bool = False  # known before the first row: neither of a row nor of a loop or a branch
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the value is known at compile time."""
+        return isinstance(self.value, np.generic)
+
+
+class Loop(NamedTuple):
+    """A loop: while its condition holds, its variables become the next ones."""
+
+    variables: list[Node]
+    condition: Node
+    following: list[Node]
+
+
+class Branch(NamedTuple):
+    """Cases, of which an index chooses one: each the nodes of its results."""
+
+    cases: list[list[Node]]
+
+
+class Graph:
+    """A builder of nodes, which makes every expression once."""
+
+    def __init__(self):
+        self._constants: dict[Any, Node] = {}
+        self._expressions: dict[Any, Node] = {}
+
+    @property
+    def size(self) -> int:
+        """The number of expressions so far."""
+        return len(self._expressions)
+
+    def constant(self, number: Any, dtype: Any) -> Node:
+        """Returns the node of a number that is known at compile time."""
+        number = np.asarray(number, dtype)[()]
+        key = number.tobytes(), number.dtype
+        node = Node("constant", (), number.dtype, False, number, early=True)
+        return self._constants.setdefault(key, node)
+
+    def input(self, value: Element, *, varying: bool) -> Node:
+        """Returns the node of a number of an operand."""
+        return Node("input", (), value.dtype, varying, value, early=not varying)
+
+    def apply(self, primitive: Any, inputs: Sequence[Node], params: dict, dtype: Any) -> Node:
+        """Returns the node of an elementwise JAX primitive: simplified, folded or shared."""
+        simple = simplify(primitive.name, inputs, dtype)
+        if simple is not None:
+            return simple
+        if all(node.is_constant for node in inputs):
+            result = jax.ShapeDtypeStruct((), dtype)
+            [number] = evaluate(primitive, [x.value for x in inputs], params, [result])
+            return self.constant(number, dtype)
+        # f(a, b) and f(b, a) are one expression where they are equal.
+        operands = map(id, inputs)
+        ordered = sorted(operands) if primitive.name in _COMMUTATIVE else operands
+        key = primitive, tuple(ordered), hashable(params)
+        return self._shared(key, lambda: make_node(primitive.name, inputs, dtype, params=params))
+
+    def look_up(self, place: Node, operand: int, stride: int, columns: range, dtype: Any) -> list:
+        """Returns numbers of a row of a table, whose operand is given by its number."""
+        params = {"operand": operand, "stride": stride, "columns": columns}
+        key = "look_up", id(place), hashable(params)
+        whole = self._shared(key, lambda: make_node("look_up", [place], dtype, params=params))
+        return self.results(whole, [dtype] * len(columns), [place.varying] * len(columns))
+
+    def results(self, whole: Node, dtypes: Sequence[Any], varying: Sequence[bool]) -> list[Node]:
+        """Returns the nodes of what one node computes."""
+
+        def make(k: int) -> Node:
+            node = make_node("result", [whole], dtypes[k], params={"place": k})
+            node.varying = varying[k]
+            return node
+
+        return [
+            self._shared(("result", id(whole), k), lambda k=k: make(k)) for k in range(len(dtypes))
+        ]
+
+    def _shared(self, key: Any, make: Callable[[], Node]) -> Node:
+        if key not in self._expressions:
+            self._expressions[key] = make()
+        return self._expressions[key]
+
+
+# Nodes that are computed where they stand.
+_STAY = "loop", "branch"
+
+
+def make_node(operation: str, inputs: Sequence[Node], dtype: Any, **others: Any) -> Node:
+    """Returns a new node, which varies if any of its inputs does."""
+    node = Node(operation, tuple(inputs), dtype, any(x.varying for x in inputs), **others)
+    node.depth = max((x.depth for x in inputs), default=0)
+    node.early = operation not in _STAY and all(x.early for x in inputs)
+    return node
+
+
+def topological_order(
+    outputs: Sequence[Node],
+    *,
+    within: bool = False,
+    until: Callable[[Node], bool] = lambda _: False,
+) -> list[Node]:
+    """Returns the nodes that the outputs need, each after its inputs.
+
+    What the cases of branches need is among them if it is asked for `within`; what only needs nodes
+    for which `until` is true is not.
+    """
+    # Depth first, by a stack of its own: graphs are deeper than Python's recursion goes.
+    order: dict[Node, None] = {}
+    stack = [(node, False) for node in reversed(outputs)]
+    while stack:
+        node, expanded = stack.pop()
+        if expanded:
+            order[node] = None
+        elif node not in order and not until(node):
+            stack.append((node, True))
+            inputs = inputs_within(node) if within else node.inputs
+            stack.extend((x, False) for x in reversed(inputs) if x not in order)
+    return list(order)
+
+
+def every_node(outputs: Sequence[Node]) -> list[Node]:
+    """Returns all nodes that outputs need, those of loops and branches among them."""
+    found: dict[Node, None] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found[node] = None
+        stack += inputs_within(node)
+        if isinstance(node.value, Loop):
+            stack += [node.value.condition, *node.value.following]
+    return list(found)
+
+
+def inputs_within(node: Node) -> Sequence[Node]:
+    """Returns the inputs of a node; those of a branch with what its cases need."""
+    if isinstance(node.value, Branch):
+        return [*node.inputs, *(x for case in node.value.cases for x in case)]
+    return node.inputs
+
+
+def hashable(params: dict) -> tuple:
+    """Returns the parameters of a primitive as a key."""
+    return tuple(sorted((name, str(value)) for name, value in params.items()))
+
+
+def array_of(nodes: Sequence[Node], shape: Sequence[int]) -> np.ndarray:
+    """Returns nodes as an array of a shape."""
+    array = np.empty(len(nodes), object)
+    array[:] = nodes
+    return array.reshape(shape)

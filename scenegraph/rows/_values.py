@@ -1,0 +1,144 @@
+"""Values of a row while its jaxpr is interpreted."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._typing import Array
+from ._graph import Graph, Node
+from ._operands import NotNative
+
+
+# Tables of no more numbers may be added to number by number.
+_FEW_PLACES = 256
+
+
+class NodeArray:
+    """An array of one row as a numpy array of nodes; `source` is the operand that it is, if any."""
+
+    def __init__(self, nodes: np.ndarray, dtype: Any, source: Any = None):
+        self.nodes, self.dtype, self.source = nodes, dtype, source
+
+    @property
+    def varying(self) -> bool:
+        """True if rows differ."""
+        return any(node.varying for node in self.nodes.reshape(-1))
+
+
+class Term(NamedTuple):
+    """Numbers that a row adds to a table, from a place on; to nothing where the place is -1."""
+
+    place: Node  # in units of `stride` numbers
+    stride: int
+    numbers: list[Node]
+
+
+class _Part(NamedTuple):
+    shape: tuple[int, ...]
+    terms: list[Term]
+    then: tuple[Callable[[Array], Array], ...]
+
+
+class TableSum:
+    """What all rows add to a table of zeros, and what linear functions make of the sum."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, parts: Sequence[_Part]):
+        self.shape, self.dtype, self.parts = shape, dtype, list(parts)
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], dtype: Any, terms: list[Term]) -> "TableSum":
+        """Returns a table of zeros to which terms are added."""
+        return cls(shape, dtype, [_Part(shape, terms, ())])
+
+    @classmethod
+    def deferred(cls, equation: Any, values: list[Any]) -> "list[Any] | None":
+        """Applies an equation to tables once all rows are added; `None` if it is not linear."""
+        name, aval = equation.primitive.name, equation.outvars[0].aval
+        tables = [x for x in values if isinstance(x, TableSum)]
+        others = [x for x in values if not isinstance(x, TableSum)]
+        if not tables:
+            return None
+        if name in ("add", "add_any"):
+            if all(_is_zero(x) for x in others):
+                return [cls(aval.shape, aval.dtype, [part for x in tables for part in x.parts])]
+            return None
+        if len(tables) > 1 or name not in _LINEAR or len(equation.outvars) > 1:
+            return None
+        others = [_as_array(x) for x in others]
+        if any(x is None for x in others) or (name == "div" and values[0] is not tables[0]):
+            return None
+
+        def then(table: Array) -> Array:
+            given = iter(others)
+            operands = [
+                table if x is tables[0] else jnp.asarray(next(given), variable.aval.dtype)
+                for x, variable in zip(values, equation.invars, strict=True)
+            ]
+            return equation.primitive.bind(*operands, **equation.params)
+
+        parts = [x._replace(then=(*x.then, then)) for x in tables[0].parts]
+        return [cls(aval.shape, aval.dtype, parts)]
+
+    def as_nodes(self, scalariser: Any) -> NodeArray:
+        """Returns the row's own table, number by number."""
+        total = add_terms(scalariser.graph, self.shape, self.dtype, [])
+        for part in self.parts:
+            if part.then or math.prod(part.shape) > _FEW_PLACES:
+                raise NotNative("a large table of one row")
+            nodes = add_terms(scalariser.graph, part.shape, self.dtype, part.terms)
+            apply = lambda x, y: scalariser.graph.apply(lax.add_p, [x, y], {}, self.dtype)
+            total = np.vectorize(apply, otypes=[object])(total, nodes)
+        return NodeArray(total, self.dtype)
+
+
+# Equations that are linear in their one operand that is a table, or in each of two.
+_LINEAR = """broadcast_in_dim concatenate convert_element_type copy div dot_general expand_dims mul
+    neg pad reduce_sum reshape rev slice squeeze transpose""".split()
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, NodeArray):
+        return all(x.is_constant and x.value == 0 for x in value.nodes.reshape(-1))
+    return is_constant_zero(value)
+
+
+def is_constant_zero(value: Any) -> bool:
+    """Returns true for numbers that are known, and all zero."""
+    if not isinstance(value, np.ndarray | np.generic | float | int):
+        return False
+    value = np.asarray(value)
+    # What was broadcast from one number.
+    if value.size and not any(value.strides):
+        value = value.reshape(-1)[:1] if value.ndim == 0 else value[(0,) * value.ndim]
+    return not np.any(value)
+
+
+def _as_array(value: Any) -> Any:
+    """Returns what all rows share as an array for XLA, or `None` if it is not known as one."""
+    if not isinstance(value, NodeArray):
+        return value
+    if value.source is not None:
+        return value.source
+    nodes = value.nodes.reshape(-1)
+    if all(x.is_constant for x in nodes):
+        return np.array([x.value for x in nodes], value.dtype).reshape(value.nodes.shape)
+    return None
+
+
+def add_terms(graph: Graph, shape: tuple[int, ...], dtype: Any, terms: Sequence[Term]) -> Any:
+    """Returns the nodes of a table to which terms are added."""
+    nodes = np.empty(math.prod(shape), object)
+    nodes[:] = [graph.constant(0, dtype)] * nodes.size
+    for term in terms:
+        rows = nodes.reshape(-1, term.stride)
+        for i in range(len(rows)):
+            row = graph.constant(i, term.place.dtype)
+            here = graph.apply(lax.eq_p, [term.place, row], {}, np.dtype(bool))
+            for k, number in enumerate(term.numbers):
+                total = graph.apply(lax.add_p, [rows[i, k], number], {}, dtype)
+                rows[i, k] = graph.apply(lax.select_n_p, [here, rows[i, k], total], {}, dtype)
+    return nodes.reshape(shape)
