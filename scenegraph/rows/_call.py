@@ -1,5 +1,6 @@
 """Maps over rows as native kernels, called through XLA's foreign function interface."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,31 +11,28 @@ from .._jax import ClosedJaxpr
 from .._typing import Array
 from ._graph import Node
 from ._kernel import compile_kernel, compile_table_sum
-from ._operands import Result
+from ._operands import GROUP, Result, ROW, SHARED
 from ._scalarise import Scalariser
 from ._values import NodeArray, TableSum, Term
 
 
 def call_native(
-    values: Sequence[Any], jaxpr: ClosedJaxpr, varying: Any, reduced: Any
+    values: Sequence[Any], jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
 ) -> list[Array]:
     """Maps a jaxpr over rows by a native kernel.
 
     **Errors:** `NotNative` if it has operations without native code.
     """
-    rows = next(x.shape[0] for x, varies in zip(values, varying, strict=True) if varies)
+    rows = values[varying.index(ROW)].shape[0]
     scalariser = Scalariser()
-    inputs = [
-        scalariser.rows_of(value) if varies else scalariser.shared(value)
-        for value, varies in zip(values, varying, strict=True)
-    ]
+    inputs = [scalariser.operand(x, kind) for x, kind in zip(values, varying, strict=True)]
     outputs = scalariser.run_closed(jaxpr, inputs)
-    results = _Results(rows)
+    results = _Results(rows, groups)
     finish = [
-        results.table(value)
-        if is_reduced and isinstance(value, TableSum)
-        else results.array(scalariser.as_nodes(value, aval), is_reduced)
-        for value, aval, is_reduced in zip(outputs, jaxpr.out_avals, reduced, strict=True)
+        results.table(value, kind)
+        if kind and isinstance(value, TableSum)
+        else results.array(scalariser.as_nodes(value, aval), kind)
+        for value, aval, kind in zip(outputs, jaxpr.out_avals, reduced, strict=True)
     ]
     name = compile_kernel(scalariser.operands, results.kinds)
     arrays = jax.ffi.ffi_call(name, results.shapes)(*scalariser.operands.arrays)
@@ -44,39 +42,39 @@ def call_native(
 class _Results:
     """The results of a kernel, and what is made of them."""
 
-    def __init__(self, rows: int):
-        self._rows = rows
+    def __init__(self, rows: int, groups: int):
+        self._rows, self._groups = rows, groups
         self.kinds: list[Result] = []
         self.shapes: list[jax.ShapeDtypeStruct] = []
 
-    def array(self, value: NodeArray, is_reduced: bool) -> Any:
+    def array(self, value: NodeArray, kind: int) -> Any:
         """Adds an array; returns what takes it from the results."""
-        shape = value.nodes.shape
-        number = self._add(list(value.nodes.reshape(-1)), value.dtype, shape, is_reduced)
+        number = self._add(list(value.nodes.reshape(-1)), value.dtype, value.nodes.shape, kind)
         return lambda arrays: arrays[number]
 
-    def _add(self, nodes: list[Node], dtype: Any, shape: tuple[int, ...], is_reduced: bool) -> int:
-        self.kinds.append(Result(dtype, nodes, is_reduced))
-        shape = shape if is_reduced else (self._rows, *shape)
-        self.shapes.append(jax.ShapeDtypeStruct(shape, dtype))
+    def _add(self, nodes: list[Node], dtype: Any, shape: tuple[int, ...], kind: int) -> int:
+        self.kinds.append(Result(dtype, nodes, kind))
+        front = {SHARED: (self._rows,), ROW: (), GROUP: (self._groups,)}[kind]
+        self.shapes.append(jax.ShapeDtypeStruct((*front, *shape), dtype))
         return len(self.kinds) - 1
 
-    def table(self, value: TableSum) -> Any:
-        """Adds what rows add to a table; returns what adds it up."""
+    def table(self, value: TableSum, kind: int) -> Any:
+        """Adds what rows add to a table, or to one of their group; returns what adds it up."""
         parts = []
         for part in value.parts:
             for stride in sorted({term.stride for term in part.terms}):
                 terms = [x for x in part.terms if x.stride == stride]
                 parts.append((*self._terms(terms, stride, value.dtype), part))
+        groups = self._groups if kind == GROUP else 1
 
         def add_all(arrays: list[Array]) -> Array:
-            total = jnp.zeros(value.shape, value.dtype)
+            total = jnp.zeros((groups, *value.shape), value.dtype)
             for places, numbers, part in parts:
-                table = sum_into_table(arrays[places], arrays[numbers], part.shape)
+                table = sum_into_tables(arrays[places], arrays[numbers], groups, part.shape)
                 for function in part.then:
-                    table = function(table)
+                    table = jax.vmap(function)(table)
                 total = table if len(parts) == 1 else total + table
-            return total
+            return total if kind == GROUP else total[0]
 
         return add_all
 
@@ -84,15 +82,20 @@ class _Results:
         places = [x.place for x in terms]
         numbers = [x for term in terms for x in term.numbers]
         return (
-            self._add(places, places[0].dtype, (len(terms),), False),
-            self._add(numbers, dtype, (len(terms), stride), False),
+            self._add(places, places[0].dtype, (len(terms),), SHARED),
+            self._add(numbers, dtype, (len(terms), stride), SHARED),
         )
 
 
-def sum_into_table(places: Array, numbers: Array, shape: tuple[int, ...]) -> Array:
-    """Adds numbers to the rows of a table of zeros, in their order; to none where a place is -1."""
+def sum_into_tables(places: Array, numbers: Array, groups: int, shape: tuple[int, ...]) -> Array:
+    """Adds numbers to the rows of tables of zeros, in their order; to none where a place is -1."""
     stride, dtype = numbers.shape[-1], numbers.dtype
     name = compile_table_sum(places.dtype, dtype, stride)
-    size = jnp.zeros(shape, dtype).size // stride
-    out = jax.ShapeDtypeStruct((size, stride), dtype)
-    return jax.ffi.ffi_call(name, out)(places.reshape(-1), numbers).reshape(shape)
+    rows = math.prod(shape) // stride
+    if groups > 1:
+        places = places.reshape(groups, -1)
+        first = jnp.arange(groups, dtype=places.dtype)[:, None] * rows
+        places = jnp.where(places < 0, places, places + first)
+    out = jax.ShapeDtypeStruct((groups * rows, stride), dtype)
+    table = jax.ffi.ffi_call(name, out)(places.reshape(-1), numbers)
+    return table.reshape(groups, *shape)

@@ -10,7 +10,7 @@ from jax import lax
 from ._graph import array_of, Branch, Graph, Loop, make_node, Node, topological_order
 from ._look_ups import look_up_row
 from ._operands import NotNative
-from ._values import is_constant_zero, NodeArray, TableSum, Term
+from ._values import is_zero, NodeArray, TableSum, Term
 
 
 # Loops of a known length with no more expressions than so many in all are unrolled.
@@ -260,7 +260,7 @@ class _CaseResults:
         for k, is_table in enumerate(self._tables):
             for case, some in enumerate(outputs):
                 value = some[k]
-                if not is_table or is_constant_zero(value):
+                if not is_table or is_zero(value):
                     continue
                 if not isinstance(value, TableSum) or any(x.then for x in value.parts):
                     raise NotNative("a sum into a table in a branch")

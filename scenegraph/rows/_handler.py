@@ -8,24 +8,25 @@ they do not depend on the number of threads.
 from collections.abc import Sequence
 from typing import Any
 
-from ._operands import bytes_of, Operand, RANGE, Result, WIDTH
+from ._operands import bytes_of, GROUP, Operand, RANGE, Result, ROW, WIDTH
 from ._operations import element_type
 
 
 def write_handler(operands: Sequence[Operand], results: Sequence[Result], threads: int) -> str:
     """Returns the code that shares out ranges of rows, and adds up their sums."""
-    sizes = _row_bytes(operands, results)
+    sizes, group = _row_bytes(operands, results), _group_bytes(operands, results)
     sums = sum(WIDTH * bytes_of(x.dtype) * len(x.nodes) for x in results if x.reduced)
     values: dict[str, Any] = {
         "count": len(sizes),
         "operands": len(operands),
         "row_bytes": ", ".join(f"i64 {size}" for size in sizes),
+        "group_bytes": ", ".join(f"i64 {size}" for size in group),
         "sum_bytes": sums,
         "sums": _PLACES["pointers"] + 8 * len(sizes),
         "width": WIDTH,
         "range": RANGE,
     }
-    texts, offset = [filled(_RANGES, values)], 0
+    texts, offset = [filled(_RANGES, values), filled(_GROUPS if any(group) else _ALL, values)], 0
     for k, result in _reduced(results):
         pointer = _PLACES["pointers"] + 8 * (len(operands) + k)
         texts.append(_adder(k, result, values | {"offset": offset, "pointer": pointer}))
@@ -46,24 +47,44 @@ def write_calls(
         "operands": len(operands),
         "sum_bytes": sums,
         "sums": _PLACES["pointers"] + 8 * (len(operands) + len(results)),
-        "first": 8 * next(k for k, x in enumerate(operands) if x.varying),
+        "first": 8 * next(k for k, x in enumerate(operands) if x.kind == ROW),
+        "grouped": _first_of_groups(operands, results),
         "threads": threads,
         "range": RANGE,
         "most_beyond": RANGE - 1,
         "units": units or 0,
         "is_divided": int(units is None),
         "has_length": int(units is not None),
-        "calls": "\n".join(
-            f"  call void @add_{k}(ptr %state, i64 %chunks)" for k, _ in _reduced(results)
-        ),
+        "calls": "\n".join(_call_of_adder(k, x) for k, x in _reduced(results)),
     }
-    return filled(_CALL, values)
+    grouped = values["grouped"]
+    values["array"] = "operands" if grouped < len(operands) else "results"
+    values["place"] = 8 * (grouped if grouped < len(operands) else grouped - len(operands))
+    count = "  %groups = add i64 0, 1" if grouped < 0 else filled(_COUNT_GROUPS, values)
+    return filled(_CALL, {"count_groups": count} | values)
+
+
+def _call_of_adder(number: int, result: Result) -> str:
+    groups, ranges = ("%groups", "%per") if result.reduced == GROUP else ("1", "%chunks")
+    return f"  call void @add_{number}(ptr %state, i64 {groups}, i64 {ranges})"
+
+
+def _first_of_groups(operands: Sequence[Operand], results: Sequence[Result]) -> int:
+    """Returns where the buffer is whose leading axis is that over groups, or -1 for one group."""
+    kinds = [x.kind == GROUP for x in operands] + [x.reduced == GROUP for x in results]
+    return kinds.index(True) if any(kinds) else -1
 
 
 def _row_bytes(operands: Sequence[Operand], results: Sequence[Result]) -> list[int]:
     """Returns how many bytes a row has of every operand and result, or zero."""
-    sizes = [x.size * bytes_of(x.dtype) if x.varying else 0 for x in operands]
+    sizes = [x.size * bytes_of(x.dtype) if x.kind == ROW else 0 for x in operands]
     return sizes + [0 if x.reduced else len(x.nodes) * bytes_of(x.dtype) for x in results]
+
+
+def _group_bytes(operands: Sequence[Operand], results: Sequence[Result]) -> list[int]:
+    """Returns how many bytes a group has of every operand, or zero."""
+    sizes = [x.size * bytes_of(x.dtype) if x.kind == GROUP else 0 for x in operands]
+    return sizes + [0 for _ in results]
 
 
 def _reduced(results: Sequence[Result]) -> list[tuple[int, Result]]:
@@ -111,7 +132,8 @@ _PLACES = {
     "rows": 24,
     "chunks": 32,
     "length": 40,
-    "pointers": 48,
+    "per": 48,
+    "pointers": 56,
 }
 # Offsets in the structures of XLA's FFI are those of its `c_api.h`, major version 0:
 #   call frame: extension 8, api 16, context 24, operands 72 (an array), results 112 (an array)
@@ -126,14 +148,23 @@ declare ptr @memcpy(ptr, ptr, i64)
 define internal void @compute(ptr %state, i64 %k) {
   %rows.at = getelementptr i8, ptr %state, i64 <@rows>
   %rows = load i64, ptr %rows.at
-  %first = mul i64 %k, <range>
+  %per.at = getelementptr i8, ptr %state, i64 <@per>
+  %per = load i64, ptr %per.at
+  %group = sdiv i64 %k, %per
+  %number = srem i64 %k, %per
+  %start = mul i64 %group, %rows
+  %end.of.group = add i64 %start, %rows
+  %skipped = mul i64 %number, <range>
+  %first = add i64 %start, %skipped
   %next = add i64 %first, <range>
-  %short = icmp slt i64 %next, %rows
-  %last = select i1 %short, i64 %next, i64 %rows
+  %short = icmp slt i64 %next, %end.of.group
+  %last = select i1 %short, i64 %next, i64 %end.of.group
   %count = sub i64 %last, %first
   %rest = urem i64 %count, <width>
   %full = sub i64 %last, %rest
-  %pointers = getelementptr i8, ptr %state, i64 <@pointers>
+  %copy = alloca [<count> x ptr]
+  %all = getelementptr i8, ptr %state, i64 <@pointers>
+  %pointers = call ptr @of_group(ptr %all, ptr %copy, i64 %group)
   %sums.place = mul i64 %k, <sum_bytes>
   %sums.start = add i64 %sums.place, <sums>
   %sums = getelementptr i8, ptr %state, i64 %sums.start
@@ -295,10 +326,13 @@ start:
   %first = load ptr, ptr %first.at
   %dimensions.at = getelementptr i8, ptr %first, i64 40
   %dimensions = load ptr, ptr %dimensions.at
-  %rows = load i64, ptr %dimensions
+  %rows.of.all = load i64, ptr %dimensions
+<count_groups>
+  %rows = sdiv i64 %rows.of.all, %groups
   %up = add i64 %rows, <most_beyond>
-  %ranges = sdiv i64 %up, <range>
-  %chunks = select i1 <is_divided>, i64 %ranges, i64 <units>
+  %per.divided = sdiv i64 %up, <range>
+  %per = select i1 <is_divided>, i64 %per.divided, i64 <units>
+  %chunks = mul i64 %groups, %per
   %sum.bytes = mul i64 %chunks, <sum_bytes>
   %bytes = add i64 %sum.bytes, <sums>
   %state = call ptr @calloc(i64 1, i64 %bytes)
@@ -306,6 +340,8 @@ start:
   store i64 %rows, ptr %rows.at
   %chunks.at = getelementptr i8, ptr %state, i64 <@chunks>
   store i64 %chunks, ptr %chunks.at
+  %per.at = getelementptr i8, ptr %state, i64 <@per>
+  store i64 %per, ptr %per.at
   br i1 <has_length>, label %measure, label %begin.points
 measure:
   %target = load ptr, ptr %results
@@ -395,18 +431,61 @@ ready:
 }
 """
 
-_ADDER = """define internal void @add_<number>(ptr %state, i64 %chunks) {
-  %at = getelementptr i8, ptr %state, i64 <pointer>
-  %out = load ptr, ptr %at
+_COUNT_GROUPS = """  %grouped.at = getelementptr i8, ptr %<array>, i64 <place>
+  %grouped = load ptr, ptr %grouped.at
+  %grouped.dimensions.at = getelementptr i8, ptr %grouped, i64 40
+  %grouped.dimensions = load ptr, ptr %grouped.dimensions.at
+  %groups = load i64, ptr %grouped.dimensions"""
+
+_ALL = """
+define internal ptr @of_group(ptr %pointers, ptr %copy, i64 %group) {
+  ret ptr %pointers
+}
+"""
+
+_GROUPS = """
+@group_bytes = internal constant [<count> x i64] [<group_bytes>]
+
+; Pointers to what a group of rows has.
+define internal ptr @of_group(ptr %pointers, ptr %copy, i64 %group) {
   br label %each
 each:
-  %i = phi i64 [ 0, %0 ], [ %i.next, %stored ]
+  %p = phi i64 [ 0, %0 ], [ %p.next, %each ]
+  %size.at = getelementptr i64, ptr @group_bytes, i64 %p
+  %size = load i64, ptr %size.at
+  %from.at = getelementptr ptr, ptr %pointers, i64 %p
+  %from = load ptr, ptr %from.at
+  %skipped = mul i64 %group, %size
+  %own = getelementptr i8, ptr %from, i64 %skipped
+  %to.at = getelementptr ptr, ptr %copy, i64 %p
+  store ptr %own, ptr %to.at
+  %p.next = add i64 %p, 1
+  %more = icmp slt i64 %p.next, <count>
+  br i1 %more, label %each, label %end
+end:
+  ret ptr %copy
+}
+"""
+
+_ADDER = """define internal void @add_<number>(ptr %state, i64 %groups, i64 %chunks) {
+  %at = getelementptr i8, ptr %state, i64 <pointer>
+  %out.of.all = load ptr, ptr %at
+  br label %of.group
+of.group:
+  %g = phi i64 [ 0, %0 ], [ %g.next, %group.done ]
+  %g.before = mul i64 %g, <count>
+  %out = getelementptr <kind>, ptr %out.of.all, i64 %g.before
+  %g.first = mul i64 %g, %chunks
+  %g.last = add i64 %g.first, %chunks
+  br label %each
+each:
+  %i = phi i64 [ 0, %of.group ], [ %i.next, %stored ]
   %place = mul i64 %i, <slot_bytes>
   %offset = add i64 %place, <sums>
   %start = add i64 %offset, <offset>
   br label %ranges
 ranges:
-  %k = phi i64 [ 0, %each ], [ %k.next, %ranges ]
+  %k = phi i64 [ %g.first, %each ], [ %k.next, %ranges ]
   %total.before = phi <vector> [ zeroinitializer, %each ], [ %total, %ranges ]
   %skip = mul i64 %k, <sum_bytes>
   %there = add i64 %start, %skip
@@ -414,7 +493,7 @@ ranges:
   %part = load <vector>, ptr %address, align <size>
   %total = <add> <vector> %total.before, %part
   %k.next = add i64 %k, 1
-  %more = icmp slt i64 %k.next, %chunks
+  %more = icmp slt i64 %k.next, %g.last
   br i1 %more, label %ranges, label %stored
 stored:
   %sum = <reduce>
@@ -422,7 +501,11 @@ stored:
   store <kind> %sum, ptr %target
   %i.next = add i64 %i, 1
   %again = icmp slt i64 %i.next, <count>
-  br i1 %again, label %each, label %end
+  br i1 %again, label %each, label %group.done
+group.done:
+  %g.next = add i64 %g, 1
+  %g.more = icmp slt i64 %g.next, %groups
+  br i1 %g.more, label %of.group, label %end
 end:
   ret void
 }

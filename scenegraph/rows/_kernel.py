@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ._graph import every_node
-from ._operands import bytes_of, Element, has_type, NotNative, Operands, Result
+from ._operands import bytes_of, Element, has_type, NotNative, Operands, Result, ROW
 from ._target import allowed_threads, has_halves, register
 
 
@@ -20,7 +20,7 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
     from ._operations import is_native
     from ._part import write_part
 
-    if not any(x.varying for x in operands.kinds):
+    if not any(x.kind == ROW for x in operands.kinds):
         raise NotNative("no operands of rows")
     if any(x.reduced and bytes_of(x.dtype) == 2 and x.dtype.kind not in "iu" for x in results):
         raise NotNative("sums in half precision")

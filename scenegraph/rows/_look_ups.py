@@ -14,8 +14,8 @@ import numpy as np
 from jax import lax
 
 from ._graph import array_of, Node
-from ._operands import has_type, NotNative
-from ._values import is_constant_zero, NodeArray, TableSum, Term
+from ._operands import GROUP, has_type, NotNative, SHARED
+from ._values import GroupArray, is_zero, NodeArray, TableSum, Term
 
 
 # An index that may have more values is not looked up in arrays of a row.
@@ -135,7 +135,9 @@ class _Array:
         place, stride, known = _Index(graph).flat(origin, shape)
         if isinstance(place, int):
             place = graph.constant(place, np.dtype(np.int32))
-        table = self.scalariser.operands.table(source)
+        of_group = isinstance(source, GroupArray)
+        array, operand = (source.array, GROUP) if of_group else (source, SHARED)
+        table = self.scalariser.operands.table(array, operand)
         offsets = _offsets(window, shape)
         columns = range(known + min(offsets), known + max(offsets) + 1)
         numbers = graph.look_up(place, table, stride, columns, self.aval.dtype)
@@ -175,11 +177,15 @@ def _starts(
     return origin
 
 
-def _dynamic_update_slice(scalariser: Any, equation: Any, values: list[Any]) -> list[NodeArray]:
+def _dynamic_update_slice(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     aval, part = equation.invars[0].aval, equation.invars[1].aval
     origin = _starts(scalariser, equation.invars[2:], values[2:], aval.shape, part.shape)
-    nodes = scalariser.as_nodes(values[0], aval).nodes.copy()
     numbers = scalariser.as_nodes(values[1], part).nodes
+    found = [(origin, True, numbers)]
+    if _is_table(values[0], aval, found) and not isinstance(values[0], TableSum):
+        terms = _terms(_Index(scalariser.graph), found[0], aval.shape)
+        return [TableSum.of(aval.shape, aval.dtype, terms)]
+    nodes = scalariser.as_nodes(values[0], aval).nodes.copy()
     _put(scalariser.graph, nodes, origin, True, numbers, lambda old, new: new)
     return [NodeArray(nodes, aval.dtype)]
 
@@ -317,7 +323,8 @@ def _scatter(scalariser: Any, equation: Any, values: list[Any]) -> list[Any] | N
         part = np.asarray(numbers[position], object).reshape(window)
         found.append((origin, there, part))
     if name in ("scatter-add", "scatter_add") and _is_table(values[0], aval, found):
-        terms = [_term(windows.index, x, aval.shape) for x in found if x[1] is not False]
+        there = [x for x in found if x[1] is not False]
+        terms = [term for x in there for term in _terms(windows.index, x, aval.shape)]
         if isinstance(values[0], TableSum):
             whole = TableSum.of(aval.shape, aval.dtype, terms)
             return [TableSum(aval.shape, aval.dtype, [*values[0].parts, *whole.parts])]
@@ -329,31 +336,34 @@ def _scatter(scalariser: Any, equation: Any, values: list[Any]) -> list[Any] | N
 
 
 def _is_table(value: Any, aval: Any, found: Sequence[Any]) -> bool:
-    """Returns true if what is added to is nothing yet, and rows differ in where they add."""
+    """Returns true if what is added to is nothing yet, and large or rows differ in their places."""
     if isinstance(value, TableSum):
         return True
     moving = any(isinstance(x, Node) for origin, *_ in found for x in origin)
-    return aval.size > _FEW and moving and is_constant_zero(value)
+    return aval.size > (_FEW if moving else _MOST_CHOICES) and is_zero(value)
 
 
-def _term(index: _Index, window: Any, shape: Sequence[int]) -> Term:
-    """Returns the numbers of a window as a term of a table."""
+def _terms(index: _Index, window: Any, shape: Sequence[int]) -> list[Term]:
+    """Returns the numbers of a window as terms of a table: of its rows if it has whole ones."""
     origin, there, numbers = window
     place, stride, known = index.flat(origin, shape)
-    offsets = _offsets(numbers.shape, shape)
-    whole = known == 0 and stride > 1 and offsets == list(range(stride))
-    if not whole and len(offsets) > 1:
-        raise NotNative("a sum into parts of a table's rows")
+    offsets = [known + x for x in _offsets(numbers.shape, shape)]
     kind = np.dtype(np.int64 if math.prod(shape) >= 2**31 else np.int32)
     constant = lambda number: index.graph.constant(number, kind)
     place = constant(place) if isinstance(place, int) else index.convert(place, kind)
-    if not whole:
-        # One number: its own place.
-        place = index.apply(lax.add_p, index.apply(lax.mul_p, place, stride), known)
-        stride = 1
-    if there is not True:
-        place = index.graph.apply(lax.select_n_p, [there, constant(-1), place], {}, kind)
-    return Term(place, stride, list(numbers.reshape(-1)))
+
+    def term(place: Node, stride: int, numbers: list[Node]) -> Term:
+        if there is not True:
+            select = [there, constant(-1), place]
+            place = index.graph.apply(lax.select_n_p, select, {}, kind)
+        return Term(place, stride, numbers)
+
+    nodes = list(numbers.reshape(-1))
+    if stride > 1 and offsets == list(range(stride)):
+        return [term(place, stride, nodes)]
+    first = index.apply(lax.mul_p, place, stride)
+    places = [index.apply(lax.add_p, first, offset) for offset in offsets]
+    return [term(x, 1, [node]) for x, node in zip(places, nodes, strict=True)]
 
 
 def _combination(graph: Any, name: str, dtype: Any) -> Callable[[Node, Node], Node]:

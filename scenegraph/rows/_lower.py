@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._jax import ClosedJaxpr, jaxpr_as_fun
+from .._jax import ClosedJaxpr
 from .._typing import Array, PyTree
+from ._by_vmap import by_vmap, count_rows
 from ._call import call_native
 from ._operands import NotNative
 from ._target import is_available
@@ -40,41 +41,29 @@ def lower_by_vmap() -> Iterator[None]:
         _plain.reset(token)
 
 
-def count_rows(values: Sequence[Any], varying: Sequence[bool]) -> int:
-    """Returns the number of rows of operands."""
-    return next(value.shape[0] for value, varies in zip(values, varying, strict=True) if varies)
-
-
-def by_vmap(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
-    """Maps a jaxpr over rows with `jax.vmap`."""
-    axes = tuple(0 if varies else None for varies in varying)
-    rows = count_rows(values, varying)
-    results = jax.vmap(jaxpr_as_fun(jaxpr), axes, axis_size=rows)(*values)
-    return [
-        jnp.sum(x, axis=0) if is_reduced else x
-        for x, is_reduced in zip(results, reduced, strict=True)
-    ]
-
-
-def by_kernel(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Array]:
+def by_kernel(
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
+) -> list[Array]:
     """Maps a jaxpr over rows by a native kernel, or by `jax.vmap` what has no native code."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
     if rows > 0 and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
         try:
-            return call_native(values, jaxpr, varying, reduced)
+            return call_native(values, **how)
         except NotNative as reason:
             _log.info("%d scalars of a row are not native: %s", scalars, reason)
-    return by_vmap_in_blocks(*values, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    return by_vmap_in_blocks(*values, **how)
 
 
 def by_vmap_in_blocks(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
 ) -> list[Array]:
     """Maps a jaxpr over rows with `jax.vmap`, in blocks."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
     blocks = _count_blocks(rows, max(_VMAP_NUMBERS // max(scalars, 1), _FEWEST_VMAP_ROWS))
-    one_block = functools.partial(by_vmap, jaxpr=jaxpr, varying=varying, reduced=reduced)
-    return _in_blocks(one_block, blocks, values, varying, reduced)
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
+    one_block = functools.partial(by_vmap, **how)
+    return _in_blocks(one_block, blocks if groups == 1 else 1, values, varying, reduced)
 
 
 def _in_blocks(

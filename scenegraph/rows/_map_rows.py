@@ -10,14 +10,14 @@ from jax.core import Tracer
 from .._jax import HAS_PRIMITIVES
 from .._typing import PyTree
 from ..programs import are_kernels
-from ._lower import by_kernel, by_vmap, by_vmap_in_blocks
+from ._by_vmap import by_vmap
+from ._lower import by_kernel, by_vmap_in_blocks
+from ._operands import ROW, SHARED
 from ._primitive import define_map, row_avals, trace_row
 
 
 if HAS_PRIMITIVES:
-    _map_rows_p = define_map(
-        "map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel, at_once=by_vmap_in_blocks
-    )
+    _map_rows_p = define_map("map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel)
     are_kernels(_map_rows_p)
 
 
@@ -52,14 +52,14 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     if not HAS_PRIMITIVES:
         return jax.vmap(call, (None, 0))(shared, rows)
     flat, structure = jax.tree.flatten((shared, rows))
-    varying = (False,) * len(jax.tree.leaves(shared)) + (True,) * len(jax.tree.leaves(rows))
+    varying = (SHARED,) * len(jax.tree.leaves(shared)) + (ROW,) * len(jax.tree.leaves(rows))
     jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))
     if jaxpr.effects:
         # Callbacks run row by row: no pass of the compiler knows of them.
         return jax.lax.map(lambda row: call(shared, row), rows)
-    varying = (False,) * len(captured) + varying
-    reduced = (False,) * len(jaxpr.out_avals)
-    results = _map_rows_p.bind(*captured, *flat, jaxpr=jaxpr, varying=varying, reduced=reduced)
+    how = {"jaxpr": jaxpr, "varying": (SHARED,) * len(captured) + varying, "groups": 1}
+    reduced = (SHARED,) * len(jaxpr.out_avals)
+    results = _map_rows_p.bind(*captured, *flat, **how, reduced=reduced)
     return jax.tree.unflatten(jax.tree.structure(out), results)
 
 

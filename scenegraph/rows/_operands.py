@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
+# Kinds of operands: the same for all rows, one for every row, and one for every group of rows. What
+# is said of results by the same numbers: one for every row, and sums over all rows or every group.
+SHARED, ROW, GROUP = 0, 1, 2
 # Numbers of a vector, and rows of a range.
 WIDTH, RANGE = 8, 1024
 _NATIVE = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32
@@ -36,19 +39,19 @@ class Element(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An operand: the numbers of a row, or of all of it if it is the same for all rows."""
+    """An operand: its kind, and how many numbers it has of a row, of a group or of all rows."""
 
     dtype: Any
-    varying: bool
+    kind: int
     size: int
 
 
 class Result(NamedTuple):
-    """A result: its nodes, which are summed over rows if it is `reduced`."""
+    """A result: its nodes, and over which rows they are summed, if over any."""
 
     dtype: Any
     nodes: Sequence[Any]
-    reduced: bool
+    reduced: int
 
 
 class Operands:
@@ -59,25 +62,24 @@ class Operands:
         self.kinds: list[Operand] = []
         self._tables: dict[int, int] = {}
 
-    def add(self, array: Any, *, varying: bool) -> list[Element]:
-        """Adds an array; returns its numbers, of one row if it is `varying`."""
-        number = self._add(array, varying)
-        size = self.kinds[number].size
-        if not varying:
+    def add(self, array: Any, kind: int) -> list[Element]:
+        """Adds an array; returns its numbers: of one row, of one group, or of all rows."""
+        number = self._add(array, kind)
+        if kind != ROW:
             self._tables[id(array)] = number
-        return [Element(number, place, array.dtype) for place in range(size)]
+        return [Element(number, place, array.dtype) for place in range(self.kinds[number].size)]
 
-    def table(self, array: Any) -> int:
-        """Returns the number of a shared operand, which is looked up in; adds it if it is new."""
+    def table(self, array: Any, kind: int) -> int:
+        """Returns the number of an operand that is looked up in; adds it if it is new."""
         # Arrays are kept, so that while a number is known, no other array has its identity.
         if id(array) not in self._tables:
-            self._tables[id(array)] = self._add(array, False)
+            self._tables[id(array)] = self._add(array, kind)
         return self._tables[id(array)]
 
-    def _add(self, array: Any, varying: bool) -> int:
+    def _add(self, array: Any, kind: int) -> int:
         if not has_type(array.dtype):
             raise NotNative(f"numbers of type {array.dtype}")
-        size = math.prod(array.shape[1:] if varying else array.shape)
+        size = math.prod(array.shape[1:] if kind else array.shape)
         self.arrays.append(array)
-        self.kinds.append(Operand(array.dtype, varying, size))
+        self.kinds.append(Operand(array.dtype, kind, size))
         return len(self.arrays) - 1

@@ -1,7 +1,6 @@
 """Maps over rows as primitives: tracing, and derivatives that are maps again."""
 
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -23,13 +22,9 @@ from .._jax import (
     Primitive,
 )
 from .._typing import Array, PyTree
+from ._by_vmap import count_rows
 from ._checkify import check_results
-from ._lower import count_rows
-
-
-# Operands that all rows share, of more numbers than this, such as a picture, have no cotangent a
-# row, which would be added: rows would take as much memory as so many pictures.
-_LARGE = 2**10
+from ._operands import GROUP, ROW, SHARED
 
 
 # Primitives that only call what they have within.
@@ -42,14 +37,14 @@ def define_map(
     lowering_for_cpus: Callable,
     *,
     native: Callable | None = None,
-    at_once: Callable | None = None,
 ) -> Primitive:
     """Defines a map as a primitive, whose derivatives of any order are such maps.
 
     Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
-    others are the same for all rows); `reduced`, which results are summed over rows. The lowerings
+    others are the same for all rows); `reduced`, which results are summed over rows. Of `map_rows`
+    either may also be said of `groups` of rows. The lowerings
     take operands and parameters, and return arrays: `native` in programs of one CPU of this
-    process, and `at_once`, which is transposed as a whole, where rows share something large.
+    process.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -57,8 +52,8 @@ def define_map(
     primitive.def_impl(lowering)
     primitive.def_abstract_eval(_abstract)
     ad.primitive_jvps[primitive] = partial(push_map, primitive)
-    ad.primitive_transposes[primitive] = partial(transpose_map, primitive, operator.not_, at_once)
-    batching.primitive_batchers[primitive] = partial(_batch, lowering)
+    ad.primitive_transposes[primitive] = partial(transpose_map, primitive, _flip)
+    batching.primitive_batchers[primitive] = partial(batch_rows, primitive)
     dce_rules[primitive] = _leave_out
     check_results(primitive)
     lower = lambda function: mlir.lower_fun(function, multiple_results=True)
@@ -71,6 +66,11 @@ def define_map(
 
     mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
     return primitive
+
+
+def _flip(kind: int) -> int:
+    """Returns what is said of a cotangent: one for every row of what rows share, and so on."""
+    return {SHARED: ROW, ROW: SHARED, GROUP: GROUP}[kind]
 
 
 def _runs_here(module: Any) -> bool:
@@ -119,11 +119,13 @@ def _replaced(values: Sequence[Any], places: Sequence[int], others: Sequence[Any
     return values
 
 
-def _abstract(*avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> list[Any]:
-    rows = count_rows(avals, varying)
+def _abstract(
+    *avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int = 1
+) -> list[Any]:
+    front = {SHARED: (count_rows(avals, varying),), ROW: (), GROUP: (groups,)}
     return [
-        aval.update(shape=aval.shape if is_reduced else (rows, *aval.shape))
-        for aval, is_reduced in zip(jaxpr.out_avals, reduced, strict=True)
+        aval.update(shape=(*front[kind], *aval.shape))
+        for aval, kind in zip(jaxpr.out_avals, reduced, strict=True)
     ]
 
 
@@ -186,7 +188,6 @@ def _is_straight(jaxpr: Any) -> bool:
 def transpose_map(
     primitive: Primitive,
     flip: Callable[[Any], Any],
-    at_once: Callable | None,
     cotangents: Any,
     *values: Any,
     jaxpr: ClosedJaxpr,
@@ -203,9 +204,6 @@ def transpose_map(
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
-    if at_once and any(not varying[i] and values[i].aval.size > _LARGE for i in linear):
-        forward = partial(at_once, jaxpr=jaxpr, varying=varying, reduced=reduced)
-        return _transpose_at_once(forward, values, linear, cotangents)
     unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
 
     def vjp(*known: Array) -> Any:
@@ -225,21 +223,6 @@ def transpose_map(
     return _replaced([None] * len(values), linear, results)
 
 
-def _transpose_at_once(
-    forward: Callable, values: Sequence[Any], linear: list[int], cotangents: Any
-) -> list[Any]:
-    """Transposes the map of all rows: rows then share one cotangent of what is large."""
-    given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
-
-    def whole(*free: Array) -> list[Array]:
-        outputs = forward(*_replaced(list(values), linear, free))
-        return [outputs[i] for i in given]
-
-    avals = [values[i].aval for i in linear]
-    results = jax.linear_transpose(whole, *avals)([cotangents[i] for i in given])
-    return _replaced([None] * len(values), linear, results)
-
-
 def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
     """Leaves out those results of a map that nothing needs, and the operands that only they need.
 
@@ -250,7 +233,7 @@ def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
     if not any(used):
         return [False] * len(equation.invars), None
     its, some = equation.params, lambda xs, which: tuple(itertools.compress(xs, which))
-    stays = [i in (0, its["varying"].index(True)) for i in range(len(equation.invars))]
+    stays = [i in (0, its["varying"].index(ROW)) for i in range(len(equation.invars))]
     jaxpr, needed = dce_jaxpr(its["jaxpr"].jaxpr, used, instantiate=stays)
     params = its | {
         "jaxpr": ClosedJaxpr(jaxpr, its["jaxpr"].consts),
@@ -261,6 +244,29 @@ def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
     return needed, equation.replace(invars=inputs, outvars=outputs, params=params)
 
 
-def _batch(lowering: Callable, values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
-    results = jax.vmap(partial(lowering, **params), tuple(axes))(*values)
-    return results, [0] * len(results)
+def batch_rows(primitive: Primitive, values: Any, axes: Any, **params: Any) -> tuple[list, Any]:
+    """Maps over a batch of rows: one group of rows for every element of the batch, or several."""
+    size = next(x.shape[axis] for x, axis in zip(values, axes, strict=True) if axis is not None)
+    kinds, reduced, groups = params["varying"], params["reduced"], params["groups"]
+    operands, new = [], []
+    for value, axis, kind in zip(values, axes, kinds, strict=True):
+        if axis is None and kind == SHARED:
+            operands.append(value)
+            new.append(SHARED)
+            continue
+        x = jnp.broadcast_to(value, (size, *value.shape)) if axis is None else value
+        x = x if axis is None else jnp.moveaxis(x, axis, 0)
+        if kind == SHARED:
+            x = jnp.broadcast_to(x[:, None], (size, groups, *x.shape[1:]))
+        operands.append(x.reshape(-1, *x.shape[2:]))
+        new.append(kind or GROUP)
+    sums = tuple(kind and GROUP for kind in reduced)
+    if GROUP not in (*new, *sums):
+        # Nothing tells groups apart.
+        how = params | {"varying": tuple(new), "groups": 1}
+    else:
+        how = params | {"varying": tuple(new), "reduced": sums, "groups": size * groups}
+    results = primitive.bind(*operands, **how)
+    apart = [x.reshape(size, -1, *x.shape[1:]) for x in results]
+    pairs = zip(apart, reduced, strict=True)
+    return [jnp.sum(x, axis=1) if kind == ROW else x for x, kind in pairs], [0] * len(results)

@@ -1,5 +1,6 @@
 """Scalarisation: the jaxpr of one row, equation by equation, as nodes of an expression graph."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,32 +12,23 @@ from jax.core import Tracer
 
 from .._jax import Literal
 from .._typing import Array
+from ._by_vmap import CALLS
 from ._constants import evaluate
 from ._control import CONTROL
 from ._graph import array_of, Graph, hashable, Node
 from ._look_ups import LOOK_UPS
-from ._operands import has_type, NotNative, Operands
+from ._operands import GROUP, has_type, NotNative, Operands, ROW, SHARED
 from ._rules import reduce_nodes, RULES
-from ._values import NodeArray, TableSum
+from ._values import GroupArray, NodeArray, TableSum
 
 
 # Constants of no more numbers are told apart by these.
 _FEW_NUMBERS = 64
 # Operands of more numbers that all rows share are not taken apart.
 _MANY_NUMBERS = 256
+# Those of a group of rows that are looked up in are not either, but for what else is done to them.
+_MOST_OF_A_GROUP = 4096
 _BODIES = ("jaxpr", "branches", "cond_jaxpr", "body_jaxpr")
-_CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vmap_call": "call",
-    "checkpoint": "jaxpr",
-    "remat": "jaxpr",
-    "remat2": "jaxpr",
-}
 
 
 class Scalariser:
@@ -49,18 +41,18 @@ class Scalariser:
         self._uniform: dict[tuple[int, Any], tuple[Any, NodeArray]] = {}
         self._evaluated: dict[Any, tuple[list[Any], Sequence[Any]]] = {}
 
-    def rows_of(self, array: Array) -> NodeArray:
-        """Returns the numbers of an operand that has a leading axis over rows."""
-        shape = array.shape[1:]
-        elements = self.operands.add(array, varying=True)
-        nodes = [self.graph.input(x, varying=True) for x in elements]
-        return NodeArray(array_of(nodes, shape), array.dtype)
-
-    def shared(self, array: Array) -> Any:
-        """Returns an operand that all rows share: its numbers, or as it is if these are many."""
-        if array.size > _MANY_NUMBERS or not has_type(array.dtype):
+    def operand(self, array: Array, kind: int) -> Any:
+        """Returns an operand: its numbers, or as it is if these are many and no row's own."""
+        if kind == SHARED and (array.size > _MANY_NUMBERS or not has_type(array.dtype)):
             return array
-        return self.as_nodes(array, jax.ShapeDtypeStruct(array.shape, array.dtype))
+        shape = array.shape[1:] if kind else array.shape
+        if kind == GROUP and math.prod(shape) > _MANY_NUMBERS:
+            return GroupArray(array)
+        if kind != ROW:
+            value = GroupArray(array) if kind == GROUP else array
+            return self.as_nodes(value, jax.ShapeDtypeStruct(shape, array.dtype))
+        nodes = [self.graph.input(x, varying=True) for x in self.operands.add(array, ROW)]
+        return NodeArray(array_of(nodes, shape), array.dtype)
 
     def as_nodes(self, value: Any, aval: Any) -> NodeArray:
         """Returns a value as nodes, also where it is one array for all rows."""
@@ -76,9 +68,15 @@ class Scalariser:
         return self._uniform[key][1]
 
     def _uniform_nodes(self, value: Any, aval: Any) -> list[Node]:
+        if isinstance(value, GroupArray):
+            if aval.size > _MOST_OF_A_GROUP:
+                raise NotNative("a large array of a group of rows")
+            return [
+                self.graph.input(x, varying=False) for x in self.operands.add(value.array, GROUP)
+            ]
         if not isinstance(value, Tracer) and not jnp.issubdtype(aval.dtype, jax.dtypes.extended):
             return [self.graph.constant(x, aval.dtype) for x in np.asarray(value).reshape(-1)]
-        return [self.graph.input(x, varying=False) for x in self.operands.add(value, varying=False)]
+        return [self.graph.input(x, varying=False) for x in self.operands.add(value, SHARED)]
 
     def run_closed(self, closed: Any, values: Sequence[Any]) -> list[Any]:
         """Returns the values of the outputs of a jaxpr with its constants."""
@@ -95,11 +93,13 @@ class Scalariser:
 
     def _equation(self, equation: Any, values: list[Any]) -> Sequence[Any]:
         name, params = equation.primitive.name, equation.params
-        if name in _CALLS and _CALLS[name] in params:
-            return self.run_closed(params[_CALLS[name]], values)
+        if name in CALLS and CALLS[name] in params:
+            return self.run_closed(params[CALLS[name]], values)
         if name == "optimization_barrier":
             return values
         if not any(isinstance(value, NodeArray | TableSum) for value in values):
+            if any(isinstance(value, GroupArray) for value in values):
+                return _evaluate_groups(equation, values)
             return self._evaluate_once(equation, values)
         if name in _RULES_OF_VALUES:
             return _RULES_OF_VALUES[name](self, equation, values)
@@ -141,28 +141,32 @@ class Scalariser:
 
     def _unroll(self, equation: Any, values: list[Any]) -> list[NodeArray]:
         """Unrolls a `map_rows` within a row."""
-        jaxpr, varying = equation.params["jaxpr"], equation.params["varying"]
-        items = [
-            self.as_nodes(value, x.aval) if varies else value
-            for value, x, varies in zip(values, equation.invars, varying, strict=True)
-        ]
+        params = equation.params
+        kinds, groups = params["varying"], params["groups"]
+        operands = list(zip(values, equation.invars, kinds, strict=True))
+        items = [self.as_nodes(x, variable.aval) if kind else x for x, variable, kind in operands]
+        rows = equation.invars[kinds.index(ROW)].aval.shape[0]
         results = []
-        for i in range(equation.invars[varying.index(True)].aval.shape[0]):
+        for i in range(rows):
+            places = {ROW: i, GROUP: i * groups // rows}
             row = [
-                NodeArray(np.asarray(item.nodes[i], object), item.dtype) if varies else item
-                for item, varies in zip(items, varying, strict=True)
+                NodeArray(np.asarray(x.nodes[places[kind]], object), x.dtype) if kind else x
+                for x, kind in zip(items, kinds, strict=True)
             ]
-            results.append(self.run_closed(jaxpr, row))
-        outputs = zip(zip(*results, strict=True), equation.outvars, strict=True)
+            results.append(self.run_closed(params["jaxpr"], row))
+        outputs = zip(zip(*results, strict=True), params["jaxpr"].out_avals, strict=True)
         return [
-            self._stack(rows, x.aval, is_reduced)
-            for (rows, x), is_reduced in zip(outputs, equation.params["reduced"], strict=True)
+            self._stack(values, aval, kind, groups)
+            for (values, aval), kind in zip(outputs, params["reduced"], strict=True)
         ]
 
-    def _stack(self, rows: Sequence[Any], aval: Any, is_reduced: bool) -> NodeArray:
-        one = jax.ShapeDtypeStruct(aval.shape if is_reduced else aval.shape[1:], aval.dtype)
-        nodes = np.stack([self.as_nodes(row, one).nodes for row in rows])
-        nodes = reduce_nodes(self.graph, lax.add_p, nodes, (0,)) if is_reduced else nodes
+    def _stack(self, rows: Sequence[Any], aval: Any, kind: int, groups: int) -> NodeArray:
+        """Joins the results of rows, or adds them."""
+        nodes = np.stack([self.as_nodes(row, aval).nodes for row in rows])
+        if kind == GROUP:
+            nodes = nodes.reshape(groups, -1, *nodes.shape[1:])
+        if kind != SHARED:
+            nodes = reduce_nodes(self.graph, lax.add_p, nodes, (0 if kind == ROW else 1,))
         return NodeArray(nodes, aval.dtype)
 
 
@@ -181,6 +185,13 @@ def bind(equation: Any, values: Sequence[Any]) -> Sequence[Array]:
     arrays = [jnp.asarray(v, x.aval.dtype) for v, x in zip(values, equation.invars, strict=True)]
     results = equation.primitive.bind(*arrays, **equation.params)
     return results if equation.primitive.multiple_results else [results]
+
+
+def _evaluate_groups(equation: Any, values: list[Any]) -> list[GroupArray]:
+    """Computes an equation for every group of rows."""
+    arrays = [x.array if isinstance(x, GroupArray) else x for x in values]
+    axes = [0 if isinstance(x, GroupArray) else None for x in values]
+    return list(map(GroupArray, jax.vmap(lambda *x: bind(equation, x), axes)(*arrays)))
 
 
 def _evaluate(equation: Any, values: list[Any]) -> Sequence[Any]:

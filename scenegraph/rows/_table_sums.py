@@ -8,7 +8,7 @@ whatever the number of threads.
 from typing import Any
 
 from ._handler import filled, write_calls
-from ._operands import bytes_of, Operand, Result
+from ._operands import bytes_of, Operand, Result, ROW, SHARED
 from ._operations import element_type
 
 
@@ -36,8 +36,8 @@ def write_table_sum(places: Any, numbers: Any, stride: int, threads: int) -> str
         "block": _BLOCK,
         "shift": _BLOCK.bit_length() - 1,
     }
-    operands = [Operand(places, True, 1), Operand(numbers, True, stride)]
-    calls = write_calls(operands, [Result(numbers, [None] * stride, False)], threads, _PARTS)
+    operands = [Operand(places, ROW, 1), Operand(numbers, ROW, stride)]
+    calls = write_calls(operands, [Result(numbers, [None] * stride, SHARED)], threads, _PARTS)
     return f"{filled(_COMPUTE, values)}\n{calls}"
 
 
@@ -81,8 +81,8 @@ scan:
   %rest = urem i64 %n, <count>
   %full = sub i64 %n, %rest
   %own = trunc i64 %k to <index>
-  %one = insertelement <indices> undef, <index> %own, i32 0
-  %own.all = shufflevector <indices> %one, <indices> undef, <<count> x i32> zeroinitializer
+  %own.one = insertelement <indices> undef, <index> %own, i32 0
+  %own.all = shufflevector <indices> %own.one, <indices> undef, <<count> x i32> zeroinitializer
   br label %vector
 vector:
   %i = phi i64 [ 0, %scan ], [ %i.next, %next ]

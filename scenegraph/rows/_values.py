@@ -29,6 +29,13 @@ class NodeArray:
         return any(node.varying for node in self.nodes.reshape(-1))
 
 
+class GroupArray:
+    """An array of every group of rows, which has a leading axis over groups."""
+
+    def __init__(self, array: Any):
+        self.array, self.dtype = array, array.dtype
+
+
 class Term(NamedTuple):
     """Numbers that a row adds to a table, from a place on; to nothing where the place is -1."""
 
@@ -63,7 +70,7 @@ class TableSum:
         if not tables:
             return None
         if name in ("add", "add_any"):
-            if all(_is_zero(x) for x in others):
+            if all(is_zero(x) for x in others):
                 return [cls(aval.shape, aval.dtype, [part for x in tables for part in x.parts])]
             return None
         if len(tables) > 1 or name not in _LINEAR or len(equation.outvars) > 1:
@@ -100,28 +107,26 @@ _LINEAR = """broadcast_in_dim concatenate convert_element_type copy div dot_gene
     neg pad reduce_sum reshape rev slice squeeze transpose""".split()
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Returns true for numbers that are known, and all zero."""
     if isinstance(value, NodeArray):
         return all(x.is_constant and x.value == 0 for x in value.nodes.reshape(-1))
-    return is_constant_zero(value)
-
-
-def is_constant_zero(value: Any) -> bool:
-    """Returns true for numbers that are known, and all zero."""
     if not isinstance(value, np.ndarray | np.generic | float | int):
         return False
     value = np.asarray(value)
-    # What was broadcast from one number.
-    if value.size and not any(value.strides):
-        value = value.reshape(-1)[:1] if value.ndim == 0 else value[(0,) * value.ndim]
+    if value.ndim and value.size and not any(value.strides):
+        # One number that was broadcast.
+        value = value[(0,) * value.ndim]
     return not np.any(value)
 
 
 def _as_array(value: Any) -> Any:
     """Returns what all rows share as an array for XLA, or `None` if it is not known as one."""
+    if isinstance(value, GroupArray):
+        return None
     if not isinstance(value, NodeArray):
         return value
-    if value.source is not None:
+    if value.source is not None and not isinstance(value.source, GroupArray):
         return value.source
     nodes = value.nodes.reshape(-1)
     if all(x.is_constant for x in nodes):

@@ -169,7 +169,7 @@ def _transpose(cotangents: Any, used: Bool[Array, " rays"], *values: Any, **para
         moves = [jnp.any(x.reshape(x.shape[0], -1) != 0, axis=1) for x, _ in given]
         used &= functools.reduce(jnp.logical_or, moves)
     keep = lambda kind: kind
-    return transpose_map(_sum_faces_p, keep, None, cotangents, used, *values, **params)
+    return transpose_map(_sum_faces_p, keep, cotangents, used, *values, **params)
 
 
 def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
