@@ -262,6 +262,8 @@ class _CaseResults:
                 value = some[k]
                 if not is_table or is_zero(value):
                     continue
+                if isinstance(value, NodeArray):
+                    value = TableSum.from_nodes(scalariser.graph, value)
                 if not isinstance(value, TableSum) or any(x.then for x in value.parts):
                     raise NotNative("a sum into a table in a branch")
                 self._terms += [(k, case, x.shape, term) for x in value.parts for term in x.terms]

@@ -103,7 +103,8 @@ class Scalariser:
             return self._evaluate_once(equation, values)
         if name in _RULES_OF_VALUES:
             return _RULES_OF_VALUES[name](self, equation, values)
-        results = TableSum.deferred(equation, values) or self._scalarise(equation, values)
+        results = TableSum.deferred(self.graph, equation, values)
+        results = results or self._scalarise(equation, values)
         if results is None:
             raise NotNative(name)
         return results

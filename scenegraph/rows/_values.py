@@ -62,7 +62,17 @@ class TableSum:
         return cls(shape, dtype, [_Part(shape, terms, ())])
 
     @classmethod
-    def deferred(cls, equation: Any, values: list[Any]) -> "list[Any] | None":
+    def from_nodes(cls, graph: Graph, array: NodeArray) -> "TableSum":
+        """Returns what adds the numbers of an array that are not known to be zero."""
+        nodes, kind = array.nodes.reshape(-1), np.dtype(np.int32)
+        moving = [k for k, x in enumerate(nodes) if not (x.is_constant and x.value == 0)]
+        if len(moving) > _FEW_PLACES:
+            raise NotNative("a sum of a table and a large array of a row")
+        terms = [Term(graph.constant(k, kind), 1, [nodes[k]]) for k in moving]
+        return cls.of(array.nodes.shape, array.dtype, terms)
+
+    @classmethod
+    def deferred(cls, graph: Graph, equation: Any, values: list[Any]) -> "list[Any] | None":
         """Applies an equation to tables once all rows are added; `None` if it is not linear."""
         name, aval = equation.primitive.name, equation.outvars[0].aval
         tables = [x for x in values if isinstance(x, TableSum)]
@@ -70,9 +80,11 @@ class TableSum:
         if not tables:
             return None
         if name in ("add", "add_any"):
-            if all(is_zero(x) for x in others):
-                return [cls(aval.shape, aval.dtype, [part for x in tables for part in x.parts])]
-            return None
+            others = [x for x in others if not is_zero(x)]
+            if not all(isinstance(x, NodeArray) for x in others):
+                return None
+            tables += [cls.from_nodes(graph, x) for x in others]
+            return [cls(aval.shape, aval.dtype, [part for x in tables for part in x.parts])]
         if len(tables) > 1 or name not in _LINEAR or len(equation.outvars) > 1:
             return None
         others = [_as_array(x) for x in others]
