@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Int, RandomKey, Vector
 from ..numerics import as_float_leaf, einsum, safe_sqrt
 from ..rays import AbstractGaussian
+from ..rows import map_rows
 from ._lattice import count_points, simplex_weights, table_rows
 from ._positional import AbstractEncoding
 
@@ -72,13 +73,21 @@ class Grid(AbstractEncoding):
         return len(self.resolutions) * self.table.shape[1]
 
     def __call__(self, gaussian: AbstractGaussian) -> Float[Array, " features"]:
+        # A row of its own: all rows of a batch are one kernel.
+        one_row = jax.tree.map(lambda x: jnp.asarray(x)[None], gaussian)
+        return map_rows(lambda table, row: self._features(table, row), self.table, one_row)[0]
+
+    def _features(
+        self, table: Float[Array, "rows features"], gaussian: AbstractGaussian
+    ) -> Float[Array, " features"]:
         # Level l: erf(cell_l / (sqrt(8) sigma)) sum_c w_lc f_lc (Zip-NeRF, equation 5), with sigma
         # the root mean square spread of the Gaussian; a point (sigma -> 0) keeps all of it.
         weights, rows = self.corners(gaussian.mean)
         cells = 2 / jnp.asarray(self.resolutions, gaussian.mean.dtype)
         sigma = safe_sqrt(jnp.sum(gaussian.variance()) / 3)
         kept = jax.scipy.special.erf(cells / (8**0.5 * jnp.maximum(sigma, 1e-3 * cells)))
-        return einsum("lc,lcf->lf", weights * kept[:, None], self.table[rows]).reshape(-1)
+        found = table.at[rows].get(mode="clip", wrap_negative_indices=False)
+        return einsum("lc,lcf->lf", weights * kept[:, None], found).reshape(-1)
 
     def corners(self, point: Vector) -> tuple[Float[Array, "levels 4"], Int[Array, "levels 4"]]:
         """Finds the four lattice points of each level about a place between -1 and 1.

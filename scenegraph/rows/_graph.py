@@ -11,10 +11,12 @@ import jax
 import numpy as np
 
 from ._constants import evaluate
-from ._operands import Element
+from ._operands import Element, NotNative
 from ._simplify import simplify
 
 
+# LLVM's time grows faster than a function: half a second for 4,000 expressions, several for 20,000.
+_MOST = 40_000
 # Of which `f(a, b)` is `f(b, a)`, bit for bit.
 _COMMUTATIVE = {"add", "add_any", "mul"}
 
@@ -119,6 +121,8 @@ class Graph:
 
     def _shared(self, key: Any, make: Callable[[], Node]) -> Node:
         if key not in self._expressions:
+            if self.size >= _MOST:
+                raise NotNative(f"more than {_MOST} expressions")
             self._expressions[key] = make()
         return self._expressions[key]
 

@@ -35,11 +35,11 @@ def write_handler(operands: Sequence[Operand], results: Sequence[Result], thread
 
 
 def write_calls(
-    operands: Sequence[Operand], results: Sequence[Result], threads: int, units: int | None = None
+    operands: Sequence[Operand], results: Sequence[Result], threads: int, *, by_thread: bool = False
 ) -> str:
     """Returns the function that XLA calls, which has `compute` called for every range of rows.
 
-    Or for so many `units`.
+    Or `by_thread`, for as many numbers as there are threads, to the next lower power of two.
     """
     sums = sum(WIDTH * bytes_of(x.dtype) * len(x.nodes) for x in results if x.reduced)
     values = {
@@ -52,9 +52,7 @@ def write_calls(
         "threads": threads,
         "range": RANGE,
         "most_beyond": RANGE - 1,
-        "units": units or 0,
-        "is_divided": int(units is None),
-        "has_length": int(units is not None),
+        "by_thread": int(by_thread),
         "calls": "\n".join(_call_of_adder(k, x) for k, x in _reduced(results)),
     }
     grouped = values["grouped"]
@@ -256,6 +254,7 @@ _CALL = """
 declare ptr @calloc(i64, i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
+declare i64 @llvm.ctlz.i64(i64, i1)
 
 ; Takes ranges until none is left.
 define internal void @work(ptr %state) {
@@ -329,9 +328,29 @@ start:
   %rows.of.all = load i64, ptr %dimensions
 <count_groups>
   %rows = sdiv i64 %rows.of.all, %groups
+  store i64 1, ptr %number
+  %query.size = getelementptr i64, ptr %query, i64 0
+  store i64 32, ptr %query.size
+  %query.extension = getelementptr i64, ptr %query, i64 1
+  store ptr null, ptr %query.extension
+  %query.context = getelementptr i64, ptr %query, i64 2
+  store ptr %context, ptr %query.context
+  %query.out = getelementptr i64, ptr %query, i64 3
+  store ptr %number, ptr %query.out
+  %count.at = getelementptr i8, ptr %api, i64 144
+  %count = load ptr, ptr %count.at
+  %error = call ptr %count(ptr %query)
+  %all = load i64, ptr %number
+  %few = icmp slt i64 %all, <threads>
+  %allowed = select i1 %few, i64 %all, i64 <threads>
   %up = add i64 %rows, <most_beyond>
   %per.divided = sdiv i64 %up, <range>
-  %per = select i1 <is_divided>, i64 %per.divided, i64 <units>
+  %one.thread = icmp slt i64 %allowed, 1
+  %some.threads = select i1 %one.thread, i64 1, i64 %allowed
+  %zeros = call i64 @llvm.ctlz.i64(i64 %some.threads, i1 true)
+  %shift = sub i64 63, %zeros
+  %parts = shl i64 1, %shift
+  %per = select i1 <by_thread>, i64 %parts, i64 %per.divided
   %chunks = mul i64 %groups, %per
   %sum.bytes = mul i64 %chunks, <sum_bytes>
   %bytes = add i64 %sum.bytes, <sums>
@@ -342,7 +361,7 @@ start:
   store i64 %chunks, ptr %chunks.at
   %per.at = getelementptr i8, ptr %state, i64 <@per>
   store i64 %per, ptr %per.at
-  br i1 <has_length>, label %measure, label %begin.points
+  br i1 <by_thread>, label %measure, label %begin.points
 measure:
   %target = load ptr, ptr %results
   %target.dimensions.at = getelementptr i8, ptr %target, i64 40
@@ -371,21 +390,6 @@ point:
   %p.more = icmp slt i64 %p.next, <count>
   br i1 %p.more, label %point, label %ask
 ask:
-  store i64 1, ptr %number
-  %query.size = getelementptr i64, ptr %query, i64 0
-  store i64 32, ptr %query.size
-  %query.extension = getelementptr i64, ptr %query, i64 1
-  store ptr null, ptr %query.extension
-  %query.context = getelementptr i64, ptr %query, i64 2
-  store ptr %context, ptr %query.context
-  %query.out = getelementptr i64, ptr %query, i64 3
-  store ptr %number, ptr %query.out
-  %count.at = getelementptr i8, ptr %api, i64 144
-  %count = load ptr, ptr %count.at
-  %error = call ptr %count(ptr %query)
-  %all = load i64, ptr %number
-  %few = icmp slt i64 %all, <threads>
-  %allowed = select i1 %few, i64 %all, i64 <threads>
   %less = icmp slt i64 %allowed, %chunks
   %some = select i1 %less, i64 %allowed, i64 %chunks
   %none = icmp slt i64 %some, 1

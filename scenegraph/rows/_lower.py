@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,11 +19,12 @@ from ._operands import NotNative
 from ._target import is_available
 
 
-# Functions of more scalars are left to `jax.vmap`: LLVM's time grows faster than a function, half a
-# second for 4,000 scalars, several for 20,000.
-_MOST_NATIVE = 40_000
 # Blocks of rows under `jax.vmap` are small, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
+
+
+# What makes tables that rows add to, if they are larger.
+_TABLES, _LARGE = ("broadcast_in_dim", "scatter-add", "scatter_add", "add_any"), 2**10
 
 
 _log = logging.getLogger("scenegraph.compile")
@@ -45,12 +47,12 @@ def by_kernel(
     *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
 ) -> list[Array]:
     """Maps a jaxpr over rows by a native kernel, or by `jax.vmap` what has no native code."""
-    rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
     how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
-    if rows > 0 and scalars <= _MOST_NATIVE and is_available() and not _plain.get():
+    if count_rows(values, varying) > 0 and is_available() and not _plain.get():
         try:
             return call_native(values, **how)
         except NotNative as reason:
+            scalars = _count_scalars(jaxpr.jaxpr)
             _log.info("%d scalars of a row are not native: %s", scalars, reason)
     return by_vmap_in_blocks(*values, **how)
 
@@ -80,11 +82,18 @@ def _in_blocks(
 
     split = lambda x: x.reshape(blocks, rows // blocks, *x.shape[1:])
     parts = [split(value) for value, varies in zip(values, varying, strict=True) if varies]
-    results = zip(jax.lax.map(some_rows, parts), reduced, strict=True)
-    return [
-        jnp.sum(x, axis=0) if is_reduced else x.reshape(rows, *x.shape[2:])
-        for x, is_reduced in results
-    ]
+    shapes = jax.eval_shape(some_rows, [x[0] for x in parts])
+    start = [jnp.zeros(x.shape, x.dtype) for x in itertools.compress(shapes, reduced)]
+
+    def step(sums: list[Array], parts: list[Array]) -> tuple[list[Array], list[Array]]:
+        results = some_rows(parts)
+        more = itertools.compress(results, reduced)
+        sums = [x + y for x, y in zip(sums, more, strict=True)]
+        return sums, [x for x, is_reduced in zip(results, reduced, strict=True) if not is_reduced]
+
+    sums, rest = map(iter, jax.lax.scan(step, start, parts))
+    join = lambda x: x.reshape(rows, *x.shape[2:])
+    return [next(sums) if is_reduced else join(next(rest)) for is_reduced in reduced]
 
 
 def _count_blocks(rows: int, most: int) -> int:
@@ -105,5 +114,8 @@ def _count_scalars(jaxpr: Any) -> int:
     for equation in jaxpr.eqns:
         inner = [equation.params[key] for key in ("jaxpr", "call_jaxpr") if key in equation.params]
         total += sum(_count_scalars(getattr(x, "jaxpr", x)) for x in inner)
-        total += 0 if inner else sum(x.aval.size for x in equation.outvars)
+        sizes = () if inner else (x.aval.size for x in equation.outvars)
+        # Tables of zeros, and what is added to them, are no row's own.
+        is_table = equation.primitive.name in _TABLES
+        total += sum(size for size in sizes if not (is_table and size > _LARGE))
     return total

@@ -266,10 +266,9 @@ class _Part:
             return as_register(self.before, value, dtype)
         if number not in self.loaded:
             self.loaded[number] = self._load_rows(self.operands[number], self.pointers[number])
-        lanes = self.loaded[number][place]
-        if lanes is None:
-            lanes = self._load_apart(self.operands[number], self.pointers[number], place)
-        return as_register(self.loads, lanes, dtype)
+        if self.loaded[number][place] is None:
+            self._load_block(number, place)
+        return as_register(self.loads, self.loaded[number][place], dtype)
 
     def _address(self, builder: Any, size: int, place: int, pointer: Any, kind: Any) -> Any:
         row = builder.mul(self.row, constant(I64, size))
@@ -277,7 +276,7 @@ class _Part:
         return builder.gep(pointer, [index], source_etype=kind)
 
     def _load_rows(self, operand: Operand, pointer: Any) -> list[Any]:
-        """Loads whole vectors and takes their numbers apart; `None` for what is loaded later."""
+        """Loads the rows of a vector and takes their numbers apart, if these are few."""
         if operand.size > _SHUFFLED:
             return [None] * operand.size
         b, kind = self.loads, memory_type(operand.dtype)
@@ -286,14 +285,19 @@ class _Part:
         whole = b.load(address, typ=wide, align=bytes_of(operand.dtype))
         return _apart(b, whole, operand.size)
 
-    def _load_apart(self, operand: Operand, pointer: Any, place: int) -> Any:
+    def _load_block(self, number: int, place: int) -> None:
+        """Loads some numbers of every row of the vector, and takes them apart."""
+        operand, pointer = self.operands[number], self.pointers[number]
         b, kind = self.loads, memory_type(operand.dtype)
-        address = self._address(b, operand.size, place, pointer, kind)
-        vector = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
+        first = place - place % WIDTH
+        count = min(WIDTH, operand.size - first)
+        address = self._address(b, operand.size, first, pointer, kind)
+        rows = []
         for lane in range(WIDTH):
             at = b.gep(address, [constant(I64, lane * operand.size)], source_etype=kind)
-            vector = b.insert_element(vector, b.load(at, typ=kind), constant(I32, lane))
-        return vector
+            row = b.load(at, typ=ir.VectorType(kind, count), align=bytes_of(operand.dtype))
+            rows.append(_resized(b, row, WIDTH))
+        self.loaded[number][first : first + count] = _transposed(b, rows)[:count]
 
     def _look_up(self, node: Node) -> list[Any]:
         """Loads numbers of a table that follow each other."""
@@ -351,11 +355,15 @@ class _Part:
             address = self._address(b, size, 0, pointer, kind)
             b.store(_interleaved(b, vectors), address, align=bytes_of(result.dtype))
             return
-        for place, vector in enumerate(vectors):
-            address = self._address(b, size, place, pointer, kind)
-            for lane in range(WIDTH):
+        empty = ir.Constant(vectors[0].type, ir.Undefined)
+        for first in range(0, size, WIDTH):
+            block = vectors[first : first + WIDTH]
+            count = len(block)
+            address = self._address(b, size, first, pointer, kind)
+            rows = _transposed(b, [*block, *[empty] * (WIDTH - count)])
+            for lane, row in enumerate(rows):
                 at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
-                b.store(b.extract_element(vector, constant(I32, lane)), at)
+                b.store(_resized(b, row, count), at, align=bytes_of(result.dtype))
 
 
 def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:
@@ -399,6 +407,31 @@ def _joined(b: Any, parts: Sequence[Any]) -> Any:
         width *= 2
         parts = [b.shuffle_vector(x, y, _mask(range(width))) for x, y in pairs]
     return parts[0]
+
+
+def _transposed(b: Any, vectors: Sequence[Any]) -> list[Any]:
+    """Returns vectors of the first numbers of as many vectors, of the second ones, and so on."""
+    rows, lanes, step = list(vectors), range(WIDTH), 1
+    while step < WIDTH:
+        # Blocks of `step` numbers beside the diagonal change places.
+        low = _mask([k + WIDTH - step if k & step else k for k in lanes])
+        high = _mask([k + WIDTH if k & step else k + step for k in lanes])
+        for i in lanes:
+            if not i & step:
+                first, second = rows[i], rows[i + step]
+                rows[i] = b.shuffle_vector(first, second, low)
+                rows[i + step] = b.shuffle_vector(first, second, high)
+        step *= 2
+    return rows
+
+
+def _resized(b: Any, vector: Any, count: int) -> Any:
+    """Returns the first numbers of a vector, or one with more numbers, which are not said."""
+    known = vector.type.count
+    if count == known:
+        return vector
+    places = _mask([min(k, known) for k in range(count)])
+    return b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), places)
 
 
 def _interleaved(b: Any, vectors: list[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Sums of numbers into the rows of a table: cotangents of look-ups.
 
-A table is divided into parts, blocks of rows in turns; a thread takes a part, goes through the
-places of all numbers, and adds those of its part. So every row receives its numbers in their order,
-whatever the number of threads.
+A table is divided into as many parts as there are threads, blocks of rows in turns. A thread takes
+a part, goes through the places of all numbers, and adds those of its part. So every row receives
+its numbers in their order, whatever the number of threads.
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ from ._operands import bytes_of, Operand, Result, ROW, SHARED
 from ._operations import element_type
 
 
-# Parts of a table, rows of a block, and places that are looked at together; powers of two.
-_PARTS, _BLOCK, _TOGETHER = 16, 64, 16
+# Rows of a block, and places that are looked at together; powers of two.
+_BLOCK, _TOGETHER = 64, 16
 
 
 def write_table_sum(places: Any, numbers: Any, stride: int, threads: int) -> str:
@@ -27,17 +27,17 @@ def write_table_sum(places: Any, numbers: Any, stride: int, threads: int) -> str
         "index": index,
         "indices": f"<{_TOGETHER} x {index}>",
         "shift.all": _same(index, _BLOCK.bit_length() - 1),
-        "last.all": _same(index, _PARTS - 1),
+        "narrowed": "trunc" if index == "i32" else "bitcast",
         "widened": f"{'zext' if index == 'i32' else 'bitcast'} {index} %narrow to i64",
         "index_bytes": bytes_of(places),
         "count": _TOGETHER,
-        "parts": _PARTS,
-        "last": _PARTS - 1,
         "block": _BLOCK,
         "shift": _BLOCK.bit_length() - 1,
     }
     operands = [Operand(places, ROW, 1), Operand(numbers, ROW, stride)]
-    calls = write_calls(operands, [Result(numbers, [None] * stride, SHARED)], threads, _PARTS)
+    calls = write_calls(
+        operands, [Result(numbers, [None] * stride, SHARED)], threads, by_thread=True
+    )
     return f"{filled(_COMPUTE, values)}\n{calls}"
 
 
@@ -55,6 +55,8 @@ define internal void @compute(ptr %state, i64 %k) {
   %n = load i64, ptr %rows.at
   %length.at = getelementptr i8, ptr %state, i64 <@length>
   %length = load i64, ptr %length.at
+  %parts.at = getelementptr i8, ptr %state, i64 <@chunks>
+  %parts = load i64, ptr %parts.at
   %pointers = getelementptr i8, ptr %state, i64 <@pointers>
   %places = load ptr, ptr %pointers
   %numbers.at = getelementptr ptr, ptr %pointers, i64 1
@@ -75,14 +77,20 @@ clear:
   %offset = mul i64 %first, <row_bytes>
   %start = getelementptr i8, ptr %table, i64 %offset
   call void @llvm.memset.p0.i64(ptr %start, i8 0, i64 %bytes, i1 false)
-  %j.next = add i64 %j, <parts>
+  %j.next = add i64 %j, %parts
   br label %block
 scan:
   %rest = urem i64 %n, <count>
-  %full = sub i64 %n, %rest
-  %own = trunc i64 %k to <index>
+  %vectors = sub i64 %n, %rest
+  %own = <narrowed> i64 %k to <index>
   %own.one = insertelement <indices> undef, <index> %own, i32 0
   %own.all = shufflevector <indices> %own.one, <indices> undef, <<count> x i32> zeroinitializer
+  %last = sub i64 %parts, 1
+  %last.own = <narrowed> i64 %last to <index>
+  %last.one = insertelement <indices> undef, <index> %last.own, i32 0
+  %last.all = shufflevector <indices> %last.one, <indices> undef, <<count> x i32> zeroinitializer
+  %is.only = icmp eq i64 %parts, 1
+  %full = select i1 %is.only, i64 0, i64 %vectors
   br label %vector
 vector:
   %i = phi i64 [ 0, %scan ], [ %i.next, %next ]
@@ -92,8 +100,8 @@ some:
   %at = getelementptr <index>, ptr %places, i64 %i
   %indices = load <indices>, ptr %at, align <index_bytes>
   %blocks = lshr <indices> %indices, <shift.all>
-  %parts = and <indices> %blocks, <last.all>
-  %same = icmp eq <indices> %parts, %own.all
+  %part = and <indices> %blocks, %last.all
+  %same = icmp eq <indices> %part, %own.all
   %valid = icmp sge <indices> %indices, zeroinitializer
   %mine = and <<count> x i1> %same, %valid
   %bits = bitcast <<count> x i1> %mine to i<count>
@@ -121,7 +129,7 @@ o.test:
   %o.at = getelementptr <index>, ptr %places, i64 %o
   %o.index = load <index>, ptr %o.at
   %o.block = lshr <index> %o.index, <shift>
-  %o.part = and <index> %o.block, <last>
+  %o.part = and <index> %o.block, %last.own
   %o.same = icmp eq <index> %o.part, %own
   %o.valid = icmp sge <index> %o.index, 0
   %o.mine = and i1 %o.same, %o.valid
