@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..io import are_usable
 from ._beside import decode_text, find_beside, read_beside
 from ._fields import shown
 from ._model import ModelMaterial, ModelTexture
@@ -167,7 +168,7 @@ def _numbers(words: list[str], count: int) -> np.ndarray:
         numbers = np.array([float(word) for word in words[:count]])
     except ValueError:
         numbers = np.full(1, np.nan)
-    if len(numbers) not in (1, count) or not np.all(np.isfinite(numbers)):
+    if len(numbers) not in (1, count) or not are_usable(numbers):
         noun = "a finite number" if count == 1 else f"{count} finite numbers"
         raise _Unreadable(f"must have {noun}; it has {' '.join(words)[:60]!r}")
     return np.resize(numbers, count)

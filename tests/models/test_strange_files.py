@@ -81,6 +81,7 @@ def test_one_of_two_materials_may_be_hidden(tmp_path):
         ("Ns nan", ["Ns"]),
         ("d", ["d of"]),
         ("Ke 1 2", ["Ke"]),
+        ("Ke 1e39 0 0", ["Ke", "3 finite numbers"]),
         ("map_Kd C:\\textures\\wood.png", ["wood.png", "no picture"]),
         ("map_Kd /textures/wood.png", ["wood.png", "no picture"]),
         ("map_Kd ../wood.png", ["wood.png", "no picture"]),
