@@ -39,10 +39,18 @@ def build_scene(model: Model, *, y_up: bool = False) -> tuple[Scene, tuple[str, 
     notes = [*model.notes]
     for counts in (builder.left_out, builder.materials.left_out):
         notes += [f"{count} x {what}" for what, count in counts.items() if count]
-    # Made without nodes, and filled then: its checks walk through the whole tree.
-    empty = Scene(Group(), background=background)
-    (_, *others), structure = jax.tree.flatten(empty, is_leaf=lambda x: x is not empty)
-    return structure.unflatten([root, *others]), tuple(notes)
+    color = np.asarray(background, jax.dtypes.canonicalize_dtype(float))
+    return _scene_structure().unflatten([root, jax.device_put(color)]), tuple(notes)
+
+
+@functools.cache
+def _scene_structure() -> Any:
+    """Returns the structure, as a tree, of a scene by its root and its background's colour.
+
+    It is made without nodes: a scene's checks walk through the whole tree.
+    """
+    empty = Scene(Group(), background=(0.0, 0.0, 0.0))
+    return jax.tree.structure(empty, is_leaf=lambda x: isinstance(x, Group))
 
 
 class _Builder:
@@ -87,6 +95,8 @@ class _Builder:
     def _title(self, number: int) -> str:
         """Returns a node's name, or that of what it holds."""
         node = self.model.nodes[number]
+        if node.name:
+            return node.name
         parts = [
             parts[index].name
             for parts, index in (
@@ -96,7 +106,7 @@ class _Builder:
             )
             if index is not None
         ]
-        return next(filter(None, (node.name, *parts)), f"node_{number}")
+        return next(filter(None, parts), f"node_{number}")
 
     def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""

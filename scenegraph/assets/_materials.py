@@ -46,7 +46,8 @@ class Materials:
         self.materials, self.left_out = materials, Counter[str]()
         self._textures: dict[tuple, ImageTexture] = {}
         self._pictures, self._copied = set[tuple[int, str]](), 0
-        plain = {key: x for key in map(_key, parts) if (x := self._numbers(key)) is not None}
+        keys = dict.fromkeys(map(_key, parts))
+        plain = {key: x for key in keys if (x := self._numbers(key)) is not None}
         self._made = dict(zip(plain, _plain_appearances(list(plain.values())), strict=True))
         hidden = sum(x.opacity == 0 for x in plain.values())
         self.left_out["material that is wholly transparent"] += hidden
