@@ -44,7 +44,7 @@ class MaterialLibrary:
         self.materials: list[ModelMaterial] = []
         self.numbers: dict[str, int] = {}
         self._opacities: list[_Opacity] = []
-        self._read: set[str] = set()
+        self._read: set[str | pathlib.Path] = set()  # names as they stand, and files
 
     def read(self, names: str) -> None:
         """Reads the files of one line, each once; of a missing file, it makes a note."""
@@ -58,8 +58,8 @@ class MaterialLibrary:
                 self.notes[
                     f"mtllib: there is no file {shown(name)} of materials in its folder"
                 ] += 1
-            elif str(path) not in self._read:
-                self._read.add(str(path))
+            elif path not in self._read:
+                self._read.add(path)
                 self._parse(decode_text(read_beside(path, f"{self.path}: mtllib")), path)
 
     def _parse(self, text: str, path: pathlib.Path) -> None:

@@ -39,6 +39,21 @@ def test_refused(saved, tmp_path, capsys):
     refused(["export", saved, tmp_path / "a.glb", "--refine", "2"], capsys, "of a run folder")
 
 
+def test_a_run_whose_data_are_far_from_the_origin(saved, tmp_path, capsys):
+    """Places are those of the data again."""
+    trimesh = pytest.importorskip("trimesh")
+    data = write_ball(tmp_path / "data", {"train": 1})
+    run = open_run(tmp_path / "run")
+    run.save_config(sg.preset("tiny"), data=str(data), preset="tiny", origin=[5e6, 3e6, 0.25])
+    sg.save(summarise_cameras(sg.load_data(data)), run.folder / "cameras.sg")
+    saved.rename(run.folder / "scene.sg")
+    assert main(["export", str(run.folder), str(tmp_path / "a.ply")]) == 0
+    vertices = trimesh.load(tmp_path / "a.ply").vertices
+    distances = np.linalg.norm(vertices - [5e6, 3e6, 0.25], axis=1)
+    assert np.max(np.abs(distances - 1)) < 1e-5
+    refused(["export", run.folder, tmp_path / "none" / "a.ply"], capsys, "there is no folder")
+
+
 @pytest.mark.slow
 def test_a_run(tmp_path, capsys):
     """Of a run whose saved scene is a cloud that has a surface."""
