@@ -11,7 +11,7 @@ _BLOCK = 2**14
 # rounded otherwise where they are hardly above zero.
 _SURE, _TINY = np.float32(1e-5), np.float32(1e-36)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-# Of so many numbers, each is looked for by itself.
+# So many numbers are looked for, and faces looked at, one by one.
 _FEW = 32
 
 
@@ -25,17 +25,20 @@ def flat_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """Returns which faces, `faces 3`, have corners on one line; false where one is not finite."""
     flat, left, numbers = np.zeros(len(faces), bool), faces, None
     # Seen along one axis, most have an area.
-    for axes in (slice(0, 2), slice(1, 3), slice(0, 3, 2)):
-        places = np.ascontiguousarray(vertices[:, axes], np.float32).view(np.complex64)[:, 0]
+    for x, y in ((0, 1), (1, 2), (2, 0)):
+        places = np.empty(len(vertices), np.complex64)
+        places.real, places.imag = vertices[:, x], vertices[:, y]
         sure = np.empty(len(left), bool)
         for some, found in zip(blocks(left), blocks(sure), strict=True):
             found[:] = _have_area(some, places)
         others = np.flatnonzero(~sure)
         numbers = others if numbers is None else numbers[others]
         left = left[others]
-        if not len(left):
-            return flat
-    a, b, c = np.moveaxis(vertices.astype(np.float64)[left], 1, 0)
+        if len(left) <= _FEW:
+            break
+    if not len(left):
+        return flat
+    a, b, c = np.moveaxis(vertices[left].astype(np.float64), 1, 0)
     with np.errstate(over="ignore", invalid="ignore"):
         # (b - a) x (c - a) is twice the area, along the normal.
         cross = np.cross(b - a, c - a)
