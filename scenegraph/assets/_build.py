@@ -12,6 +12,7 @@ import numpy as np
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
 from ..models import is_singular, Model, ModelCamera, ModelLight, ModelNode, ModelPart
+from ..numerics import as_float_leaf, Frozen
 from ..scene import Group, Instances, Scene, Surface, Transformed
 from ..shapes import Sphere, TriangleMesh
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
@@ -38,10 +39,18 @@ def build_scene(model: Model, *, y_up: bool = False) -> tuple[Scene, tuple[str, 
     notes = [*model.notes]
     for counts in (builder.left_out, builder.materials.left_out):
         notes += [f"{count} x {what}" for what, count in counts.items() if count]
-    # Made without nodes, and filled then: its checks walk through the whole tree.
-    empty = Scene(Group(), background=background)
-    (_, *others), structure = jax.tree.flatten(empty, is_leaf=lambda x: x is not empty)
-    return structure.unflatten([root, *others]), tuple(notes)
+    color = np.asarray(background, jax.dtypes.canonicalize_dtype(float))
+    return _scene_structure().unflatten([root, jax.device_put(color)]), tuple(notes)
+
+
+@functools.cache
+def _scene_structure() -> Any:
+    """Returns the structure, as a tree, of a scene by its root and its background's colour.
+
+    It is made without nodes: a scene's checks walk through the whole tree.
+    """
+    empty = Scene(Group(), background=(0.0, 0.0, 0.0))
+    return jax.tree.structure(empty, is_leaf=lambda x: isinstance(x, Group))
 
 
 class _Builder:
@@ -51,25 +60,27 @@ class _Builder:
     """
 
     def __init__(self, model: Model):
-        self.model = model
-        self.materials, self.left_out = Materials(model.materials), Counter[str]()
-        self._shapes = self._make_shapes()
+        self.model, self.left_out = model, Counter[str]()
+        shown = self._shown_meshes()
+        parts = [part for number in shown for part in model.meshes[number].parts]
+        self.materials = Materials(model.materials, parts)
+        shapes = iter(make_meshes([(part, self._is_two_sided(part)) for part in parts]))
+        self._shapes = {i: [next(shapes) for _ in model.meshes[i].parts] for i in shown}
+        self._opaque = Frozen(as_float_leaf(1.0))
         self._meshes: dict[int, Any] = {}
         self._surfaces: dict[int, tuple[Appearance, Surface]] = {}
         self._transforms: dict[bytes, AbstractTransform | None] = {}
         self._singular: dict[bytes, bool] = {}
 
-    def _make_shapes(self) -> dict[int, list[TriangleMesh]]:
-        """Makes the shapes of all meshes that the scene shows."""
+    def _shown_meshes(self) -> list[int]:
+        """Returns the numbers of all meshes that the scene shows."""
         below, shown = [*self.model.roots], dict[int, None]()
         while below:
             node = self.model.nodes[below.pop()]
             below += node.children
             if node.mesh is not None:
                 shown[node.mesh] = None
-        parts = [part for number in shown for part in self.model.meshes[number].parts]
-        shapes = iter(make_meshes([(part, self._is_two_sided(part)) for part in parts]))
-        return {i: [next(shapes) for _ in self.model.meshes[i].parts] for i in shown}
+        return list(shown)
 
     def _is_two_sided(self, part: ModelPart) -> bool:
         return part.material is None or self.model.materials[part.material].double_sided
@@ -84,6 +95,8 @@ class _Builder:
     def _title(self, number: int) -> str:
         """Returns a node's name, or that of what it holds."""
         node = self.model.nodes[number]
+        if node.name:
+            return node.name
         parts = [
             parts[index].name
             for parts, index in (
@@ -93,7 +106,7 @@ class _Builder:
             )
             if index is not None
         ]
-        return next(filter(None, (node.name, *parts)), f"node_{number}")
+        return next(filter(None, parts), f"node_{number}")
 
     def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
@@ -163,10 +176,13 @@ class _Builder:
         look = self.materials.appearance(part)
         if part.colors is not None:
             self.left_out["opacity of vertices"] += bool(np.any(part.colors[:, 3] < 1))
+        is_opaque = isinstance(look.opacity, float) and look.opacity == 1
+        if look.plain:
+            opacity = self._opaque if is_opaque else look.opacity
+            return _unchecked(Surface, shape, look.shader, opacity)
         if id(look) in self._surfaces:
             _, first = self._surfaces[id(look)]
             return _unchecked(Surface, shape, first.shader, first.opacity)
-        is_opaque = isinstance(look.opacity, float) and look.opacity == 1
         surface = Surface(shape, look.shader, *([] if is_opaque else [look.opacity]))
         # With the appearance, whose number is free once it is gone.
         self._surfaces[id(look)] = look, surface
@@ -197,15 +213,23 @@ def _is_identity(matrix: np.ndarray) -> bool:
 
 def _as_transform(matrix: np.ndarray) -> AbstractTransform:
     """Makes a `Similarity` of a matrix that keeps angles, else an `Affine`."""
-    linear, shift = matrix[:3, :3], matrix[:3, 3]
+    kind, fields = _transform_fields(np.asarray(matrix, float).tobytes())
+    fields = [x.astype(jax.dtypes.canonicalize_dtype(x.dtype)) for x in fields]
+    return _unchecked(kind, *jax.device_put(fields))
+
+
+# Files are turned upright by the same matrix.
+@functools.lru_cache(256)
+def _transform_fields(matrix: bytes) -> tuple[type, list[np.ndarray]]:
+    """Returns the kind of transform that a matrix is, and its numbers."""
+    whole = np.frombuffer(matrix).reshape(4, 4)
+    linear, shift = whole[:3, :3], whole[:3, 3]
     determinant = float(np.linalg.det(linear))
     scale = math.copysign(abs(determinant) ** (1 / 3), determinant)
-    kind = jax.dtypes.canonicalize_dtype(float)
     if not _is_rotation(linear / scale):
-        return _unchecked(Affine, *jax.device_put([np.array(linear, kind), np.array(shift, kind)]))
+        return Affine, [linear, shift]
     rotation = jaxlie.SO3.from_matrix(np.asarray(linear / scale, np.float32))
-    fields = [np.array(shift, kind), np.asarray(rotation.wxyz), np.array(scale, kind)]
-    return _unchecked(Similarity, *jax.device_put(fields))
+    return Similarity, [shift, np.asarray(rotation.wxyz), np.array(scale)]
 
 
 def _as_transforms(matrices: np.ndarray) -> list[AbstractTransform]:

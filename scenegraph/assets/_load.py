@@ -2,6 +2,7 @@ import os
 import pathlib
 import warnings
 
+from .._garbage import defer_garbage_collection
 from ..models import read_model
 from ..scene import Scene
 from ._build import build_scene
@@ -61,7 +62,8 @@ def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
     ```
     """
     turned = pathlib.Path(path).suffix.lower() in _Y_UP if y_up is None else y_up
-    scene, notes = build_scene(read_model(path), y_up=turned)
+    with defer_garbage_collection():
+        scene, notes = build_scene(read_model(path), y_up=turned)
     if notes:
         shown = "; ".join(notes[:20]) + (f"; and {len(notes) - 20} more" if len(notes) > 20 else "")
         warnings.warn(f"load_scene: {path}: repaired or left out: {shown}", stacklevel=2)

@@ -1,9 +1,11 @@
 """Materials of files to shaders."""
 
+import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,6 +23,8 @@ from ..shaders import (
 )
 
 
+# The number of a material, and whether the part has coordinates and colours.
+_Key = tuple[int | None, bool, bool]
 # A part without a material.
 _PLAIN = ModelMaterial(roughness=0.6)
 _MOST_COPIED = 2**25
@@ -28,31 +32,50 @@ _RED, _GREEN, _BLUE = 0, 1, 2
 
 
 class Appearance(NamedTuple):
-    """A surface's shader and opacity."""
+    """A surface's shader and opacity; `plain` if both are numbers, which have been checked."""
 
     shader: AbstractShader
-    opacity: float | ImageTexture
+    opacity: Any  # a number, a leaf or an `ImageTexture`
+    plain: bool = False
 
 
 class Materials:
-    """Makes each material's shader once, and counts what shaders cannot show."""
+    """Makes the shader of each material of some parts, and counts what shaders cannot show."""
 
-    def __init__(self, materials: tuple[ModelMaterial, ...]):
+    def __init__(self, materials: tuple[ModelMaterial, ...], parts: Iterable[ModelPart]):
         self.materials, self.left_out = materials, Counter[str]()
-        self._made: dict[tuple[int | None, bool, bool], Appearance] = {}
         self._textures: dict[tuple, ImageTexture] = {}
         self._pictures, self._copied = set[tuple[int, str]](), 0
+        keys = dict.fromkeys(map(_key, parts))
+        plain = {key: x for key in keys if (x := self._numbers(key)) is not None}
+        self._made = dict(zip(plain, _plain_appearances(list(plain.values())), strict=True))
+        hidden = sum(x.opacity == 0 for x in plain.values())
+        self.left_out["material that is wholly transparent"] += hidden
 
     def appearance(self, part: ModelPart) -> Appearance:
         """Returns the shader and the opacity of a part."""
-        key = part.material, part.uv is not None, part.colors is not None
+        key = _key(part)
         if key not in self._made:
-            material = _PLAIN if part.material is None else self.materials[part.material]
-            self._made[key] = made = self._make(material, *key[1:])
+            self._made[key] = made = self._make(self._material(key), *key[1:])
             self.left_out["material that is wholly transparent"] += (
                 isinstance(made.opacity, float) and made.opacity == 0
             )
         return self._made[key]
+
+    def _material(self, key: _Key) -> ModelMaterial:
+        return _PLAIN if key[0] is None else self.materials[key[0]]
+
+    def _numbers(self, key: _Key) -> "_Plain | None":
+        """Returns a material that is numbers alone; `None` for others."""
+        material, (_, has_uv, has_colors) = self._material(key), key
+        if has_uv and (textures_of(material) or material.view is not None):
+            return None
+        numbers = () if material.unlit else (material.metallic, material.roughness)
+        if np.any(material.emission > 0) and not material.unlit:
+            numbers += (material.emission,)
+        opacity = self._opacity(material, None)
+        assert isinstance(opacity, float)
+        return _Plain(material.base_color[:3], numbers, opacity, has_colors)
 
     def _make(self, material: ModelMaterial, has_uv: bool, has_colors: bool) -> Appearance:
         textures = self._placed(material) if has_uv else {}
@@ -172,6 +195,52 @@ class Materials:
         table = level(factor / 255 * np.arange(256))
         read = lambda x: by_table(x[..., 3:], table)
         return self._texture(placed, "opacity", read, material.alpha_mode, factor, cutoff)
+
+
+class _Plain(NamedTuple):
+    """A material without textures."""
+
+    color: np.ndarray
+    numbers: tuple[Any, ...]  # metallic, roughness, emission if it glows; none if it is unlit
+    opacity: float
+    has_colors: bool
+
+
+def _key(part: ModelPart) -> _Key:
+    return part.material, part.uv is not None, part.colors is not None
+
+
+def _plain_appearances(materials: list[_Plain]) -> list[Appearance]:
+    """Makes shaders of numbers that a reader has checked: it is not done again.
+
+    Their arrays go to the device together, those that are alike once: each takes a while.
+    """
+    kind = jax.dtypes.canonicalize_dtype(float)
+    known: dict[tuple, np.ndarray] = {}
+
+    def put(numbers: Any) -> tuple:
+        array = np.asarray(numbers, kind)
+        key = array.shape, array.tobytes()
+        known.setdefault(key, array)
+        return key
+
+    keys = [[put(x) for x in (m.color, *m.numbers, m.opacity)] for m in materials]
+    leaves = dict(zip(known, jax.device_put(list(known.values())), strict=True))
+    found = []
+    for material, own in zip(materials, keys, strict=True):
+        *rest, opacity = (leaves[key] for key in own)
+        shader = _structure(material.has_colors, len(material.numbers)).unflatten(rest)
+        found.append(Appearance(shader, 1.0 if material.opacity == 1 else opacity, True))
+    return found
+
+
+@functools.cache
+def _structure(has_colors: bool, numbers: int) -> Any:
+    """Returns the structure, as a tree, of a shader without textures, by its count of numbers."""
+    white = (1.0, 1.0, 1.0)
+    base = VertexColor(white) if has_colors else Constant(white)
+    glow = white if numbers == 3 else None
+    return jax.tree.structure(GGX(base, 0.0, 0.5, emission=glow) if numbers else base)
 
 
 class _Placed(NamedTuple):

@@ -25,25 +25,29 @@ def make_meshes(parts: Sequence[tuple[ModelPart, bool]]) -> list[TriangleMesh]:
     for part, two_sided in parts:
         colors = None if part.colors is None else part.colors[:, :3]
         faces = sorted_faces(part.faces, part.vertices)
-        arrays = {"normals": part.normals, "uv": part.uv, "colors": colors}
-        there = {name: array for name, array in arrays.items() if array is not None}
+        others = part.normals, part.uv, colors
         places = []
-        for array in (part.vertices, faces, *there.values()):
+        for array in (part.vertices, faces, *others):
+            if array is None:
+                continue
             small = array.nbytes <= _SMALL
             key = (array.dtype.char, array.shape, array.tobytes()) if small else (len(rows),)
             place = known.setdefault(key, len(rows))
-            rows += [array] if place == len(rows) else []
+            if place == len(rows):
+                rows.append(array)
             places.append(place)
-        structures.append((_structure(tuple(there), part.smooth, two_sided), places))
+        has = tuple(array is not None for array in others)
+        structures.append((_structure(has, part.smooth, two_sided), places))
     leaves = jax.device_put(rows)
     return [structure.unflatten(leaves[i] for i in places) for structure, places in structures]
 
 
 @functools.cache
-def _structure(names: tuple[str, ...], smooth: bool, two_sided: bool) -> Any:
-    """Returns the structure, as a tree, of a mesh with some arrays beside its triangles."""
+def _structure(has: tuple[bool, ...], smooth: bool, two_sided: bool) -> Any:
+    """Returns the structure, as a tree, of a mesh with some of normals, coordinates and colours."""
     columns = {"normals": 3, "uv": 2, "colors": 3}
-    arrays = {name: np.ones((3, columns[name])) for name in names}
+    there = zip(has, columns.items(), strict=True)
+    arrays = {name: np.ones((3, count)) for given, (name, count) in there if given}
     mesh = TriangleMesh(np.eye(3), [[0, 1, 2]], **arrays, smooth=smooth, two_sided=two_sided)
     return jax.tree.structure(mesh)
 

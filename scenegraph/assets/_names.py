@@ -1,4 +1,3 @@
-import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -12,7 +11,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     seen = Counter[str]()
     for name in names:
-        plain = re.sub(r"[.*]", "_", name) or "node"
+        plain = name.replace(".", "_").replace("*", "_") or "node"
         free = plain = f"{plain}_" if plain in _RESERVED else plain
         while free in found:
             seen[plain] += 1

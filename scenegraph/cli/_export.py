@@ -1,4 +1,5 @@
 import dataclasses
+import operator
 import pathlib
 from typing import Annotated
 
@@ -66,6 +67,11 @@ class Export:
     def check(self) -> None:
         """Refuses wrong settings before anything is loaded."""
         check_ranges(self)
+        if self.box is not None and not all(map(operator.lt, self.box[:3], self.box[3:])):
+            raise ValueError(
+                "--box must be two corners x y z x y z, the first below the second; got "
+                f"{' '.join(f'{x:g}' for x in self.box)}."
+            )
         if self.refine and self.run.is_file():
             raise ValueError(
                 "--refine is a number of steps that fit the mesh to the pictures of a run folder; "

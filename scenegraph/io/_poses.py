@@ -13,7 +13,9 @@ LARGEST = 1e18
 
 def are_usable(numbers: ArrayLike) -> bool:
     """Returns true if all numbers of a file are finite and not above `LARGEST`."""
-    return bool(np.all(np.abs(numbers) <= LARGEST))  # not where one is NaN
+    array = np.asarray(numbers)
+    # Not where one is NaN.
+    return not array.size or bool(-LARGEST <= array.min() and array.max() <= LARGEST)
 
 
 def as_matrix(value: Any, where: str) -> np.ndarray:

@@ -1,56 +1,69 @@
 """Faces without area and faces that come again, in arrays of NumPy; a few passes over each."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 
 # So many at a time stay in the processor's cache.
 _BLOCK = 2**14
-# Rounding of single precision moves a cross product by less than this part of its factors.
-_SURE = 1e-5
+# Rounding of single precision moves a cross product by less than this part of its terms, which are
+# rounded otherwise where they are hardly above zero.
+_SURE, _TINY = np.float32(1e-5), np.float32(1e-36)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+# So many numbers are looked for, and faces looked at, one by one.
+_FEW = 32
+
+
+def blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields so many rows at a time as stay in the processor's cache."""
+    for start in range(0, len(rows), _BLOCK):
+        yield rows[start : start + _BLOCK]
 
 
 def flat_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """Returns which faces, `faces 3`, have corners on one line; false where one is not finite."""
-    flat = np.zeros(len(faces), bool)
-    columns = [np.ascontiguousarray(column, np.float32) for column in vertices.T]
+    flat, left, numbers = np.zeros(len(faces), bool), faces, None
+    # Seen along one axis, most have an area.
+    for x, y in ((0, 1), (1, 2), (2, 0)):
+        places = np.empty(len(vertices), np.complex64)
+        places.real, places.imag = vertices[:, x], vertices[:, y]
+        sure = np.empty(len(left), bool)
+        for some, found in zip(blocks(left), blocks(sure), strict=True):
+            found[:] = _have_area(some, places)
+        others = np.flatnonzero(~sure)
+        numbers = others if numbers is None else numbers[others]
+        left = left[others]
+        if len(left) <= _FEW:
+            break
+    if not len(left):
+        return flat
+    a, b, c = np.moveaxis(vertices[left].astype(np.float64), 1, 0)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(faces), _BLOCK):
-            flat[start : start + _BLOCK] = ~_have_area(faces[start : start + _BLOCK], columns)
-        doubtful = np.flatnonzero(flat)
-        if len(doubtful):
-            a, b, c = np.moveaxis(vertices.astype(np.float64)[faces[doubtful]], 1, 0)
-            # (b - a) x (c - a) is twice the area, along the normal.
-            cross = np.cross(b - a, c - a)
-            flat[doubtful] = ~np.any(cross != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
+        # (b - a) x (c - a) is twice the area, along the normal.
+        cross = np.cross(b - a, c - a)
+        flat[numbers] = ~np.any(cross != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
     return flat
 
 
-def _have_area(faces: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """Returns which faces surely have an area, by single precision."""
-    a, b, c = (np.ascontiguousarray(corner, np.intp) for corner in faces.T)
-    first = [column.take(a) for column in columns]
-    u = [column.take(b) - x for column, x in zip(columns, first, strict=True)]
-    v = [column.take(c) - x for column, x in zip(columns, first, strict=True)]
-    cross = np.abs(u[1] * v[2] - u[2] * v[1])
-    cross += np.abs(u[2] * v[0] - u[0] * v[2])
-    cross += np.abs(u[0] * v[1] - u[1] * v[0])
-    length = np.abs(u[0]) + np.abs(u[1]) + np.abs(u[2])
-    return cross > _SURE * length * (np.abs(v[0]) + np.abs(v[1]) + np.abs(v[2]))
+def _have_area(faces: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Returns which triangles surely have an area in a plane, whose places are complex numbers."""
+    a, b, c = (places.take(np.ascontiguousarray(corner, np.intp)) for corner in faces.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # conj(u) v = u.v + i |u x v|, which is known to within some roundings of its length.
+        product = np.conj(b - a) * (c - a)
+        area, cosine = np.abs(np.imag(product)), np.abs(np.real(product))
+        return area > _SURE * (area + cosine) + _TINY
 
 
 def repeated_faces(faces: np.ndarray) -> np.ndarray:
     """Returns which faces, `faces 3`, have the corners of an earlier one, in the same sense."""
     again = np.zeros(len(faces), bool)
-    if _all_differ(faces):
+    some = _alike(_sums(faces))
+    # Of those, most have other corners, or the same ones in the other sense.
+    some = some[_alike(_face_keys(faces[some]))]
+    if not len(some):
         return again
-    keys = _face_keys(faces)
-    ordered = np.sort(keys)
-    alike = ordered[1:] == ordered[:-1]
-    if not np.any(alike):
-        return again
-    # Few: those whose keys are equal are compared corner by corner.
-    some = np.flatnonzero(np.isin(keys, ordered[1:][alike]))
     turned = _turned(faces[some])
     first = np.zeros(len(some), bool)
     first[np.unique(turned, axis=0, return_index=True)[1]] = True
@@ -58,35 +71,29 @@ def repeated_faces(faces: np.ndarray) -> np.ndarray:
     return again
 
 
-# So often, faces that fall into one place of a table are put into it again.
-_TRIES = 12
+def _sums(faces: np.ndarray) -> np.ndarray:
+    """Returns a number for each face that does not change with the order of its corners."""
+    mixed = np.arange(int(faces.max()) + 1 if len(faces) else 0, dtype=np.uint32)
+    # The finaliser of MurmurHash3: sums of numbers that are only multiplied would often be equal.
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        mixed ^= mixed >> np.uint32(shift)
+        mixed *= np.uint32(factor)
+    sums = np.empty(len(faces), np.uint32)
+    for some, found in zip(blocks(faces), blocks(sums), strict=True):
+        a, b, c = (np.ascontiguousarray(corner, np.intp) for corner in some.T)
+        found[:] = mixed.take(a) + mixed.take(b) + mixed.take(c)
+    return sums
 
 
-def _all_differ(faces: np.ndarray) -> bool:
-    """Returns true if all faces have different corners; false too where that is not found soon."""
-    count = len(faces)
-    if not count:
-        return True
-    # The sum of its corners' mixed numbers does not change as a face is turned.
-    mixed = np.arange(int(faces.max()) + 1, dtype=np.uint64) * _MIX
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * _MIX
-    a, b, c = faces.T
-    sums = mixed.take(a)
-    sums += mixed.take(b)
-    sums += mixed.take(c)
-    bits = count.bit_length() + 1
-    places = (sums >> np.uint64(64 - bits)).astype(np.intp)
-    owners, left = np.empty(2**bits, np.int32), np.arange(count, dtype=np.int32)
-    for _ in range(_TRIES):
-        owners[places] = left
-        there = owners.take(places)
-        others = np.flatnonzero(there != left)
-        if not len(others):
-            return True
-        there, left, places = (x.take(others) for x in (there, left, places))
-        if np.any(sums.take(there) == sums.take(left)):
-            return False
-    return False
+def _alike(keys: np.ndarray) -> np.ndarray:
+    """Returns the places of numbers that come more than once."""
+    ordered = np.sort(keys)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return np.zeros(0, np.intp)
+    if len(twice) <= _FEW:
+        return np.flatnonzero(np.logical_or.reduce([keys == key for key in twice]))
+    return np.flatnonzero(np.isin(keys, twice))
 
 
 def _face_keys(faces: np.ndarray) -> np.ndarray:
@@ -95,15 +102,14 @@ def _face_keys(faces: np.ndarray) -> np.ndarray:
     count = np.uint64(int(faces.max()) + 1 if len(faces) else 1)
     # Below 2^21 vertices the number says all; beyond, it is mixed.
     factor = count if count < 2**21 else _MIX
-    for start in range(0, len(faces), _BLOCK):
-        a, b, c = faces[start : start + _BLOCK].astype(np.int64).T
+    for some, found in zip(blocks(faces), blocks(keys), strict=True):
+        a, b, c = some.astype(np.int64).T
         low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
         middle = a + b + c - low - high
         # Of the three steps around, two go upwards on one side and one on the other.
         side = (a < b).astype(np.uint64) + (b < c) + (c < a)
         low, middle, high = (x.astype(np.uint64) for x in (low, middle, high))
-        key = ((low * factor + middle) * factor + high) * np.uint64(2) + (side >> np.uint64(1))
-        keys[start : start + _BLOCK] = key
+        found[:] = ((low * factor + middle) * factor + high) * np.uint64(2) + (side >> np.uint64(1))
     return keys
 
 

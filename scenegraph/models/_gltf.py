@@ -60,7 +60,7 @@ def read_gltf(path: str | os.PathLike) -> Model:
 class _Reader:
     """The parts of a file that the others refer to."""
 
-    def __init__(self, path: pathlib.Path, top: Fields, binary: bytes | None):
+    def __init__(self, path: pathlib.Path, top: Fields, binary: memoryview | None):
         _check_version(top)
         self.top, self.buffers = top, Buffers(path, top, binary)
         self.left_out = Counter[str]()

@@ -30,7 +30,7 @@ class Container(NamedTuple):
     """The JSON of a file, and the binary part of a .glb."""
 
     content: Any
-    binary: bytes | None
+    binary: memoryview | None
     beyond: int  # bytes after the end
 
 
@@ -45,10 +45,10 @@ def read_container(path: pathlib.Path) -> Container:
     if not chunks or chunks[0][0] != _JSON:
         raise DamagedFile(f"{path} is damaged: its first chunk is not JSON.")
     rest = [chunk for kind, chunk in chunks[1:] if kind == _BIN]
-    return Container(_parse(chunks[0][1], path), rest[0] if rest else None, beyond)
+    return Container(_parse(bytes(chunks[0][1]), path), rest[0] if rest else None, beyond)
 
 
-def _chunks(data: bytes, path: pathlib.Path) -> tuple[list[tuple[int, bytes]], int]:
+def _chunks(data: bytes, path: pathlib.Path) -> tuple[list[tuple[int, memoryview]], int]:
     """Returns the chunks, and the number of bytes after the last."""
     if len(data) < 12:
         raise DamagedFile(f"{path} is cut: it ends within its header.")
@@ -62,12 +62,12 @@ def _chunks(data: bytes, path: pathlib.Path) -> tuple[list[tuple[int, bytes]], i
         raise DamagedFile(
             f"{path} is damaged: it says that it has {length} bytes, and has {len(data)}."
         )
-    chunks, at = [], 12
+    chunks, at, whole = [], 12, memoryview(data)
     while at + 8 <= length:
         size, kind = struct.unpack_from("<II", data, at)
         if at + 8 + size > length:
             raise DamagedFile(f"{path} is damaged: the chunk at byte {at} does not fit in it.")
-        chunks.append((kind, data[at + 8 : at + 8 + size]))
+        chunks.append((kind, whole[at + 8 : at + 8 + size]))
         at += 8 + size
     return chunks, len(data) - at
 
@@ -93,11 +93,11 @@ def write_container(path: str | os.PathLike, content: dict[str, Any], binary: by
 class Buffers:
     """Reads arrays and pictures; what does not fit in the bytes that are there is refused."""
 
-    def __init__(self, path: pathlib.Path, top: Fields, binary: bytes | None):
+    def __init__(self, path: pathlib.Path, top: Fields, binary: memoryview | None):
         self.path, self.binary = path, binary
         self.buffers, self.views = top.objects("buffers"), top.objects("bufferViews")
         self.accessors = top.objects("accessors")
-        self._bytes: dict[int, bytes] = {}
+        self._bytes: dict[int, memoryview] = {}
         self._arrays: dict[int, np.ndarray] = {}
         # Bytes of files, and of the arrays made of them.
         self._given, self._read = path.stat().st_size, 0
@@ -167,7 +167,7 @@ class Buffers:
         array[where[:, 0]] = what
         return array
 
-    def view(self, index: int) -> bytes | memoryview:
+    def view(self, index: int) -> memoryview:
         """Returns the bytes of a view."""
         view = self.views[index]
         self._check_compression(view)
@@ -180,7 +180,7 @@ class Buffers:
             raise DamagedFile(
                 f"{view.where} ends at byte {start + length} of a buffer of {len(data)}."
             )
-        return memoryview(data)[start : start + length]
+        return data[start : start + length]
 
     def _check_compression(self, view: Fields) -> None:
         """Refuses a view whose plain bytes are not in the file."""
@@ -196,11 +196,11 @@ class Buffers:
                     "does not read; write the file again without compression."
                 )
 
-    def _buffer(self, index: int) -> bytes:
+    def _buffer(self, index: int) -> memoryview:
         if index not in self._bytes:
             buffer = self.buffers[index]
             if "uri" in buffer:
-                data = self.resource(buffer)
+                data = memoryview(self.resource(buffer))
             elif self.binary is not None and index == 0:
                 data = self.binary
             else:

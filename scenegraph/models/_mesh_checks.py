@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from ..io import are_usable, FileError, LARGEST
-from ._faces import flat_faces, repeated_faces
+from ._faces import blocks, flat_faces, repeated_faces
 from ._model import ModelPart
 
 
@@ -43,6 +43,8 @@ def checked_parts(
 
 def _count_runs(numbers: np.ndarray) -> int:
     """Returns how many different numbers there are among ascending ones."""
+    if len(numbers) and numbers[0] == numbers[-1]:
+        return 1
     return int(np.count_nonzero(numbers[1:] != numbers[:-1])) + bool(len(numbers))
 
 
@@ -90,9 +92,10 @@ def _own_vertices(
 ) -> tuple[ModelPart, np.ndarray, np.ndarray]:
     """Leaves out the vertices of others, where parts use less than half of what they have."""
     is_used = np.zeros(len(part.vertices), bool)
-    is_used[faces.reshape(-1)] = True
-    if 2 * np.count_nonzero(is_used) >= len(owners) and not owners[-1]:
-        return part, faces, owners
+    for some in blocks(faces):
+        is_used[some.astype(np.intp)] = True
+        if 2 * np.count_nonzero(is_used) >= len(owners) and not owners[-1]:
+            return part, faces, owners
     most = 2 * np.bincount(owners[is_used], minlength=owners[-1] + 1) >= np.bincount(owners)
     if np.all(most):
         return part, faces, owners

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..io import are_usable
 from ._beside import decode_text, find_beside, read_beside
 from ._fields import shown
 from ._model import ModelMaterial, ModelTexture
@@ -43,7 +44,7 @@ class MaterialLibrary:
         self.materials: list[ModelMaterial] = []
         self.numbers: dict[str, int] = {}
         self._opacities: list[_Opacity] = []
-        self._read: set[str] = set()
+        self._read: set[str | pathlib.Path] = set()  # names as they stand, and files
 
     def read(self, names: str) -> None:
         """Reads the files of one line, each once; of a missing file, it makes a note."""
@@ -57,8 +58,8 @@ class MaterialLibrary:
                 self.notes[
                     f"mtllib: there is no file {shown(name)} of materials in its folder"
                 ] += 1
-            elif str(path) not in self._read:
-                self._read.add(str(path))
+            elif path not in self._read:
+                self._read.add(path)
                 self._parse(decode_text(read_beside(path, f"{self.path}: mtllib")), path)
 
     def _parse(self, text: str, path: pathlib.Path) -> None:
@@ -167,7 +168,7 @@ def _numbers(words: list[str], count: int) -> np.ndarray:
         numbers = np.array([float(word) for word in words[:count]])
     except ValueError:
         numbers = np.full(1, np.nan)
-    if len(numbers) not in (1, count) or not np.all(np.isfinite(numbers)):
+    if len(numbers) not in (1, count) or not are_usable(numbers):
         noun = "a finite number" if count == 1 else f"{count} finite numbers"
         raise _Unreadable(f"must have {noun}; it has {' '.join(words)[:60]!r}")
     return np.resize(numbers, count)

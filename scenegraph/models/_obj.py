@@ -68,7 +68,8 @@ class _Reader:
         found: dict[str, list[ModelPart]] = {}
         for number, part in sorted(parts.items()):
             owner, material = self.parts[number]
-            own = part._replace(material=self.library.numbers.get(material), name=material)
+            index = self.library.numbers.get(material)
+            own = ModelPart(*part[:5], material=index, smooth=part.smooth, name=material)
             found.setdefault(owner, []).append(own)
         if not found:
             self._refuse(len(faces))

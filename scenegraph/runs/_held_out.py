@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 
 from ..data import Views
@@ -63,14 +64,27 @@ def read_held_out(
     if split == "train":
         return HeldOut(folder, split, views, settings)
     others = settings.load(folder, split)
+    note = _shared_pictures(views, others, split)
+    if note is not None:
+        others = dataclasses.replace(others, notes=(note, *others.notes))
+    return HeldOut(folder, split, others, settings)
+
+
+def _shared_pictures(views: Views, others: Views, split: str) -> str | None:
+    """Says which pictures of a split are training pictures, by names, or by all of its cameras."""
     shared = set(others.names) & set(views.names)
     if shared:
-        note = (
+        return (
             f"{len(shared)} of {others.frames} {split} pictures, such as {min(shared)}, are "
             "training pictures, too: scores are those of pictures that were fitted"
         )
-        others = dataclasses.replace(others, notes=(note, *others.notes))
-    return HeldOut(folder, split, others, settings)
+    # Copies in a folder of their own have other names.
+    if eqx.tree_equal(others.cameras, views.cameras):
+        return (
+            f"all {others.frames} {split} pictures have the cameras of the training pictures, as "
+            "if they were copies: scores are then those of pictures that were fitted"
+        )
+    return None
 
 
 @contextlib.contextmanager

@@ -26,7 +26,8 @@ class Group(AbstractNode):
     def __init__(self, **children: Any):
         for name, child in children.items():
             _check_name(name)
-            check_node(child, f"the child {name!r} of a Group")
+            if not isinstance(child, AbstractNode):
+                check_node(child, f"the child {name!r} of a Group")
         self.children = children
 
 

@@ -24,11 +24,13 @@ class AbstractNode(AbstractModule, is_abstract=True):
         return has_part(self, path)
 
 
+_KINDS = (AbstractNode, AbstractCamera, AbstractLight, AbstractFilter)
+
+
 def check_node(value: Any, place: str) -> None:
     """Refuses an object that no picture would show; a frozen node is a node too."""
     value = value.value if is_frozen(value) else value
-    kinds = AbstractNode | AbstractCamera | AbstractLight | AbstractFilter
-    if not isinstance(value, kinds):
+    if not isinstance(value, _KINDS):
         raise TypeError(
             f"{place} must be a node (such as a Group, a Surface or a Volume), a light, a camera "
             f"or a filter; got {describe(value)}. A field becomes a node in a `Volume`, a shape "

@@ -21,10 +21,11 @@ def are_near(faces: np.ndarray, vertices: np.ndarray) -> bool:
     """
     runs = faces[: len(faces) // _RUN * _RUN].reshape(-1, _RUN, 3)
     runs = runs[:: -(-len(runs) // _MEASURED)]
+    corners = np.ascontiguousarray(np.moveaxis(runs, -1, 0), np.intp)
     whole, single = 0.0, 0.0
     with np.errstate(invalid="ignore", over="ignore"):
         for column in vertices.T:
-            a, b, c = (column.take(runs[..., corner]) for corner in range(3))
+            a, b, c = column.take(corners)
             low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
             whole += np.sum((high.max(axis=1) - low.min(axis=1)) ** 2, dtype=float)
             single += np.sum((high - low) ** 2, dtype=float)

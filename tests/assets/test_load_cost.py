@@ -21,6 +21,20 @@ def write_obj(path: pathlib.Path, objects: int) -> None:
     path.write_text("".join(f"o thing{i}\nusemtl m{i % 5}\n{corners}" for i in range(objects)))
 
 
+def write_unlike(path: pathlib.Path, objects: int) -> None:
+    """Writes objects of other faces, places and materials each."""
+    rng, lines, count = np.random.default_rng(0), ["mtllib a.mtl\n"], 0
+    for i in range(objects):
+        corners = rng.normal(size=(3 + i % 5, 3))
+        lines.append(f"o thing{i}\nusemtl m{i}\n")
+        lines += [f"v {x:.6f} {y:.6f} {z:.6f}\n" for x, y, z in corners]
+        lines += [f"f {count + 1} {count + j} {count + j + 1}\n" for j in range(2, len(corners))]
+        count += len(corners)
+    path.write_text("".join(lines))
+    materials = (f"newmtl m{i}\nKd {i / objects} 0.5 0.5\nNs {i}\n" for i in range(objects))
+    path.with_suffix(".mtl").write_text("".join(materials))
+
+
 def write_faces(path: pathlib.Path, faces: int) -> None:
     """Writes a strip of triangles."""
     lines = [f"v {i} {i % 2} {(i * i) % 7}" for i in range(faces + 2)]
@@ -63,10 +77,11 @@ def cpu_seconds(path: pathlib.Path) -> float:
     [
         # Milliseconds for each: three to five times as many as it took when this was written.
         ("a.obj", write_obj, 400, 0.8),
+        ("a.obj", write_unlike, 200, 1.2),
         ("a.glb", write_nodes, 100, 3.0),
         ("a.obj", write_faces, 8000, 0.02),
     ],
-    ids=["objects", "nodes", "faces"],
+    ids=["objects", "unlike", "nodes", "faces"],
 )
 def test_time_grows_with_the_file_alone(
     tmp_path, name: str, write: Callable, count: int, most: float

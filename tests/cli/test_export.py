@@ -7,7 +7,9 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.cli import main
-from support.blender_folder import write_ball
+from scenegraph.runs import open_run
+from scenegraph.runs._paths import summarise_cameras
+from support.blender_folder import COLOR, write_ball
 from support.command_line import refused
 
 
@@ -35,6 +37,21 @@ def test_refused(saved, tmp_path, capsys):
     refused(["export", tmp_path, tmp_path / "a.glb"], capsys, "is not a run folder")
     refused(["export", saved, tmp_path / "a.glb", "--level", "2"], capsys, "level", "got 2.0")
     refused(["export", saved, tmp_path / "a.glb", "--refine", "2"], capsys, "of a run folder")
+
+
+def test_a_run_whose_data_are_far_from_the_origin(saved, tmp_path, capsys):
+    """Places are those of the data again."""
+    trimesh = pytest.importorskip("trimesh")
+    data = write_ball(tmp_path / "data", {"train": 1})
+    run = open_run(tmp_path / "run")
+    run.save_config(sg.preset("tiny"), data=str(data), preset="tiny", origin=[5e6, 3e6, 0.25])
+    sg.save(summarise_cameras(sg.load_data(data)), run.folder / "cameras.sg")
+    saved.rename(run.folder / "scene.sg")
+    assert main(["export", str(run.folder), str(tmp_path / "a.ply")]) == 0
+    vertices = trimesh.load(tmp_path / "a.ply").vertices
+    distances = np.linalg.norm(vertices - [5e6, 3e6, 0.25], axis=1)
+    assert np.max(np.abs(distances - 1)) < 1e-5
+    refused(["export", run.folder, tmp_path / "none" / "a.ply"], capsys, "there is no folder")
 
 
 @pytest.mark.slow
@@ -66,3 +83,34 @@ def test_a_run(tmp_path, capsys):
     moved = sg.load_scene(out)["field"]
     assert np.any(moved.shape.vertices != surface.shape.vertices)
     assert np.any(moved.shader.texels != surface.shader.texels)
+
+
+@pytest.mark.slow
+def test_a_run_in_all_of_space_is_refined_where_it_is(tmp_path):
+    """A volume that is contracted and moved, beside pictures of the ball that it shows."""
+    pytest.importorskip("skimage")
+    pytest.importorskip("fast_simplification")
+    trimesh = pytest.importorskip("trimesh")
+    # In the volume's frame, about (0.4, 0, 0.4) with radius 1/2; contraction halves both.
+    center, radius = np.array([10.2, 0.0, 0.2]), 0.25
+    splits = {"train": 6, "test": 1}
+    data = write_ball(tmp_path / "data", splits, size=64, center=center, radius=radius)
+    blob = sg.fields.GaussianBlob([0.2, 0.0, 0.2], 0.0947, 3000.0, [0.5, 0.5, 0.5])
+    volume = sg.Volume(blob, None, contraction=sg.encodings.Contraction(radius=1.0))
+    moved = sg.Transformed(volume, sg.Similarity([10.0, 0.0, 0.0], scale=0.5))
+    run = open_run(tmp_path / "run")
+    run.save_config(sg.preset("tiny", bounds="contracted"), data=str(data), preset="tiny")
+    white = [1.0, 1.0, 1.0]
+    sg.save(sg.Scene(sg.Group(field=moved), background=white), run.folder / "scene.sg")
+    sg.save(summarise_cameras(sg.load_data(data)), run.folder / "cameras.sg")
+    options = "--resolution 32 --faces 400 --level 0.6 --box -1 -1 -1 1 1 1".split()
+    colors = []
+    for steps in ("0", "12"):
+        out = tmp_path / f"{steps}.ply"
+        assert main(["export", str(run.folder), str(out), *options, "--refine", steps]) == 0
+        mesh = trimesh.load(out, process=False)
+        places = np.linalg.norm(mesh.vertices - center, axis=1)
+        assert np.max(np.abs(places - radius)) < 0.01
+        colors.append(np.mean(mesh.visual.vertex_colors[:, :3], axis=0))
+    # Towards those of the pictures, which show the mesh where it is.
+    assert np.all((colors[1] - colors[0]) * (np.array(COLOR) - colors[0]) > 0)

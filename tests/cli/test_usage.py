@@ -38,6 +38,7 @@ WRONG = [
     ["data", "make", "out", "--size", "1000000"],
     ["export", "run", "out.glb", "--refine", "-1"],
     ["export", "run", "out.glb", "--level", "nan"],
+    ["export", "run", "out.glb", "--box", "0", "0", "0", "1", "0", "1"],
     ["export", "run", "out.glb", "--texture", "1000000000"],
     ["convert", "multiscale", "data", "out", "--levels", "0"],
     ["fit", "data", "--target-psnr", "nan"],

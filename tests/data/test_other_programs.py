@@ -209,6 +209,7 @@ def test_splits_whose_pictures_were_never_rendered(tmp_path):
     assert find_splits(tmp_path) == ("train",)
     (note,) = sg.load_data(tmp_path).notes
     assert note.startswith("transforms_test.json is left out: none of its pictures")
+    assert sg.load_data(tmp_path, skip_missing=True).notes == (note,)
     save(tmp_path / "test" / "r_3.png", plain(0))
     assert find_splits(tmp_path) == ("test", "train")
     with pytest.raises(FileError, match="5 of 6 picture files.*--skip-missing"):
@@ -252,7 +253,7 @@ def test_a_backslash_that_is_part_of_a_name(tmp_path):
     assert level(sg.load_data(tmp_path)) == 100
 
 
-@pytest.mark.parametrize("ending", ["tga", "gif", "ppm", "jp2", "bmp", "jfif"])
+@pytest.mark.parametrize("ending", ["tga", "gif", "ppm", "jp2", "bmp", "jfif", "avif", "webp"])
 def test_kinds_of_pictures(tmp_path, ending):
     for index in range(6):
         place = tmp_path / "images" / f"{index}.{ending}"

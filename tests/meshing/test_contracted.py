@@ -142,3 +142,16 @@ def test_faces_that_no_viewpoint_sees_are_left_out():
     left = mesh_volumes(scene, halved, viewpoints=eyes[3:4])["ball"].shape.vertices
     assert np.sum(np.asarray(both)[:, 0] > -0.1) > 50
     assert np.max(offsets(left, 0)) < 2.1 and np.sum(np.asarray(left)[:, 0] > 0.05) == 0
+
+
+def test_the_box_that_the_message_advises():
+    """It is one of the volume's frame, and holds what cameras look at."""
+    inside = Unbent(Balls([[0.3, 0.0, 0.2]], [0.5], extinction=300.0))
+    ball = sg.Volume(inside, None, contraction=BENT)
+    scene = sg.Scene(sg.Group(ball=sg.Transformed(ball, sg.Similarity([10.0, 0, 0], scale=0.5))))
+    with pytest.raises(ValueError, match="has no bounds") as caught:
+        mesh_volumes(scene, dataclasses.replace(PLAIN, box=None))
+    words = str(caught.value).split("--box ")[1].replace("`", " ").split()
+    advised = dataclasses.replace(PLAIN, box=tuple(map(float, words[:6])))
+    mesh = mesh_volumes(scene, advised)["ball"].child.shape
+    assert np.max(np.abs(offsets(mesh.vertices, [0.3, 0.0, 0.2]) - 0.5)) < 0.08

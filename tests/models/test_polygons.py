@@ -97,7 +97,11 @@ def test_flat_faces_beside_double_precision():
     vertices = np.float32(rng.integers(0, 3, (40, 3)) * 1.1)
     vertices[3] += np.float32(1e-6)
     vertices[4] *= np.float32(1e-20)
+    vertices[5], vertices[6] = np.nan, np.float32(3e38)
+    # Products of these are hardly above zero in single precision.
+    vertices[30:] = np.float32(rng.integers(-3, 4, (10, 3)) * 3.1e-23)
     faces = rng.integers(0, 40, (5000, 3))
+    faces[:500] = rng.integers(30, 40, (500, 3))
     a, b, c = np.moveaxis(vertices.astype(np.float64)[faces], 1, 0)
     right = np.all(np.cross(b - a, c - a) == 0, axis=1)
     np.testing.assert_array_equal(flat_faces(faces, vertices), right)
@@ -116,6 +120,14 @@ def test_repeated_faces_beside_a_loop(count):
         right.append(key in seen)
         seen.add(key)
     assert repeated_faces(faces).tolist() == right and right[50]
+
+
+def test_repeated_faces_of_a_mesh_with_two_sides():
+    """Each face is there in both senses; every third of one side comes again, turned."""
+    faces = np.random.default_rng(0).permutation(900).reshape(300, 3)
+    again = np.roll(faces[::3], 1, axis=1)
+    found = repeated_faces(np.concatenate([faces, faces[:, ::-1], again]))
+    assert found.tolist() == [False] * 600 + [True] * 100
 
 
 def test_number_rows_beside_a_loop():

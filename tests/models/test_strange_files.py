@@ -81,6 +81,7 @@ def test_one_of_two_materials_may_be_hidden(tmp_path):
         ("Ns nan", ["Ns"]),
         ("d", ["d of"]),
         ("Ke 1 2", ["Ke"]),
+        ("Ke 1e39 0 0", ["Ke", "3 finite numbers"]),
         ("map_Kd C:\\textures\\wood.png", ["wood.png", "no picture"]),
         ("map_Kd /textures/wood.png", ["wood.png", "no picture"]),
         ("map_Kd ../wood.png", ["wood.png", "no picture"]),
@@ -110,6 +111,20 @@ def test_a_library_is_read_once(tmp_path):
     text = "mtllib a.mtl\n" * 50 + "mtllib gone.mtl\n" * 50
     model = read(tmp_path, "a.obj", f"{text}{CORNERS}usemtl m\nf 1 2 3\n")
     assert len(model.materials) == 1 and len(model.notes) == 2
+
+
+@pytest.mark.parametrize("names", ["a.mtl", "b.mtl a.mtl"])
+def test_a_library_in_the_working_directory(tmp_path, monkeypatch, names):
+    """A path without a folder is what the file names its library."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.mtl").write_text(f"newmtl {name}\nKd 1 0 0\nmap_Kd wood.png\n")
+    (tmp_path / "wood.png").write_bytes(encode_png(TEXELS))
+    (tmp_path / "a.obj").write_text(f"mtllib {names}\n{CORNERS}usemtl a\nf 1 2 3\n")
+    model = read_model("a.obj")
+    material = model.materials[model.meshes[0].parts[0].material]
+    np.testing.assert_array_equal(material.base_texture.texels, TEXELS)
+    assert not model.notes
 
 
 def test_textures_of_a_library_share_one_limit(tmp_path):
