@@ -363,6 +363,37 @@ def _exp2_wide(x: Number) -> Number:
     return _power_of_two(value, n.truncated())
 
 
+def erf(x: Number) -> Number:
+    # x P(x^2) / Q(x^2), in double precision; beyond 4 it is one to rounding. Coefficients: Eigen's
+    # `generic_fast_erf`.
+    size = x.call("fabs")
+    bounded = x.like(4.0).call("copysign", x).where(size.compare(">", 4.0), x).as_wide()
+    z = bounded * bounded
+    above = [-2.72614225801306e-10, 2.77068142495902e-8, -2.10102402082508e-6]
+    above += [-5.69250639462346e-5, -7.34990630326855e-4, -2.95459980854025e-3]
+    below = [-1.45660718464996e-5, -2.13374055278905e-4, -1.68282697438203e-3]
+    below += [-7.37332916720468e-3, -1.42647390514189e-2]
+    quotient = polynomial(z, [*above, -1.60960333262415e-2]) / polynomial(z, below)
+    return x.where(x.is_nan(), (bounded * quotient).as_narrow())
+
+
+def cbrt(x: Number) -> Number:
+    # A third of the exponent's bits, then Newton's steps for y^3 = |x|, in double precision.
+    b, wide = x.builder, x.call("fabs").as_wide()
+    kind = integers(wide.value.type)
+    # By a multiplication: LLVM divides vectors of integers number by number.
+    third = b.lshr(
+        b.mul(b.lshr(wide.bits(), constant(kind, 32)), constant(kind, 0x55555556)),
+        constant(kind, 32),
+    )
+    y = wide.of_bits(b.shl(b.add(third, constant(kind, 715094163)), constant(kind, 32)))
+    for _ in range(3):
+        y = y - (y * y * y - wide) / (y * y * 3.0)
+    value = y.as_narrow().call("copysign", x)
+    same = b.or_(x.compare("==", 0.0), b.not_(x.call("fabs").compare("<", math.inf)))
+    return x.where(same, value)
+
+
 def erf_inv(x: Number) -> Number:
     # M. Giles 2010, "Approximating the erfinv function", in single precision.
     w = -log1p(-(x * x))
@@ -424,7 +455,9 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "asin": asin,
     "atan": atan,
     "atan2": atan2,
+    "cbrt": cbrt,
     "cos": cos,
+    "erf": erf,
     "erf_inv": erf_inv,
     "exp": exp,
     "expm1": expm1,

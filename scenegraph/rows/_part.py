@@ -67,8 +67,7 @@ class _Part:
         self.row = loop.phi(I64)
         self.row.add_incoming(first, self.before.block)
         loop.cbranch(loop.icmp_signed("<", self.row, last), self.loads.block, self.done)
-        self._compute([node for x in self.results for node in x.nodes])
-        self._store_all(end, sums)
+        self._write_results(end, sums)
         self.row.add_incoming(self.inside.add(self.row, constant(I64, WIDTH)), self.inside.block)
         self.inside.branch(self.loop)
         self.loads.branch(self.body)
@@ -264,31 +263,34 @@ class _Part:
         if not node.varying:
             value = _load(self.before, self.pointers[number], place, memory_type(dtype))
             return as_register(self.before, value, dtype)
+        # Loaded where it is first needed, but before loops and branches.
+        b = self.loads if len(self.values.maps) > 1 else self.inside
         if number not in self.loaded:
-            self.loaded[number] = self._load_rows(self.operands[number], self.pointers[number])
+            self.loaded[number] = self._load_rows(b, number)
         if self.loaded[number][place] is None:
-            self._load_block(number, place)
-        return as_register(self.loads, self.loaded[number][place], dtype)
+            self._load_block(b, number, place)
+        return as_register(b, self.loaded[number][place], dtype)
 
     def _address(self, builder: Any, size: int, place: int, pointer: Any, kind: Any) -> Any:
         row = builder.mul(self.row, constant(I64, size))
         index = builder.add(row, constant(I64, place))
         return builder.gep(pointer, [index], source_etype=kind)
 
-    def _load_rows(self, operand: Operand, pointer: Any) -> list[Any]:
+    def _load_rows(self, b: Any, number: int) -> list[Any]:
         """Loads the rows of a vector and takes their numbers apart, if these are few."""
+        operand, pointer = self.operands[number], self.pointers[number]
         if operand.size > _SHUFFLED:
             return [None] * operand.size
-        b, kind = self.loads, memory_type(operand.dtype)
+        kind = memory_type(operand.dtype)
         address = self._address(b, operand.size, 0, pointer, kind)
         wide = ir.VectorType(kind, WIDTH * operand.size)
         whole = b.load(address, typ=wide, align=bytes_of(operand.dtype))
         return _apart(b, whole, operand.size)
 
-    def _load_block(self, number: int, place: int) -> None:
+    def _load_block(self, b: Any, number: int, place: int) -> None:
         """Loads some numbers of every row of the vector, and takes them apart."""
         operand, pointer = self.operands[number], self.pointers[number]
-        b, kind = self.loads, memory_type(operand.dtype)
+        kind = memory_type(operand.dtype)
         first = place - place % WIDTH
         count = min(WIDTH, operand.size - first)
         address = self._address(b, operand.size, first, pointer, kind)
@@ -324,21 +326,28 @@ class _Part:
 
     # --- Results
 
-    def _store_all(self, end: Any, sums: Any) -> None:
+    def _write_results(self, end: Any, sums: Any) -> None:
+        """Computes some numbers after the other, and stores or adds them at once."""
         b, offset = self.inside, 0
+        self.needed = set(self._missing([node for x in self.results for node in x.nodes]))
         there = self._rows_that_are_there(end) if any(x.reduced for x in self.results) else None
         for result, pointer in zip(self.results, self.pointers[len(self.operands) :], strict=True):
-            vectors = [self._take(node, True) for node in result.nodes]
-            if not result.reduced:
-                self._store_rows(result, pointer, vectors)
-                continue
-            for vector in vectors:
-                address = b.gep(sums, [constant(I64, offset)], source_etype=I8)
-                kept = b.select(there, vector, constant(vector.type, 0))
-                total = b.load(address, typ=vector.type, align=bytes_of(result.dtype))
-                add = b.fadd if result.dtype.kind == "f" else b.add
-                b.store(add(total, kept), address, align=bytes_of(result.dtype))
-                offset += WIDTH * bytes_of(result.dtype)
+            for first in range(0, len(result.nodes), WIDTH):
+                vectors = []
+                for node in result.nodes[first : first + WIDTH]:
+                    for x in self._missing([node]):
+                        self._compute_one(x)
+                    vectors.append(self._take(node, True))
+                if not result.reduced:
+                    self._store_block(result, pointer, first, vectors)
+                    continue
+                for vector in vectors:
+                    address = b.gep(sums, [constant(I64, offset)], source_etype=I8)
+                    kept = b.select(there, vector, constant(vector.type, 0))
+                    total = b.load(address, typ=vector.type, align=bytes_of(result.dtype))
+                    add = b.fadd if result.dtype.kind == "f" else b.add
+                    b.store(add(total, kept), address, align=bytes_of(result.dtype))
+                    offset += WIDTH * bytes_of(result.dtype)
 
     def _rows_that_are_there(self, end: Any) -> Any:
         """Returns which rows of the vector are none that only fill it."""
@@ -346,24 +355,20 @@ class _Part:
         numbers = ir.Constant(kind, [constant(I64, lane) for lane in range(WIDTH)])
         return b.icmp_signed("<", numbers, _spread(b, b.sub(end, self.row)))
 
-    def _store_rows(self, result: Result, pointer: Any, vectors: list[Any]) -> None:
+    def _store_block(self, result: Result, pointer: Any, first: int, block: list[Any]) -> None:
+        """Stores some numbers of every row of the vector."""
         b, size, kind = self.inside, len(result.nodes), memory_type(result.dtype)
-        if not size:
-            return
-        vectors = [as_memory(b, x, result.dtype) for x in vectors]
+        block = [as_memory(b, x, result.dtype) for x in block]
+        count = len(block)
+        address = self._address(b, size, first, pointer, kind)
         if size <= _SHUFFLED:
-            address = self._address(b, size, 0, pointer, kind)
-            b.store(_interleaved(b, vectors), address, align=bytes_of(result.dtype))
+            b.store(_interleaved(b, block), address, align=bytes_of(result.dtype))
             return
-        empty = ir.Constant(vectors[0].type, ir.Undefined)
-        for first in range(0, size, WIDTH):
-            block = vectors[first : first + WIDTH]
-            count = len(block)
-            address = self._address(b, size, first, pointer, kind)
-            rows = _transposed(b, [*block, *[empty] * (WIDTH - count)])
-            for lane, row in enumerate(rows):
-                at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
-                b.store(_resized(b, row, count), at, align=bytes_of(result.dtype))
+        empty = ir.Constant(block[0].type, ir.Undefined)
+        rows = _transposed(b, [*block, *[empty] * (WIDTH - count)])
+        for lane, row in enumerate(rows):
+            at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
+            b.store(_resized(b, row, count), at, align=bytes_of(result.dtype))
 
 
 def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:
