@@ -100,6 +100,7 @@ from .lights import (
 from .losses import psnr as psnr, ssim as ssim
 from .programs import tiered_jit as tiered_jit
 from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
+from .rows import compile_log as compile_log
 from .scene import (
     describe as describe,
     freeze as freeze,

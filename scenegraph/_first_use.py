@@ -7,7 +7,8 @@ are put into all of them at once.
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -64,3 +65,17 @@ def names_on_first_use(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get, lambda: sorted(load())
+
+
+def moved_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Returns a package's `__getattr__` for names that moved: they work for one release."""
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        new = places[name]
+        message = f"{package}.{name} is now {new}.{name}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(new), name)
+
+    return get

@@ -18,7 +18,7 @@ from ..integrators import AbstractIntegrator, choose_integrator
 from ..programs import FOR_A_FEW_RUNS, FOR_SOME_RUNS, quick_jit
 from ..rays import Ray
 from ..rendering import render_rays
-from ..rowwise import lower_by_vmap
+from ..rows import lower_by_vmap
 from ..scene import find_camera, named_leaves, Scene, select, trainable_leaves
 
 

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int, PyTree
 from ..flat import Instance, InstanceStack
 from ..numerics import choose_block, count_before
-from ..rowwise import exchange_rows, map_blocks, map_rows, store
+from ..rows import map_rows
+from ..rowwise import exchange_rows, map_blocks, store
 
 
 # Rows of one kind that are computed at once, on a CPU and elsewhere: of fewer, less is done in vain

@@ -11,7 +11,8 @@ from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..numerics import choose_block, most_number, order_by_number, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
-from ..rowwise import map_blocks, map_rows, store, take_rows
+from ..rows import map_rows
+from ..rowwise import map_blocks, store, take_rows
 from ..visibility import (
     BUNDLE,
     count_parts,

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree, UInt8
 from ..flat import FaceTree, FlatScene, InstanceStack, MeshFace, MeshFaces
 from ..rays import Hit, Ray
-from ..rowwise import map_rows, take_rows
+from ..rows import map_rows
+from ..rowwise import take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import (
     by_side,

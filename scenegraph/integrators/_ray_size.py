@@ -13,7 +13,7 @@ import numpy as np
 from .._typing import PyTree
 from ..flat import FlatScene, InstanceStack, intersect, occlusion
 from ..rays import Ray
-from ..rowwise import count_scalars
+from ..rows import count_scalars
 from ._irradiance import mirrors
 
 

@@ -12,7 +12,8 @@ from .._typing import Array, Bool, Float, Int
 from ..flat import FlatScene, occlusion
 from ..numerics import safe_divide, safe_norm
 from ..rays import Ray
-from ..rowwise import map_blocks, map_rows
+from ..rows import map_rows
+from ..rowwise import map_blocks
 from ..shaders import asks_for_light_behind
 from ..visibility import find_occluders, transmission
 from ._by_kind import map_by_kind

@@ -10,7 +10,7 @@ from .._typing import Array, Bool, Float, Int, Vector
 from ..compositing import composite_layers
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
-from ..rowwise import map_rows
+from ..rows import map_rows
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
 from ._listed import listed_layers

@@ -19,7 +19,7 @@ from ..integrators import (
     without_meshes,
 )
 from ..rays import Ray
-from ..rowwise import map_rows
+from ..rows import map_rows
 from ._pixel_order import TILE
 from ._rays import integrate
 from ._subpixels import (

@@ -40,9 +40,10 @@ def count_rows(values: Sequence[Any], kinds: Sequence[int]) -> int:
 
 
 def by_vmap(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
 ) -> list[Array]:
     """Maps a jaxpr over rows with `jax.vmap`."""
+    del name
     rows = count_rows(values, varying)
     split = lambda x: x.reshape(groups, rows // groups, *x.shape[1:])
     values = tuple(split(x) if kind == ROW else x for x, kind in zip(values, varying, strict=True))
@@ -73,7 +74,7 @@ def _has_large_sums(jaxpr: ClosedJaxpr, reduced: Sequence[int]) -> bool:
 
 @jax.tree_util.register_pytree_node_class
 class _Additions:
-    """What is added to a table of zeros: places, numbers, and how these are meant."""
+    """Additions to a table of zeros: places, numbers, and how these are meant."""
 
     def __init__(self, parts: list[tuple[Array, Array]], how: tuple[dict, ...]):
         self.parts, self.how = parts, how

@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._jax import ClosedJaxpr
 from .._typing import Array
-from ._graph import Node
+from ._graph import every_node, Node
 from ._kernel import compile_kernel, compile_table_sum
 from ._operands import GROUP, Result, ROW, SHARED
 from ._scalarise import Scalariser
@@ -18,8 +19,8 @@ from ._values import NodeArray, TableSum, Term
 
 def call_native(
     values: Sequence[Any], jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
-) -> list[Array]:
-    """Maps a jaxpr over rows by a native kernel.
+) -> tuple[list[Array], int]:
+    """Maps a jaxpr over rows by a native kernel; returns the number of its expressions, too.
 
     **Errors:** `NotNative` if it has operations without native code.
     """
@@ -34,9 +35,33 @@ def call_native(
         else results.array(scalariser.as_nodes(value, aval), kind)
         for value, aval, kind in zip(outputs, jaxpr.out_avals, reduced, strict=True)
     ]
+    _open_lengths(scalariser, results.kinds)
     name = compile_kernel(scalariser.operands, results.kinds)
     arrays = jax.ffi.ffi_call(name, results.shapes)(*scalariser.operands.arrays)
-    return [make(arrays) for make in finish]
+    return [make(arrays) for make in finish], scalariser.graph.size
+
+
+# Shorter tables are not told apart from other small numbers.
+_LONG = 64
+
+
+def _open_lengths(scalariser: Scalariser, results: Sequence[Result]) -> None:
+    """Makes operands of numbers that are lengths of tables: other lengths are the same kernel."""
+    nodes = every_node([node for x in results for node in x.nodes])
+    operands = scalariser.operands
+    tables = {x.params["operand"] for x in nodes if x.operation == "look_up"}
+    lengths = {operands.arrays[k].shape[int(operands.kinds[k].kind == GROUP)] for k in tables}
+    numbers = {number for n in lengths if n > _LONG for number in (n, n - 1)}
+    found: dict[Any, list[Node]] = {}
+    for node in nodes:
+        is_index = node.is_constant and node.dtype.kind in "iu" and node.dtype.itemsize >= 4
+        if is_index and int(node.value) in numbers:
+            found.setdefault(node.dtype, []).append(node)
+    for dtype, same in found.items():
+        same.sort(key=lambda node: int(node.value))
+        elements = operands.add(np.array([node.value for node in same], dtype), SHARED)
+        for node, element in zip(same, elements, strict=True):
+            node.operation, node.value = "input", element
 
 
 class _Results:

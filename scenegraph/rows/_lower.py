@@ -4,7 +4,7 @@ import contextlib
 import contextvars
 import functools
 import itertools
-import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from .._jax import ClosedJaxpr
 from .._typing import Array, PyTree
 from ._by_vmap import by_vmap, count_rows
 from ._call import call_native
+from ._log import say
 from ._operands import NotNative
 from ._target import is_available
 
@@ -26,8 +27,6 @@ _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
 # What makes tables that rows add to, if they are larger.
 _TABLES, _LARGE = ("broadcast_in_dim", "scatter-add", "scatter_add", "add_any"), 2**10
 
-
-_log = logging.getLogger("scenegraph.compile")
 
 # True where all maps are left to `jax.vmap`.
 _plain = contextvars.ContextVar("plain", default=False)
@@ -44,26 +43,30 @@ def lower_by_vmap() -> Iterator[None]:
 
 
 def by_kernel(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
 ) -> list[Array]:
     """Maps a jaxpr over rows by a native kernel, or by `jax.vmap` what has no native code."""
     how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
-    if count_rows(values, varying) > 0 and is_available() and not _plain.get():
-        try:
-            return call_native(values, **how)
-        except NotNative as reason:
-            scalars = _count_scalars(jaxpr.jaxpr)
-            _log.info("%d scalars of a row are not native: %s", scalars, reason)
-    return by_vmap_in_blocks(*values, **how)
+    if count_rows(values, varying) == 0 or not is_available() or _plain.get():
+        return by_vmap_in_blocks(*values, **how, name=name)
+    begin = time.perf_counter()
+    try:
+        results, nodes = call_native(values, **how)
+        said = f"native, {nodes} nodes"
+    except NotNative as reason:
+        results = by_vmap_in_blocks(*values, **how, name=name)
+        said = f"not native: {reason}"
+    say(name, jaxpr, varying, said, time.perf_counter() - begin)
+    return results
 
 
 def by_vmap_in_blocks(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
 ) -> list[Array]:
     """Maps a jaxpr over rows with `jax.vmap`, in blocks."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
     blocks = _count_blocks(rows, max(_VMAP_NUMBERS // max(scalars, 1), _FEWEST_VMAP_ROWS))
-    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups, "name": name}
     one_block = functools.partial(by_vmap, **how)
     return _in_blocks(one_block, blocks if groups == 1 else 1, values, varying, reduced)
 

@@ -1,5 +1,6 @@
 """`map_rows`: a map of a small function over rows, made for CPUs."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,26 +10,25 @@ from jax.core import Tracer
 
 from .._jax import HAS_PRIMITIVES
 from .._typing import PyTree
-from ..programs import are_kernels
 from ._by_vmap import by_vmap
 from ._lower import by_kernel, by_vmap_in_blocks
 from ._operands import ROW, SHARED
 from ._primitive import define_map, row_avals, trace_row
 
 
+map_rows_p: Any = None
 if HAS_PRIMITIVES:
-    _map_rows_p = define_map("map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel)
-    are_kernels(_map_rows_p)
+    map_rows_p = define_map("map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel)
 
 
 def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:
     """Maps a small function over rows, such as rays: a `jax.vmap` made for CPUs.
 
-    On a CPU, every component of every vector becomes an array over all rows, which is what a
-    compiler for CPUs handles best. Derivatives of any kind are taken of the function of one row,
-    and computed in one pass together with what they need of it: nothing is stored. Other devices
-    use `jax.vmap`. Results, NaN and infinities among them, are those of `jax.vmap`. A function
-    with effects, such as `jax.debug.print`, is called row by row.
+    On a CPU the function becomes one kernel, in which all that a row computes stays in registers:
+    elementwise operations, small arrays, loops, branches, and look-ups in shared tables of any
+    size. Derivatives of any kind are taken of the function of one row, and computed in one pass
+    together with what they need of it: nothing is stored. Wherever there is no kernel, `jax.vmap`
+    computes the same. A function with effects, such as `jax.debug.print`, is called row by row.
 
     **Arguments:**
 
@@ -43,7 +43,7 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     Example: the lengths of two vectors.
 
     ```python
-    lengths = sg.rowwise.map_rows(lambda unit, x: unit * jnp.linalg.norm(x), 1.0, jnp.eye(3)[:2])
+    lengths = sg.rows.map_rows(lambda unit, x: unit * jnp.linalg.norm(x), 1.0, jnp.eye(3)[:2])
     ```
     """
     shared, static = eqx.partition(shared, _is_operand)
@@ -58,9 +58,18 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
         # Callbacks run row by row: no pass of the compiler knows of them.
         return jax.lax.map(lambda row: call(shared, row), rows)
     how = {"jaxpr": jaxpr, "varying": (SHARED,) * len(captured) + varying, "groups": 1}
+    how["name"] = _name(function)
     reduced = (SHARED,) * len(jaxpr.out_avals)
-    results = _map_rows_p.bind(*captured, *flat, **how, reduced=reduced)
+    results = map_rows_p.bind(*captured, *flat, **how, reduced=reduced)
     return jax.tree.unflatten(jax.tree.structure(out), results)
+
+
+def _name(function: Callable) -> str:
+    """Returns what the log of compilations calls a function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '')}.{name}".replace(".<locals>", "")
 
 
 # Shared arrays of no more numbers, known when the function is traced, are constants of it.

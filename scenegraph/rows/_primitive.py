@@ -24,6 +24,7 @@ from .._jax import (
 from .._typing import Array, PyTree
 from ._by_vmap import count_rows
 from ._checkify import check_results
+from ._log import say
 from ._operands import GROUP, ROW, SHARED
 
 
@@ -61,8 +62,12 @@ def define_map(
     plain, whole = lower(lowering_for_cpus), lower(native or lowering_for_cpus)
 
     def lower_for_cpus(context: Any, *operands: Any, **params: Any) -> Any:
-        rule = whole if _runs_here(context.module_context) else plain
-        return rule(context, *operands, **params)
+        if _runs_here(context.module_context):
+            return whole(context, *operands, **params)
+        if "name" in params:
+            why = "not native: it is exported, or runs on several devices"
+            say(params["name"], params["jaxpr"], params["varying"], why, 0.0)
+        return plain(context, *operands, **params)
 
     mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
     return primitive
@@ -120,8 +125,9 @@ def _replaced(values: Sequence[Any], places: Sequence[int], others: Sequence[Any
 
 
 def _abstract(
-    *avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int = 1
+    *avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int = 1, name: str = ""
 ) -> list[Any]:
+    del name
     front = {SHARED: (count_rows(avals, varying),), ROW: (), GROUP: (groups,)}
     return [
         aval.update(shape=(*front[kind], *aval.shape))
@@ -166,10 +172,15 @@ def push_map(
     varying = (*varying, *(varying[i] for i in moving))
     pushed = _trace(push, row_avals(inputs, varying))
     reduced = tuple(reduced[i] for i in smooth)
-    how |= {"jaxpr": pushed, "varying": varying, "reduced": reduced}
+    how |= {"jaxpr": pushed, "varying": varying, "reduced": reduced, **_renamed(others, "tangent")}
     pushed_forward = primitive.bind(*inputs, **how)
     zeros = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in results]
     return results, _replaced(zeros, smooth, pushed_forward)
+
+
+def _renamed(params: dict, what: str) -> dict:
+    """Returns parameters with the name of a derivative, if they have a name."""
+    return params | {key: f"{what} of {value}" for key, value in params.items() if key == "name"}
 
 
 def _trace(function: Callable, avals: Sequence[Any]) -> ClosedJaxpr:
@@ -218,7 +229,8 @@ def transpose_map(
     all_varying = (*(varying[i] for i in fixed), *(flip(reduced[i]) for i in given))
     program = _trace(vjp, row_avals(inputs, all_varying))
     summed = tuple(flip(varying[i]) for i in linear)
-    how = {"jaxpr": program, "varying": all_varying, "reduced": summed, **others}
+    how = {"jaxpr": program, "varying": all_varying, "reduced": summed}
+    how |= _renamed(others, "cotangent")
     results = primitive.bind(*inputs, **how)
     return _replaced([None] * len(values), linear, results)
 

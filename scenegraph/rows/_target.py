@@ -4,7 +4,6 @@ import ctypes
 import functools
 import hashlib
 import importlib
-import logging
 import os
 import pathlib
 import platform
@@ -13,8 +12,7 @@ from typing import Any
 
 import jax
 
-
-_log = logging.getLogger("scenegraph.compile")
+from ._log import compile_log
 
 
 @functools.cache
@@ -23,7 +21,7 @@ def find_llvm() -> Any:
     try:
         return importlib.import_module("llvmlite.binding")
     except (ImportError, OSError) as reason:
-        _log.warning(
+        compile_log.warning(
             "llvmlite cannot be imported (%s): maps over rows compile and run slower. "
             "pip install llvmlite",
             reason,
@@ -50,7 +48,7 @@ def _is_known_interface() -> bool:
     except (AttributeError, OSError):
         known = False
     if not known:
-        _log.warning("this JAX has another interface: maps over rows compile and run slower.")
+        compile_log.warning("this JAX has another interface: maps over rows run slower.")
     return known
 
 

@@ -51,7 +51,7 @@ class _Part(NamedTuple):
 
 
 class TableSum:
-    """What all rows add to a table of zeros, and what linear functions make of the sum."""
+    """The sum of what all rows add to a table of zeros, and linear functions of it."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, parts: Sequence[_Part]):
         self.shape, self.dtype, self.parts = shape, dtype, list(parts)

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from .._jax import ad, batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
-from ..programs import Loop, take_turns_outside
-from ..rows import count_rows, define_map, row_avals, trace_row
+from ..programs import are_kernels, Loop, take_turns_outside
+from ..rows import count_rows, define_map, map_rows_p, row_avals, trace_row
 
 
 def map_blocks(
@@ -133,6 +133,7 @@ if HAS_PRIMITIVES:
     _map_blocks_p = define_map("map_blocks", _by_loop, _by_loop)
     batching.primitive_batchers[_map_blocks_p] = _batch
     take_turns_outside(_map_blocks_p, _as_loop)
+    are_kernels(map_rows_p)
 
 # Under `jax.vmap`, a `cond` whose predicate differs computes every branch for the whole batch, and
 # stops the gradients of what it reads for nothing. Where that is linear, as in the rule of a

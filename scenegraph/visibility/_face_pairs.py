@@ -13,7 +13,8 @@ from .._typing import Array, Int, PyTree, UInt32
 from ..flat import FaceTree
 from ..numerics import choose_block, count_bits, nth_bit_of_word
 from ..rays import Ray
-from ..rowwise import Columns, map_rows, split_rows, store, take_rows
+from ..rows import map_rows
+from ..rowwise import Columns, split_rows, store, take_rows
 
 
 # Runs of faces whose pairs are numbered at once, and pairs that are computed at once.

@@ -7,7 +7,8 @@ from .._typing import Array, Bool, Float, Int
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..rowwise import Columns, map_rows, take_rows
+from ..rows import map_rows
+from ..rowwise import Columns, take_rows
 from ..shapes import cross_triangle
 from ._face_pairs import add_terms, FaceSum, Sums
 from ._face_search import FaceVisit, list_faces, ListedFaces, search_faces

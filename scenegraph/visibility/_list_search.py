@@ -15,16 +15,8 @@ from ..flat import Instance, InstanceStack, world_ball
 from ..numerics import choose_block, count_bits, order_longest_first, pack_bits
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import (
-    Columns,
-    map_rows,
-    put_rows,
-    split_row,
-    split_rows,
-    split_rows_last,
-    store,
-    take_rows,
-)
+from ..rows import map_rows
+from ..rowwise import Columns, put_rows, split_row, split_rows, split_rows_last, store, take_rows
 from ..shapes import cone_touches
 from ..transforms import Ball
 from ._lists import CandidateLists, list_along_rays

@@ -26,7 +26,8 @@ from .._typing import Array, Bool, Float, PyTree
 from ..flat import FaceTree
 from ..programs import find_within
 from ..rays import Ray
-from ..rowwise import Columns, map_rows, push_map, row_avals, take_rows, transpose_map
+from ..rows import map_rows, push_map, row_avals, transpose_map
+from ..rowwise import Columns, take_rows
 from ._face_pairs import add_terms, FaceSum, Sums
 from ._face_search import ListedFaces, search_faces
 

@@ -22,7 +22,8 @@ from scenegraph.programs import (
 from scenegraph.programs._compiled import Compiled
 from scenegraph.programs._pieces import Cut
 from scenegraph.programs._work import count_equations, count_outside_of_kernels, estimate_work
-from scenegraph.rowwise import map_blocks, map_rows, sum_blocks
+from scenegraph.rows import map_rows
+from scenegraph.rowwise import map_blocks, sum_blocks
 from support.helpers import assert_close
 
 

@@ -7,7 +7,8 @@ import pytest
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from scenegraph.rowwise import map_blocks, map_rows
+from scenegraph.rows import map_rows
+from scenegraph.rowwise import map_blocks
 from support.helpers import assert_close
 
 

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.rowwise import map_rows, split_row, split_rows, split_rows_last
+from scenegraph.rows import map_rows
+from scenegraph.rowwise import split_row, split_rows, split_rows_last
 
 
 ROWS = {"a": jnp.arange(30.0).reshape(5, 2, 3), "b": jnp.arange(5), "c": jnp.zeros((5, 0)) == 1}

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.rowwise import loop_rows, map_rows
+from scenegraph.rows import map_rows
+from scenegraph.rowwise import loop_rows
 
 
 def collatz(offset, state):

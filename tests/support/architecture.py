@@ -7,7 +7,6 @@ import ast
 import dataclasses
 import pathlib
 import re
-import statistics
 from collections import Counter
 from collections.abc import Iterator
 
@@ -194,7 +193,9 @@ def imported_alone(sources: list[Source]) -> list[str]:
 
 
 def _is_first_use(node: ast.stmt) -> bool:
-    """Returns true for what makes names appear on their first use."""
+    """Returns true for what makes names appear on their first use, or where they were."""
+    if ast.unparse(node).startswith("__getattr__ = moved_names(__name__, "):
+        return True
     if isinstance(node, ast.ImportFrom):
         return node.module in ("_first_use", "typing")
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -238,45 +239,16 @@ def _body_lines(function: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def too_long(sources: list[Source]) -> list[str]:
-    """Functions and files over the limits."""
-    functions = [
-        f"{where}: {length} lines, at most {MAX_FUNCTION}"
-        for length, where in function_lengths(sources)
-        if length > MAX_FUNCTION
-    ]
-    files = [
-        finding(source, source.tree, f"{length} lines, at most {MAX_FILE}")
-        for source in sources
-        if (length := len(source.text.splitlines())) > MAX_FILE
-    ]
-    return functions + files
-
-
 def large_packages(sources: list[Source]) -> list[str]:
-    """Packages with too many files, or with many and no order in which to read them."""
+    """Packages with many files, and no order in which to read them."""
     inits = [source for source in sources if source.is_init and len(source.path.parts) > 2]
     files = Counter(source.path.parent for source in sources if not source.is_init)
     return [
-        finding(source, source.tree, f"{count} files, {lack}")
+        finding(source, source.tree, f"{count} files, and no word of their order (`Read ...`)")
         for source in inits
         if (count := files[source.path.parent]) > MANY_FILES
-        for lack in _reading_lacks(source, count)
+        and not re.search(r"\bRead\b", ast.get_docstring(source.tree) or "")
     ]
-
-
-def _reading_lacks(source: Source, files: int) -> list[str]:
-    lacks = [f"at most {MAX_FILES}"] if files > MAX_FILES else []
-    told = re.search(r"\bRead\b", ast.get_docstring(source.tree) or "")
-    return (
-        lacks if told else [*lacks, "and no word of the order in which to read them (`Read ...`)"]
-    )
-
-
-def typical_lengths(sources: list[Source]) -> tuple[float, float]:
-    """The median and the 90th percentile of function lengths."""
-    lengths = [length for length, _ in function_lengths(sources)]
-    return statistics.median(lengths), statistics.quantiles(lengths, n=10)[-1]
 
 
 # --- Docstrings
