@@ -20,6 +20,8 @@ from ._values import GroupArray, is_zero, NodeArray, TableSum, Term
 
 # An index that may have more values is not looked up in arrays of a row.
 _MOST_CHOICES = 256
+# Numbers that are loaded together, if they follow each other.
+_TOGETHER = 8
 # Shared arrays of more numbers are looked up in memory.
 _FEW = 8
 _BOOL = np.dtype(bool)
@@ -138,10 +140,21 @@ class _Array:
         of_group = isinstance(source, GroupArray)
         array, operand = (source.array, GROUP) if of_group else (source, SHARED)
         table = self.scalariser.operands.table(array, operand)
-        offsets = _offsets(window, shape)
-        columns = range(known + min(offsets), known + max(offsets) + 1)
-        numbers = graph.look_up(place, table, stride, columns, self.aval.dtype)
-        return array_of([numbers[x - min(offsets)] for x in offsets], window)
+        numbers: list[Node] = []
+        for columns in _runs([known + x for x in _offsets(window, shape)]):
+            numbers += graph.look_up(place, table, stride, columns, self.aval.dtype)
+        return array_of(numbers, window)
+
+
+def _runs(places: Sequence[int]) -> list[range]:
+    """Returns ascending places as ranges of those that follow each other, eight at most."""
+    runs: list[range] = []
+    for place in places:
+        if runs and place == runs[-1].stop and len(runs[-1]) < _TOGETHER:
+            runs[-1] = range(runs[-1].start, place + 1)
+        else:
+            runs.append(range(place, place + 1))
+    return runs
 
 
 def _offsets(window: Sequence[int], shape: Sequence[int]) -> list[int]:
