@@ -17,7 +17,6 @@ class _Signature:
     structure: str
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
-    weak: tuple[bool, ...]
 
 
 # The last signature of every function, by its name.
@@ -32,7 +31,6 @@ def sign(jaxpr: Any, kinds: Sequence[int]) -> _Signature:
         f"{tuple(map(int, kinds))} {jaxpr.jaxpr}",
         tuple(x.shape for x in avals),
         tuple(str(x.dtype) for x in avals),
-        tuple(bool(getattr(x, "weak_type", False)) for x in avals),
     )
 
 
@@ -55,7 +53,6 @@ def _why(old: _Signature | None, new: _Signature) -> str:
     for what, ours, theirs in (
         ("shape", new.shapes, old.shapes),
         ("dtype", new.dtypes, old.dtypes),
-        ("weak type", new.weak, old.weak),
     ):
         changed = [k for k in range(len(ours)) if ours[k] != theirs[k]]
         if changed:
