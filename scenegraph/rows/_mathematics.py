@@ -1,8 +1,8 @@
 """Vector code of the functions that processors lack, in single precision.
 
 Each is written once, in arithmetic on `Number`s, and becomes code for one vector or one scalar of
-rows. Errors are at most 4 units in the last place; special values are those of JAX. In double
-precision, and for what is seldom used, the C library computes number by number.
+rows. Errors are at most 4 units in the last place; special values are those of JAX. `_wide` has
+them in double precision. For what is seldom used, the C library computes number by number.
 
 **Source:** ranges and polynomials of S. Moshier's Cephes library, unless a function says otherwise.
 """
@@ -159,7 +159,7 @@ def polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     return total
 
 
-def _power_of_two(x: Number, exponent: Any) -> Number:
+def power_of_two(x: Number, exponent: Any) -> Number:
     """Returns x 2^n by the exponent's bits: twice a half of n, for the largest and the smallest."""
     b, kind = x.builder, integers(x.value.type)
     bias, shift = (1023, 52) if element_of(kind).width == 64 else (127, 23)
@@ -177,7 +177,7 @@ def exp(x: Number) -> Number:
     r = bounded - n * 0.693359375 - n * -2.12194440e-4
     series = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1]
     value = polynomial(r, [*series, 5.0000001201e-1]) * (r * r) + r + 1.0
-    return _power_of_two(value, n.truncated())
+    return power_of_two(value, n.truncated())
 
 
 def log(x: Number) -> Number:
@@ -360,7 +360,7 @@ def _exp2_wide(x: Number) -> Number:
     n = bounded.call("rint")
     r = (bounded - n) * math.log(2)
     value = polynomial(r, [1 / math.factorial(k) for k in range(10, -1, -1)])
-    return _power_of_two(value, n.truncated())
+    return power_of_two(value, n.truncated())
 
 
 def erf(x: Number) -> Number:
@@ -378,17 +378,15 @@ def erf(x: Number) -> Number:
 
 
 def cbrt(x: Number) -> Number:
-    # A third of the exponent's bits, then Newton's steps for y^3 = |x|, in double precision.
+    # In double precision: a third of the exponent's bits, then Newton's steps for y^3 = |x|.
     b, wide = x.builder, x.call("fabs").as_wide()
     kind = integers(wide.value.type)
     # By a multiplication: LLVM divides vectors of integers number by number.
-    third = b.lshr(
-        b.mul(b.lshr(wide.bits(), constant(kind, 32)), constant(kind, 0x55555556)),
-        constant(kind, 32),
-    )
+    third = b.mul(b.lshr(wide.bits(), constant(kind, 32)), constant(kind, 0x55555556))
+    third = b.lshr(third, constant(kind, 32))
     y = wide.of_bits(b.shl(b.add(third, constant(kind, 715094163)), constant(kind, 32)))
     for _ in range(3):
-        y = y - (y * y * y - wide) / (y * y * 3.0)
+        y = y - (y - wide / (y * y)) * (1 / 3)
     value = y.as_narrow().call("copysign", x)
     same = b.or_(x.compare("==", 0.0), b.not_(x.call("fabs").compare("<", math.inf)))
     return x.where(same, value)
@@ -396,7 +394,9 @@ def cbrt(x: Number) -> Number:
 
 def erf_inv(x: Number) -> Number:
     # M. Giles 2010, "Approximating the erfinv function", in single precision.
-    w = -log1p(-(x * x))
+    # 1 - x^2 = (1 - x) (1 + x), which loses nothing where x is almost one.
+    size = x.call("fabs")
+    w = -(log((1.0 - x) * (1.0 + x)).where(size.compare(">", 0.5), log1p(-(x * x))))
     near = polynomial(w - 2.5, _ERF_INV[0])
     far = polynomial(w.call("sqrt") - 3.0, _ERF_INV[1])
     value = near.where(w.compare("<", 5.0), far) * x
@@ -473,7 +473,6 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
 LIBRARY = {
     **{name: name for name in "acos acosh asin asinh atan atan2 atanh cbrt cos cosh".split()},
     **{name: name for name in "erf erfc exp exp2 expm1 log log1p pow sin sinh tan tanh".split()},
-    "erf_inv": "log1p",
     "lgamma": "lgamma",
     "nextafter": "nextafter",
     "rem": "fmod",

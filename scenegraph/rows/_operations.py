@@ -10,7 +10,6 @@ from ._mathematics import (
     constant,
     declared,
     element_of,
-    erf_inv_wide,
     FLAGS,
     FUNCTIONS,
     integers,
@@ -20,6 +19,7 @@ from ._mathematics import (
     same_shape,
     to_integer,
 )
+from ._wide import FUNCTIONS_WIDE
 
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
@@ -122,28 +122,24 @@ def emit(name: str, operation: Operation, x: Sequence[Any]) -> Any:
     if name in _OPERATIONS:
         return _OPERATIONS[name](operation, *x)
     b, wide = operation.builder, element_of(x[0].type) == DOUBLE
-    if name in FUNCTIONS and not wide:
-        return _as_function(name, b, x)
-    if name == "erf_inv":
-        log = _by_library("log1p", b, [b.fneg(b.fmul(x[0], x[0]))])
-        return erf_inv_wide(Number(b, x[0]), Number(b, b.fneg(log))).value
-    if name == "logistic":
-        one = constant(x[0].type, 1)
-        return b.fdiv(one, b.fadd(one, _by_library("exp", b, [b.fneg(x[0])])))
+    functions = FUNCTIONS_WIDE if wide else FUNCTIONS
+    if name in functions:
+        return _as_function(name, functions[name], b, x)
     return _by_library(LIBRARY[name] + "f" * (not wide), b, x)
 
 
-def _as_function(name: str, b: Any, x: Sequence[Any]) -> Any:
+def _as_function(name: str, code: Callable, b: Any, x: Sequence[Any]) -> Any:
     """Calls a function of mathematics, which is written when it is first needed."""
     kind = x[0].type
-    wanted = f"rows.{name}.{kind.count if isinstance(kind, ir.VectorType) else 1}"
+    count = kind.count if isinstance(kind, ir.VectorType) else 1
+    wanted = f"rows.{name}.{count}{'.wide' if element_of(kind) == DOUBLE else ''}"
     function = b.module.globals.get(wanted)
     if function is None:
         function = ir.Function(b.module, ir.FunctionType(kind, [kind] * len(x)), wanted)
         function.linkage = "internal"
         inner = ir.IRBuilder(function.append_basic_block())
         operands = [Number(inner, value) for value in function.args]
-        value = FUNCTIONS[name](*operands).value
+        value = code(*operands).value
         inner.ret(_or_by_library(name, operands[0], value) if name in _TURNING else value)
     return b.call(function, x)
 
@@ -161,7 +157,8 @@ def _or_by_library(name: str, x: Number, value: Any) -> Any:
         "!=", b.bitcast(large, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0)
     )
     with b.if_then(some, likely=False):
-        other = b.select(large, _by_library(name + "f", b, [x.value]), value)
+        suffix = "" if element_of(value.type) == DOUBLE else "f"
+        other = b.select(large, _by_library(name + suffix, b, [x.value]), value)
         seldom = b.block
     result = b.phi(value.type)
     result.add_incoming(value, start)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 from jax import lax
 
 from scenegraph.rows import _target, map_rows
@@ -37,6 +38,8 @@ FUNCTIONS = {
     "cbrt": (lax.cbrt, np.cbrt, WIDE),
     "cos": (jnp.cos, np.cos, WIDE),
     "cosh": (lax.cosh, np.cosh, WIDE),
+    "erf": (lax.erf, scipy.special.erf, np.concatenate([WIDE, np.linspace(-7, 7, 4001)])),
+    "erf_inv": (lax.erf_inv, scipy.special.erfinv, np.linspace(-0.9999, 0.9999, 4001)),
     "exp": (jnp.exp, np.exp, np.linspace(-86, 88, 8001)),
     "exp2": (lax.exp2, np.exp2, np.linspace(-100, 100, 4001)),
     "expm1": (
@@ -74,7 +77,31 @@ def test_errors_are_a_few_units_in_the_last_place(name):
         unit = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
     finite = np.isfinite(expected) & (np.abs(expected) < 3e38)
     found = np.asarray(mapped(ours, jnp.asarray(x)), np.float64)[finite]
-    assert np.max(np.abs(found - expected[finite]) / unit[finite]) < 4
+    # The inverse of the error function has the polynomial of XLA, which is no better.
+    limit = 16 if name == "erf_inv" else 4
+    assert np.max(np.abs(found - expected[finite]) / unit[finite]) < limit
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_errors_in_double_precision(x64, name):
+    ours, truth, x = FUNCTIONS[name]
+    assert native_code(ours, jnp.asarray(x))
+    with np.errstate(all="ignore"):
+        # `scipy.special` has no more than double precision.
+        more = float if name.startswith("erf") else np.longdouble
+        expected = truth(x.astype(more))
+        unit = np.spacing(np.abs(expected).astype(float))
+    found = np.asarray(mapped(ours, jnp.asarray(x)))
+    assert found.dtype == float
+    finite = np.isfinite(expected) & np.isfinite(unit)
+    error = np.abs(found[finite] - expected[finite]) / unit[finite]
+    assert np.max(error) < (16 if name == "erf_inv" else 4)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values_in_double_precision(x64, name):
+    ours, x = FUNCTIONS[name][0], jnp.asarray(SPECIAL)
+    np.testing.assert_allclose(mapped(ours, x), jax.jit(ours)(x), rtol=1e-13, atol=1e-300)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
