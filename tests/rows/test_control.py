@@ -222,6 +222,15 @@ LOOPS = {
         )(r[0], r[1] % 4),
         **FORWARD,
     ),
+    "loops in a map": Case(
+        lambda s, r: jax.vmap(
+            lambda x, y: lax.while_loop(
+                lambda c: c[0] > 0.2, lambda c: (0.5 * c[0], c[1] + s * y[0] + c[0]), (x, y)
+            ),
+            (0, None),
+        )(r[0], r[0][:2]),
+        **FORWARD,
+    ),
     "own table": Case(
         lambda s, r: lax.fori_loop(0, r[1] % 6, lambda k, c: 0.5 * c + r[0][k % 3] * s, 0.0),
         **FORWARD,
