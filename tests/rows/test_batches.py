@@ -165,7 +165,7 @@ def count_kernels(call: Callable, *operands: Any) -> int:
     return len(_target._engines)
 
 
-def test_other_numbers_of_rows_and_batches_have_the_same_kernels():
+def test_other_numbers_of_rows_batches_and_places_have_the_same_kernels():
     axes = AXES["all"]
     call = jax.jit(batched(map_rows, looked_up, axes))
 
@@ -174,7 +174,7 @@ def test_other_numbers_of_rows_and_batches_have_the_same_kernels():
         return (normal(batch, length, 4), normal(batch)), (normal(batch, rows, 3), index)
 
     kernels = count_kernels(call, *make(2, 37, 400))
-    for shape in ((2, 50, 400), (4, 37, 400), (3, 1025, 400)):
+    for shape in ((2, 50, 400), (4, 37, 400), (2, 37, 333), (3, 1025, 5001)):
         x = make(*shape)
         assert count_kernels(call, *x) == kernels, shape
     assert_close(call(*x), jax.jit(batched(by_vmap, looked_up, axes))(*x))

@@ -38,6 +38,11 @@ def shifted(function: Callable) -> Callable:
     return same(lambda x, y: function(x, (y & 31).astype(x.dtype) + like(x, 4)))
 
 
+def signed(x: Any) -> Any:
+    """A number whose sign is said: neither NaN nor zero."""
+    return jnp.where((x == x) & (x != 0), x, 1)
+
+
 def sum_of_cotangents(x: Any) -> Any:
     return jax.vjp(lambda x: x * jnp.sin(x), x)[1](jnp.ones_like(x))[0]
 
@@ -65,8 +70,8 @@ STEPS: list[tuple[str, str, Callable]] = [
     *((name, "ff", same(getattr(lax, name))) for name in BINARY),
     *((name, "ff", same(getattr(lax, name))) for name in COMPARED),
     ("clamp", "fff", same(lambda x, y, z: lax.clamp(jnp.minimum(x, z), y, z))),
-    ("lt_to", "ff", same(lambda *x: lax.lt_to_p.bind(*x))),
-    ("le_to", "ff", same(lambda *x: lax.le_to_p.bind(*x))),
+    ("lt_to", "ff", same(lambda *x: lax.lt_to_p.bind(*map(signed, x)))),
+    ("le_to", "ff", same(lambda *x: lax.le_to_p.bind(*map(signed, x)))),
     ("select_n", "bff", lambda b, x, y: same(lambda *z: jnp.where(z[0] != 0, *z[1:]))(b, x, y)),
     (
         "select_n",
