@@ -12,7 +12,7 @@ from .._jax import ClosedJaxpr
 from .._typing import Array
 from ._graph import every_node, Node
 from ._kernel import compile_kernel, compile_table_sum
-from ._operands import GROUP, Result, ROW, SHARED
+from ._operands import GROUP, LONG, Result, ROW, SHARED
 from ._scalarise import Scalariser
 from ._values import NodeArray, TableSum, Term
 
@@ -41,10 +41,6 @@ def call_native(
     return [make(arrays) for make in finish], scalariser.graph.size
 
 
-# Shorter tables are not told apart from other small numbers.
-_LONG = 64
-
-
 # Look-ups of windows of so many rows end as many rows before a table does.
 _MOST_ROWS = 4
 
@@ -56,7 +52,7 @@ def _open_lengths(scalariser: Scalariser, results: "_Results") -> None:
     tables = {x.params["operand"] for x in nodes if x.operation == "look_up"}
     lengths = {operands.arrays[k].shape[int(operands.kinds[k].kind == GROUP)] for k in tables}
     lengths |= results.lengths
-    numbers = {n - k for n in lengths if n > _LONG for k in range(_MOST_ROWS + 1)}
+    numbers = {n - k for n in lengths if n > LONG for k in range(_MOST_ROWS + 1)}
     found: dict[Any, list[Node]] = {}
     for node in nodes:
         is_index = node.is_constant and node.dtype.kind in "iu" and node.dtype.itemsize >= 4
