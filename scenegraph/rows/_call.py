@@ -93,7 +93,7 @@ class _Results:
             self.lengths.update(part.shape[:1])
             for stride in sorted({term.stride for term in part.terms}):
                 terms = [x for x in part.terms if x.stride == stride]
-                parts.append((*self._terms(terms, stride, value.dtype), part))
+                parts.append((*self._terms(terms, stride, part.dtype), part))
         groups = self._groups if kind == GROUP else 1
 
         def add_all(arrays: list[Array]) -> Array:

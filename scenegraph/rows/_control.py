@@ -284,8 +284,10 @@ class _CaseResults:
                     continue
                 if isinstance(value, NodeArray):
                     value = TableSum.from_nodes(scalariser.graph, value)
-                if not isinstance(value, TableSum) or any(x.then for x in value.parts):
+                if not isinstance(value, TableSum):
                     raise NotNative("a sum into a table in a branch")
+                if any(x.then for x in value.parts):
+                    value = TableSum.from_nodes(scalariser.graph, value.as_nodes(scalariser))
                 self._terms += [(k, case, x.shape, term) for x in value.parts for term in x.terms]
 
     def nodes_of(self, case: int) -> list[Node]:

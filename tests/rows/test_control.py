@@ -460,6 +460,20 @@ LOOK_UPS = {
         lambda s, r: s[0][s[1][r[1]]] * r[0][0],
         (TABLE, draw.permutation(400).astype(np.int32)),
     ),
+    "of another type": Case(
+        lambda s, r: s.astype(jnp.float32)[r[1]] * r[0][0], TABLE.astype(np.float16), tolerance=2e-3
+    ),
+    "of half precision": Case(
+        lambda s, r: (s[r[1]] * r[0][0].astype(s.dtype)).astype(jnp.float32),
+        TABLE.astype(np.float16),
+        tolerance=2e-3,
+        native=False,
+    ),
+    "own slice": Case(
+        lambda s, r: jnp.split(
+            lax.dynamic_slice(jnp.outer(r[0], r[0] * s), (r[1] % 3, 0), (1, 3))[0], 3
+        )
+    ),
     "vmap within": Case(
         lambda s, r: jax.vmap(lambda k, y: s[k, 1] * y)(r[1] + jnp.arange(3), r[0]), TABLE
     ),
