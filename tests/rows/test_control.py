@@ -598,7 +598,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+# Much like others.
+SELDOM = """loop: fori none|loop: shared trips|loop: stops at once|scan: short|scan: several xs
+scan: no carry|scan: no xs|scan: map|scan: associative|branch: cond|branch: known|branch: in a map
+branch: of many types|look-up: small|look-up: one number|look-up: clip|look-up: promise
+look-up: no wrap|look-up: int8|look-up: int16|look-up: uint32|look-up: columns|look-up: own array
+look-up: interpolation|look-up: take along an axis|look-up: vmap within|update: min|update: clip
+update: of a known place|update: of a table's row|update: row of a matrix|update: histogram
+sort: axis|sort: median|sort: split|sort: extremes|sort: argsort|sort: cumulative along an axis"""
+SELDOM = SELDOM.replace("\n", "|").split("|")
+MARKED = [pytest.param(x, marks=[pytest.mark.slow] if x in SELDOM else []) for x in CASES]
+
+
+@pytest.mark.parametrize("name", MARKED)
 def test_agrees_with_vmap(name, caplog):
     assert_agrees(CASES[name], caplog)
 
@@ -674,3 +686,7 @@ def test_half_precision_is_rounded_once(kind, caplog):
         a, b = (np.asarray(z, np.float64) for z in (a, b))
         most = 4 if "loops" in str(path) else 2
         np.testing.assert_allclose(a, b, rtol=most * unit, atol=most * unit, err_msg=str(path))
+
+
+def test_seldom_cases_are_cases():
+    assert set(SELDOM) <= set(CASES)
