@@ -12,7 +12,7 @@ from .._jax import ClosedJaxpr
 from .._typing import Array
 from ._graph import every_node, Node
 from ._kernel import compile_kernel, compile_table_sum
-from ._operands import GROUP, Result, ROW, SHARED
+from ._operands import GROUP, LONG, Result, ROW, SHARED
 from ._scalarise import Scalariser
 from ._values import NodeArray, TableSum, Term
 
@@ -35,23 +35,24 @@ def call_native(
         else results.array(scalariser.as_nodes(value, aval), kind)
         for value, aval, kind in zip(outputs, jaxpr.out_avals, reduced, strict=True)
     ]
-    _open_lengths(scalariser, results.kinds)
+    _open_lengths(scalariser, results)
     name = compile_kernel(scalariser.operands, results.kinds)
     arrays = jax.ffi.ffi_call(name, results.shapes)(*scalariser.operands.arrays)
     return [make(arrays) for make in finish], scalariser.graph.size
 
 
-# Shorter tables are not told apart from other small numbers.
-_LONG = 64
+# Look-ups of windows of so many rows end as many rows before a table does.
+_MOST_ROWS = 4
 
 
-def _open_lengths(scalariser: Scalariser, results: Sequence[Result]) -> None:
+def _open_lengths(scalariser: Scalariser, results: "_Results") -> None:
     """Makes operands of numbers that are lengths of tables: other lengths are the same kernel."""
-    nodes = every_node([node for x in results for node in x.nodes])
+    nodes = every_node([node for x in results.kinds for node in x.nodes])
     operands = scalariser.operands
     tables = {x.params["operand"] for x in nodes if x.operation == "look_up"}
     lengths = {operands.arrays[k].shape[int(operands.kinds[k].kind == GROUP)] for k in tables}
-    numbers = {number for n in lengths if n > _LONG for number in (n, n - 1)}
+    lengths |= results.lengths
+    numbers = {n - k for n in lengths if n > LONG for k in range(_MOST_ROWS + 1)}
     found: dict[Any, list[Node]] = {}
     for node in nodes:
         is_index = node.is_constant and node.dtype.kind in "iu" and node.dtype.itemsize >= 4
@@ -71,6 +72,8 @@ class _Results:
         self._rows, self._groups = rows, groups
         self.kinds: list[Result] = []
         self.shapes: list[jax.ShapeDtypeStruct] = []
+        # Of the tables that rows add to.
+        self.lengths: set[int] = set()
 
     def array(self, value: NodeArray, kind: int) -> Any:
         """Adds an array; returns what takes it from the results."""
@@ -87,9 +90,10 @@ class _Results:
         """Adds what rows add to a table, or to one of their group; returns what adds it up."""
         parts = []
         for part in value.parts:
+            self.lengths.update(part.shape[:1])
             for stride in sorted({term.stride for term in part.terms}):
                 terms = [x for x in part.terms if x.stride == stride]
-                parts.append((*self._terms(terms, stride, value.dtype), part))
+                parts.append((*self._terms(terms, stride, part.dtype), part))
         groups = self._groups if kind == GROUP else 1
 
         def add_all(arrays: list[Array]) -> Array:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
 from ._graph import array_of, Branch, Graph, Loop, make_node, Node, topological_order
 from ._look_ups import look_up_row
 from ._operands import NotNative
+from ._rules import reduce_nodes
 from ._values import is_zero, NodeArray, TableSum, Term
 
 
@@ -32,13 +34,31 @@ def _while(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     def turn(variables: list[Any]) -> tuple[Node, list[Any]]:
         [test] = scalariser.run_closed(params["cond_jaxpr"], [*test_with, *variables])
         following = scalariser.run_closed(params["body_jaxpr"], [*turn_with, *variables])
-        return scalariser.as_nodes(test, _flag()).nodes.item(), following
+        [aval] = params["cond_jaxpr"].out_avals
+        tests = scalariser.as_nodes(test, aval).nodes
+        if not tests.ndim:
+            return tests.item(), following
+        return _turn_of_some(scalariser, tests, following, variables)
 
     return _loop(scalariser, starts, turn, [x.aval for x in equation.outvars])
 
 
-def _flag() -> Any:
-    return np.zeros((), bool)
+def _turn_of_some(
+    scalariser: Any, tests: np.ndarray, following: list[Any], variables: list[Any]
+) -> tuple[Node, list[Any]]:
+    """Returns a turn of several loops that `jax.vmap` made one: those that are done stay."""
+    graph = scalariser.graph
+    pick = np.vectorize(
+        lambda which, x, y: graph.apply(lax.select_n_p, [which, x, y], {}, x.dtype),
+        otypes=[object],
+    )
+    after = []
+    for value, old in zip(following, variables, strict=True):
+        aligned = tests.reshape(*tests.shape, *(1,) * (old.nodes.ndim - tests.ndim))
+        new = scalariser.as_nodes(value, jax.ShapeDtypeStruct(old.nodes.shape, old.dtype))
+        nodes = pick(aligned, old.nodes, new.nodes) if old.nodes.size else old.nodes
+        after.append(NodeArray(nodes, old.dtype))
+    return reduce_nodes(graph, lax.or_p, tests, range(tests.ndim)).item(), after
 
 
 def _arrays(scalariser: Any, values: Sequence[Any], variables: Sequence[Any]) -> list[NodeArray]:
@@ -264,8 +284,10 @@ class _CaseResults:
                     continue
                 if isinstance(value, NodeArray):
                     value = TableSum.from_nodes(scalariser.graph, value)
-                if not isinstance(value, TableSum) or any(x.then for x in value.parts):
+                if not isinstance(value, TableSum):
                     raise NotNative("a sum into a table in a branch")
+                if any(x.then for x in value.parts):
+                    value = TableSum.from_nodes(scalariser.graph, value.as_nodes(scalariser))
                 self._terms += [(k, case, x.shape, term) for x in value.parts for term in x.terms]
 
     def nodes_of(self, case: int) -> list[Node]:

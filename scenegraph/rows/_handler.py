@@ -22,7 +22,7 @@ def write_handler(operands: Sequence[Operand], results: Sequence[Result], thread
         "row_bytes": ", ".join(f"i64 {size}" for size in sizes),
         "group_bytes": ", ".join(f"i64 {size}" for size in group),
         "sum_bytes": sums,
-        "sums": _PLACES["pointers"] + 8 * len(sizes),
+        "sums": _PLACES["pointers"] + 16 * len(sizes),
         "width": WIDTH,
         "range": RANGE,
     }
@@ -46,7 +46,9 @@ def write_calls(
         "count": len(operands) + len(results),
         "operands": len(operands),
         "sum_bytes": sums,
-        "sums": _PLACES["pointers"] + 8 * (len(operands) + len(results)),
+        "sums": _PLACES["pointers"] + 16 * (len(operands) + len(results)),
+        "lengths": 8 * (len(operands) + len(results)),
+        "long": ", ".join(f"i1 {int(x.long)}" for x in operands),
         "first": 8 * next(k for k, x in enumerate(operands) if x.kind == ROW),
         "grouped": _first_of_groups(operands, results),
         "threads": threads,
@@ -80,7 +82,7 @@ def _row_bytes(operands: Sequence[Operand], results: Sequence[Result]) -> list[i
 
 
 def _group_bytes(operands: Sequence[Operand], results: Sequence[Result]) -> list[int]:
-    """Returns how many bytes a group has of every operand, or zero."""
+    """Returns how many bytes a group has of every operand, or a row of its table, or zero."""
     sizes = [x.size * bytes_of(x.dtype) if x.kind == GROUP else 0 for x in operands]
     return sizes + [0 for _ in results]
 
@@ -122,7 +124,8 @@ def filled(text: str, values: dict) -> str:
     return text
 
 
-# Offsets of the state of a call; sums follow the pointers to operands and results.
+# Offsets of the state of a call; lengths of tables and sums follow the pointers to operands and
+# results.
 _PLACES = {
     "next": 0,
     "done": 8,
@@ -256,6 +259,8 @@ declare void @free(ptr)
 declare i32 @sched_yield()
 declare i64 @llvm.ctlz.i64(i64, i1)
 
+@is_long = internal constant [<operands> x i1] [<long>]
+
 ; Takes ranges until none is left.
 define internal void @work(ptr %state) {
   %chunks.at = getelementptr i8, ptr %state, i64 <@chunks>
@@ -373,7 +378,7 @@ measure:
 begin.points:
   br label %point
 point:
-  %p = phi i64 [ 0, %begin.points ], [ %p.next, %point ]
+  %p = phi i64 [ 0, %begin.points ], [ %p.next, %pointed ]
   %is.operand = icmp slt i64 %p, <operands>
   %p.result = sub i64 %p, <operands>
   %array = select i1 %is.operand, ptr %operands, ptr %results
@@ -386,6 +391,21 @@ point:
   %p.offset = add i64 %p.place, <@pointers>
   %p.at = getelementptr i8, ptr %state, i64 %p.offset
   store ptr %data, ptr %p.at
+  br i1 %is.operand, label %table, label %pointed
+table:
+  %long.at = getelementptr i1, ptr @is_long, i64 %p
+  %long = load i1, ptr %long.at
+  br i1 %long, label %second.axis, label %pointed
+second.axis:
+  %axes.at = getelementptr i8, ptr %buffer, i64 40
+  %axes = load ptr, ptr %axes.at
+  %second.at = getelementptr i64, ptr %axes, i64 1
+  %second = load i64, ptr %second.at
+  br label %pointed
+pointed:
+  %times = phi i64 [ 1, %point ], [ 1, %table ], [ %second, %second.axis ]
+  %times.at = getelementptr i8, ptr %p.at, i64 <lengths>
+  store i64 %times, ptr %times.at
   %p.next = add i64 %p, 1
   %p.more = icmp slt i64 %p.next, <count>
   br i1 %p.more, label %point, label %ask
@@ -459,7 +479,11 @@ each:
   %size = load i64, ptr %size.at
   %from.at = getelementptr ptr, ptr %pointers, i64 %p
   %from = load ptr, ptr %from.at
-  %skipped = mul i64 %group, %size
+  %length.place = add i64 %p, <count>
+  %length.at = getelementptr i64, ptr %pointers, i64 %length.place
+  %length = load i64, ptr %length.at
+  %bytes = mul i64 %size, %length
+  %skipped = mul i64 %group, %bytes
   %own = getelementptr i8, ptr %from, i64 %skipped
   %to.at = getelementptr ptr, ptr %copy, i64 %p
   store ptr %own, ptr %to.at

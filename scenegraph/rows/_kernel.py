@@ -22,7 +22,7 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
 
     if not any(x.kind == ROW for x in operands.kinds):
         raise NotNative("no operands of rows")
-    if any(x.reduced and bytes_of(x.dtype) == 2 and x.dtype.kind not in "iu" for x in results):
+    if any(x.reduced and _is_half(x.dtype) for x in results):
         raise NotNative("sums in half precision")
     for node in every_node([x for result in results for x in result.nodes]):
         if node.operation in _OTHERS or isinstance(node.value, Element):
@@ -40,7 +40,16 @@ _OTHERS = "loop", "branch", "result", "variable", "look_up"
 
 
 def compile_table_sum(places: Any, numbers: Any, stride: int) -> str:
-    """Compiles the sum of rows of numbers into a table; returns the name that XLA calls."""
+    """Compiles the sum of rows of numbers into a table; returns the name that XLA calls.
+
+    **Errors:** `NotNative` if they are of half precision.
+    """
+    if _is_half(numbers):
+        raise NotNative("sums in half precision")
     from ._table_sums import write_table_sum
 
     return register(write_table_sum(places, numbers, stride, allowed_threads()))
+
+
+def _is_half(dtype: Any) -> bool:
+    return bytes_of(dtype) == 2 and dtype.kind not in "iu"

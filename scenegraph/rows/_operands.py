@@ -12,6 +12,8 @@ import numpy as np
 SHARED, ROW, GROUP = 0, 1, 2
 # Numbers of a vector, and rows of a range.
 WIDTH, RANGE = 8, 1024
+# Lengths of shorter tables are not told apart from other small numbers.
+LONG = 64
 _NATIVE = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32
     float64""".split()
 
@@ -39,11 +41,15 @@ class Element(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An operand: its kind, and how many numbers it has of a row, of a group or of all rows."""
+    """An operand: its kind, and how many numbers it has of a row, of a group or of all rows.
+
+    A `long` table of a group has as many numbers times its length, which comes from the call.
+    """
 
     dtype: Any
     kind: int
     size: int
+    long: bool = False
 
 
 class Result(NamedTuple):
@@ -67,7 +73,8 @@ class Operands:
         number = self._add(array, kind)
         if kind != ROW:
             self._tables[id(array)] = number
-        return [Element(number, place, array.dtype) for place in range(self.kinds[number].size)]
+        count = math.prod(array.shape[1:] if kind else array.shape)
+        return [Element(number, place, array.dtype) for place in range(count)]
 
     def table(self, array: Any, kind: int) -> int:
         """Returns the number of an operand that is looked up in; adds it if it is new."""
@@ -79,7 +86,8 @@ class Operands:
     def _add(self, array: Any, kind: int) -> int:
         if not has_type(array.dtype):
             raise NotNative(f"numbers of type {array.dtype}")
-        size = math.prod(array.shape[1:] if kind else array.shape)
+        long = kind == GROUP and array.ndim > 1 and array.shape[1] > LONG
+        size = math.prod(array.shape[1 + long :] if kind else array.shape)
         self.arrays.append(array)
-        self.kinds.append(Operand(array.dtype, kind, size))
+        self.kinds.append(Operand(array.dtype, kind, size, long))
         return len(self.arrays) - 1

@@ -88,10 +88,11 @@ class Scalariser:
         look_up = lambda x: x.val if isinstance(x, Literal) else known[x]
         for equation in jaxpr.eqns:
             operands = [look_up(x) for x in equation.invars]
-            known.update(zip(equation.outvars, self._equation(equation, operands), strict=True))
+            known.update(zip(equation.outvars, self.apply(equation, operands), strict=True))
         return [look_up(x) for x in jaxpr.outvars]
 
-    def _equation(self, equation: Any, values: list[Any]) -> Sequence[Any]:
+    def apply(self, equation: Any, values: list[Any]) -> Sequence[Any]:
+        """Returns the values of the results of an equation."""
         name, params = equation.primitive.name, equation.params
         if name in CALLS and CALLS[name] in params:
             return self.run_closed(params[CALLS[name]], values)

@@ -1,7 +1,7 @@
 """Values of a row while its jaxpr is interpreted."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -44,10 +44,35 @@ class Term(NamedTuple):
     numbers: list[Node]
 
 
+class _Later(NamedTuple):
+    """An equation that is linear in a table; `values` has nothing where the table stands."""
+
+    equation: Any
+    values: list[Any]
+
+    def __call__(self, table: Array) -> Array:
+        """Applies it to the sum over rows."""
+        pairs = zip(self.values, self.equation.invars, strict=True)
+        operands = [
+            table if x is None else jnp.asarray(_as_array(x), variable.aval.dtype)
+            for x, variable in pairs
+        ]
+        return self.equation.primitive.bind(*operands, **self.equation.params)
+
+    def of_nodes(self, scalariser: Any, table: NodeArray) -> NodeArray:
+        """Applies it to a row's own table."""
+        values = [table if x is None else x for x in self.values]
+        [result] = scalariser.apply(self.equation, values)
+        return result
+
+
 class _Part(NamedTuple):
+    """Terms of a table, of its own shape and data type, and what is done with it then."""
+
     shape: tuple[int, ...]
+    dtype: Any
     terms: list[Term]
-    then: tuple[Callable[[Array], Array], ...]
+    then: tuple[_Later, ...]
 
 
 class TableSum:
@@ -59,7 +84,7 @@ class TableSum:
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: Any, terms: list[Term]) -> "TableSum":
         """Returns a table of zeros to which terms are added."""
-        return cls(shape, dtype, [_Part(shape, terms, ())])
+        return cls(shape, dtype, [_Part(shape, dtype, terms, ())])
 
     @classmethod
     def from_nodes(cls, graph: Graph, array: NodeArray) -> "TableSum":
@@ -87,30 +112,25 @@ class TableSum:
             return [cls(aval.shape, aval.dtype, [part for x in tables for part in x.parts])]
         if len(tables) > 1 or name not in _LINEAR or len(equation.outvars) > 1:
             return None
-        others = [_as_array(x) for x in others]
-        if any(x is None for x in others) or (name == "div" and values[0] is not tables[0]):
+        unknown = any(_as_array(x) is None for x in others)
+        if unknown or (name == "div" and values[0] is not tables[0]):
             return None
-
-        def then(table: Array) -> Array:
-            given = iter(others)
-            operands = [
-                table if x is tables[0] else jnp.asarray(next(given), variable.aval.dtype)
-                for x, variable in zip(values, equation.invars, strict=True)
-            ]
-            return equation.primitive.bind(*operands, **equation.params)
-
-        parts = [x._replace(then=(*x.then, then)) for x in tables[0].parts]
+        later = _Later(equation, [None if x is tables[0] else x for x in values])
+        parts = [x._replace(then=(*x.then, later)) for x in tables[0].parts]
         return [cls(aval.shape, aval.dtype, parts)]
 
     def as_nodes(self, scalariser: Any) -> NodeArray:
         """Returns the row's own table, number by number."""
         total = add_terms(scalariser.graph, self.shape, self.dtype, [])
         for part in self.parts:
-            if part.then or math.prod(part.shape) > _FEW_PLACES:
+            if math.prod(part.shape) > _FEW_PLACES:
                 raise NotNative("a large table of one row")
-            nodes = add_terms(scalariser.graph, part.shape, self.dtype, part.terms)
+            nodes = add_terms(scalariser.graph, part.shape, part.dtype, part.terms)
+            array = NodeArray(nodes, part.dtype)
+            for later in part.then:
+                array = later.of_nodes(scalariser, array)
             apply = lambda x, y: scalariser.graph.apply(lax.add_p, [x, y], {}, self.dtype)
-            total = np.vectorize(apply, otypes=[object])(total, nodes)
+            total = np.vectorize(apply, otypes=[object])(total, array.nodes)
         return NodeArray(total, self.dtype)
 
 
