@@ -35,19 +35,19 @@ def call_native(
         else results.array(scalariser.as_nodes(value, aval), kind)
         for value, aval, kind in zip(outputs, jaxpr.out_avals, reduced, strict=True)
     ]
-    _open_lengths(scalariser, results)
+    nodes = every_node([node for x in results.kinds for node in x.nodes])
+    _open_lengths(scalariser, results, nodes)
     name = compile_kernel(scalariser.operands, results.kinds)
     arrays = jax.ffi.ffi_call(name, results.shapes)(*scalariser.operands.arrays)
-    return [make(arrays) for make in finish], scalariser.graph.size
+    return [make(arrays) for make in finish], len(nodes)
 
 
 # Look-ups of windows of so many rows end as many rows before a table does.
 _MOST_ROWS = 4
 
 
-def _open_lengths(scalariser: Scalariser, results: "_Results") -> None:
+def _open_lengths(scalariser: Scalariser, results: "_Results", nodes: Sequence[Node]) -> None:
     """Makes operands of numbers that are lengths of tables: other lengths are the same kernel."""
-    nodes = every_node([node for x in results.kinds for node in x.nodes])
     operands = scalariser.operands
     tables = {x.params["operand"] for x in nodes if x.operation == "look_up"}
     lengths = {operands.arrays[k].shape[int(operands.kinds[k].kind == GROUP)] for k in tables}
