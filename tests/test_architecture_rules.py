@@ -123,44 +123,6 @@ def test_busy_inits(tmp_path):
 # --- Sizes
 
 
-def function(lines: int, name: str = "f") -> str:
-    return f'def {name}():\n    """Not\n    counted."""\n' + "    x = 1\n" * lines
-
-
-def test_long_functions_and_files(tmp_path):
-    files = {
-        "low/_a.py": function(arch.MAX_FUNCTION) + "\n" + function(arch.MAX_FUNCTION + 1, "g"),
-        "low/_b.py": "\n" * arch.MAX_FILE,
-        "low/_c.py": "\n" * (arch.MAX_FILE + 1),
-    }
-    assert arch.too_long(toy(tmp_path, files)) == [
-        "toy/low/_a.py:45: g: 41 lines, at most 40",
-        "toy/low/_c.py:1: 401 lines, at most 400",
-    ]
-
-
-def test_typical_lengths(tmp_path):
-    text = "\n".join(function(lines, f"f{lines}") for lines in range(1, 12))
-    median, tenth = arch.typical_lengths(toy(tmp_path, {"low/_a.py": text}))
-    assert median == 6 and tenth == pytest.approx(10.8)
-
-
-def test_lengths_count_nested_functions_and_methods(tmp_path):
-    text = """
-        class A:
-            def f(self):
-                def g():
-                    return 1
-
-                return g
-
-            def stub(self):
-                "Only a docstring."
-    """
-    lengths = arch.function_lengths(toy(tmp_path, {"low/_a.py": text}))
-    assert {where.split()[-1]: n for n, where in lengths} == {"f": 4, "g": 1, "stub": 0}
-
-
 # --- Docstrings
 
 
@@ -411,13 +373,10 @@ def test_large_packages(tmp_path):
     files = {
         **package("fair", arch.MANY_FILES, "Few files."),
         **package("many", arch.MANY_FILES + 1, "Many files. Reading takes long."),
-        **package("told", arch.MAX_FILES, "Many files. Read `_1.py`, then the rest."),
-        **package("vast", arch.MAX_FILES + 1, "Read them all."),
+        **package("told", 2 * arch.MANY_FILES, "Many files. Read `_1.py`, then the rest."),
     }
     assert arch.large_packages(toy(tmp_path, files)) == [
-        "toy/many/__init__.py:1: 15 files, and no word of the order in which to read them"
-        " (`Read ...`)",
-        "toy/vast/__init__.py:1: 21 files, at most 20",
+        "toy/many/__init__.py:1: 15 files, and no word of their order (`Read ...`)",
     ]
 
 

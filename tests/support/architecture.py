@@ -15,9 +15,7 @@ ROOT_FILES = ("__init__", "__main__", "_checks", "_jax", "_typing", "_versions")
 # Packages that can be imported without JAX, and the last line of all others.
 LIGHT = ("cli", "io", "settings")
 FINISH = "finish_import(__name__)"
-MAX_FUNCTION = 40
-MAX_FILE = 400
-MAX_FILES, MANY_FILES = 20, 14
+MANY_FILES = 14
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -222,21 +220,6 @@ def _is_reexport(node: ast.stmt) -> bool:
 
 
 # --- Sizes
-
-
-def function_lengths(sources: list[Source]) -> list[tuple[int, str]]:
-    """Body lines without the docstring, nested functions included, of every function and method."""
-    return [
-        (_body_lines(node), finding(source, node, node.name))
-        for source in sources
-        for node in ast.walk(source.tree)
-        if isinstance(node, Function)
-    ]
-
-
-def _body_lines(function: Function) -> int:
-    body = function.body[1:] if is_docstring(function.body[0]) else function.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def large_packages(sources: list[Source]) -> list[str]:
