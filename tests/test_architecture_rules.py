@@ -120,9 +120,6 @@ def test_busy_inits(tmp_path):
     assert lines == ["6", "7", "8"]
 
 
-# --- Sizes
-
-
 # --- Docstrings
 
 

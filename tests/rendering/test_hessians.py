@@ -12,7 +12,6 @@ from jax.flatten_util import ravel_pytree
 import scenegraph as sg
 from scenegraph.numerics import is_frozen
 from scenegraph.rays import Ray
-from scenegraph.rows import _lower
 from support.contract_table import LIGHTS, SHADERS, SHAPES, TABLE
 
 
@@ -32,10 +31,7 @@ SINGULAR += [sg.Sphere([0, 0, 0.5], 0.5), sg.Cylinder()]
 FLOOR = sg.Surface(sg.Plane([0.0, 0.0, -1.1], [0.05, 0.1, 1.0]), sg.Lambert([0.7, 0.6, 0.5]))
 
 
-@pytest.fixture(autouse=True)
-def in_double_precision(x64, monkeypatch):
-    # One `jax.vmap` compiles in seconds, not in minutes.
-    monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def assert_hessian(scene, camera, integrator=None, seed=0):

@@ -10,13 +10,6 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.rendering._pixel_order import PixelOrder
-from scenegraph.rows import _lower
-
-
-@pytest.fixture(autouse=True)
-def compile_quickly(monkeypatch):
-    """Asking everything is then one `jax.vmap`, which compiles in seconds, not in minutes."""
-    monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
 
 
 def random_scene(seed: int, sunny: bool = True) -> sg.Scene:

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.rows import _lower
 
 
 CAMERA = sg.PerspectiveCamera.look_at([0, -4, 1.2], [0, 0, 0], [0, 0, 1], 0.8, 16, 16)
-
-
-@pytest.fixture(autouse=True)
-def compile_quickly(monkeypatch):
-    monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
 
 
 @eqx.filter_jit

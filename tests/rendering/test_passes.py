@@ -9,7 +9,6 @@ import pytest
 import scenegraph as sg
 from scenegraph.rendering import _passes
 from scenegraph.rendering._passes import _deal, in_one_pass, in_two_passes
-from scenegraph.rows import _lower
 
 
 # Four tiles in each of the four chunks of a picture of 32 x 32 pixels.
@@ -21,12 +20,6 @@ CAMERAS = {
     "fisheye": sg.FisheyeCamera(POSE, [14.0, 14.0], SIZE, SIZE, k1=0.1),
     "panorama": sg.PanoramaCamera(POSE, SIZE, SIZE),
 }
-
-
-@pytest.fixture(autouse=True)
-def compile_quickly(monkeypatch):
-    """Programs of one ray are then one `jax.vmap`."""
-    monkeypatch.setattr(_lower, "_MOST_SCALARS", 0)
 
 
 def tetrahedron(seed: int, height: float = 0.4) -> sg.Surface:
