@@ -123,9 +123,21 @@ def _loop_node(loop: Loop, starts: list[Node]) -> Node:
     return make_node("loop", [*starts, *needed], None, value=loop)
 
 
+def _count_of_scan(equation: Any) -> tuple[int, int]:
+    """Returns how many operands are constants, and how many variables: the others are slices."""
+    # By their axes: how a version of JAX names the numbers differs.
+    inner = getattr(equation.params["jaxpr"], "jaxpr", equation.params["jaxpr"])
+    is_sliced = lambda x, y: x.aval.ndim > y.aval.ndim
+    inputs = zip(equation.invars, inner.invars, strict=True)
+    outputs = zip(equation.outvars, inner.outvars, strict=True)
+    slices = sum(is_sliced(*pair) for pair in inputs)
+    variables = sum(not is_sliced(*pair) for pair in outputs)
+    return len(equation.invars) - variables - slices, variables
+
+
 def _scan(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     params = equation.params
-    consts, carried = params["num_consts"], params["num_carry"]
+    consts, carried = _count_of_scan(equation)
     fixed, carry, xs = np.split(np.arange(len(values)), [consts, consts + carried])
     fixed = [values[i] for i in fixed]
     jaxpr, length = params["jaxpr"], params["length"]
@@ -165,7 +177,7 @@ def _scan(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
 
 def _varied(scalariser: Any, equation: Any, state: list[Any]) -> list[NodeArray]:
     """Returns variables in the place of a state."""
-    consts = equation.params["num_consts"]
+    consts, _ = _count_of_scan(equation)
     arrays = _arrays(scalariser, state, equation.invars[consts : consts + len(state)])
     make = lambda dtype: Node("variable", (), dtype, True, depth=scalariser.depth)
     return [
@@ -206,7 +218,7 @@ def _scan_in_turns(
 ) -> list[Any]:
     """Loops over a `scan` that has no results but its last state."""
     params, graph = equation.params, scalariser.graph
-    length, variables = params["length"], equation.invars[params["num_consts"] :]
+    length, variables = params["length"], equation.invars[_count_of_scan(equation)[0] :]
     zero = NodeArray(array_of([graph.constant(0, _INT)], ()), _INT)
     starts = [zero, *_arrays(scalariser, state, variables[: len(state)])]
 
@@ -322,7 +334,18 @@ class _CaseResults:
         return values
 
 
+def _expand(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
+    """Computes a primitive that consists of others, which newer versions of JAX have."""
+    expansions = [getattr(x, "expand", None) for x in equation.params.values()]
+    expand = next(filter(None, expansions), None)
+    if expand is None:
+        raise NotNative(equation.primitive.name)
+    avals = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in equation.invars]
+    return scalariser.run_closed(jax.make_jaxpr(lambda *x: expand(*x))(*avals), values)
+
+
 CONTROL: dict[str, Callable[[Any, Any, list[Any]], list[Any]]] = {
+    "call_hi_primitive": _expand,
     "cond": _cond,
     "scan": _scan,
     "while": _while,

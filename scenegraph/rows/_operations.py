@@ -390,6 +390,9 @@ _OPERATIONS: dict[str, Callable] = {
     "ne": _compare("!="),
     "neg": _negate,
     "not": lambda o, x: o.builder.not_(x),
+    "one_minus_square": lambda o, x: o.builder.fsub(
+        constant(x.type, 1), o.builder.fmul(x, x, flags=FLAGS), flags=FLAGS
+    ),
     "or": lambda o, x, y: o.builder.or_(x, y),
     "rem": _remainder,
     "round": _round,
