@@ -354,6 +354,12 @@ def _log2_wide(x: Number) -> Number:
     return x.like(-math.inf).where(x.compare("==", 0.0), value)
 
 
+def log2(x: Number) -> Number:
+    value = _log2_wide(x.as_wide()).as_narrow()
+    wrong = x.builder.or_(x.compare("<", 0.0), x.is_nan())
+    return x.like(math.nan).where(wrong, value)
+
+
 def _exp2_wide(x: Number) -> Number:
     bounded = x.like(-1000.0).where(x.compare("<", -1000.0), x)
     bounded = x.like(1000.0).where(x.compare(">", 1000.0), bounded)
@@ -463,6 +469,7 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "expm1": expm1,
     "log": log,
     "log1p": log1p,
+    "log2": log2,
     "logistic": logistic,
     "pow": power,
     "sin": sin,
@@ -472,7 +479,10 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
 # By the C library's names, with an `f` at the end in single precision.
 LIBRARY = {
     **{name: name for name in "acos acosh asin asinh atan atan2 atanh cbrt cos cosh".split()},
-    **{name: name for name in "erf erfc exp exp2 expm1 log log1p pow sin sinh tan tanh".split()},
+    **{
+        name: name
+        for name in "erf erfc exp exp2 expm1 log log1p log2 pow sin sinh tan tanh".split()
+    },
     "lgamma": "lgamma",
     "nextafter": "nextafter",
     "rem": "fmod",

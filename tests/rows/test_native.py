@@ -107,9 +107,11 @@ def test_special_values_in_double_precision(x64, name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_special_values_are_those_of_jax(name):
     ours, truth, _ = FUNCTIONS[name]
-    del truth
     x = jnp.asarray(SPECIAL, jnp.float32)
-    found, expected = np.asarray(mapped(ours, x)), np.asarray(jax.jit(ours)(x))
+    found, expected = np.asarray(mapped(ours, x)), np.array(jax.jit(ours)(x))
+    if np.isnan(expected[-1]):
+        # Some versions of XLA have no arcus sine of a denormal number.
+        expected[-1] = truth(SPECIAL[-1])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -239,7 +241,7 @@ def offsets(text, name, known):
         if call := re.match(r"_XLA_FFI_API_STRUCT_FIELD\((\w+)\)", line):
             kind, field = "pointer*", call[1]
         else:
-            found = re.match(r"(?:const )?(.*?[\s*])(\w+)$", line)
+            found = re.match(r"(?:const |struct )?(.*?[\s*])(\w+)$", line)
             assert found
             kind, field = found.groups()
         size = 8 if "*" in kind else known[kind.strip()]
@@ -269,7 +271,10 @@ def test_offsets_are_those_of_the_header():
         "XLA_FFI_ExecutionStage": 4,
     }
     known |= {"XLA_FFI_Extension_Type": 4, "XLA_FFI_Handler_Traits": 4, "XLA_FFI_TypeId": 8}
-    for name in ("Extension_Base", "Api_Version", "Args", "Rets", "Attrs"):
+    known["XLA_FFI_InternalExtension_Type"] = 4
+    # What the header of JAX 0.10 calls an `Extension_Base`, later ones call an `InternalExtension`.
+    base = "Extension_Base" if "struct XLA_FFI_Extension_Base {" in text else "InternalExtension"
+    for name in (base, "Api_Version", "Args", "Rets", "Attrs"):
         known[f"XLA_FFI_{name}"] = offsets(text, f"XLA_FFI_{name}", known)[1]
     fields = lambda name: offsets(text, f"XLA_FFI_{name}", known)[0]
     frame, array, buffer = fields("CallFrame"), fields("Args"), fields("Buffer")
