@@ -111,7 +111,8 @@ def test_special_values_are_those_of_jax(name):
     found, expected = np.asarray(mapped(ours, x)), np.array(jax.jit(ours)(x))
     if np.isnan(expected[-1]):
         # Some versions of XLA have no arcus sine of a denormal number.
-        expected[-1] = truth(SPECIAL[-1])
+        with np.errstate(all="ignore"):
+            expected[-1] = truth(SPECIAL[-1])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
