@@ -18,7 +18,7 @@ from ._operands import GROUP, ROW, SHARED
 
 
 # What is added to smaller tables is added row by row, and then over rows.
-_LARGE = 2**10
+LARGE = 2**10
 # By their names, where calls have what they call.
 CALLS = {
     "jit": "jaxpr",
@@ -69,7 +69,7 @@ def by_vmap(
 
 def _has_large_sums(jaxpr: ClosedJaxpr, reduced: Sequence[int]) -> bool:
     pairs = zip(jaxpr.out_avals, reduced, strict=True)
-    return any(kind and aval.size > _LARGE for aval, kind in pairs)
+    return any(kind and aval.size > LARGE for aval, kind in pairs)
 
 
 @jax.tree_util.register_pytree_node_class

@@ -14,7 +14,7 @@ compile_log = logging.getLogger("scenegraph.compile")
 class _Signature:
     """A function of a row as far as its program depends on it."""
 
-    structure: str
+    structure: int
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
 
@@ -23,12 +23,12 @@ class _Signature:
 _last: dict[str, _Signature] = {}
 
 
-def sign(jaxpr: Any, kinds: Sequence[int]) -> _Signature:
+def _sign(jaxpr: Any, kinds: Sequence[int]) -> _Signature:
     """Returns what a program of a function of one row depends on: not how many rows there are."""
     avals = jaxpr.in_avals
     return _Signature(
         # A jaxpr's text has its equations and static values, in the order of tracing.
-        f"{tuple(map(int, kinds))} {jaxpr.jaxpr}",
+        hash(f"{tuple(map(int, kinds))} {jaxpr.jaxpr}"),
         tuple(x.shape for x in avals),
         tuple(str(x.dtype) for x in avals),
     )
@@ -38,7 +38,7 @@ def say(name: str, jaxpr: Any, kinds: Sequence[int], how: str, seconds: float) -
     """Logs a compilation, and why there is one."""
     if not compile_log.isEnabledFor(logging.INFO):
         return
-    new, old = sign(jaxpr, kinds), _last.get(name)
+    new, old = _sign(jaxpr, kinds), _last.get(name)
     _last[name] = new
     compile_log.info("%s: %s, %.2f s (%s)", name, how, seconds, _why(old, new))
 

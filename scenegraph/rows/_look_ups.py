@@ -286,9 +286,7 @@ def _gather(scalariser: Any, equation: Any, values: list[Any]) -> list[NodeArray
         parts[position] = nodes if kept else nodes.item()
     # The axes of windows stand where `offset_dims` says.
     rest = [axis for axis in range(len(out.shape)) if axis not in dims.offset_dims]
-    count = len(windows.batch)
     order = np.argsort([*rest, *dims.offset_dims])
-    assert len(order) == parts.ndim and len(rest) == count
     return [NodeArray(parts.transpose(order), aval.dtype)]
 
 

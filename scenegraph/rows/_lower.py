@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from .._jax import ClosedJaxpr
 from .._typing import Array, PyTree
-from ._by_vmap import by_vmap, count_rows
+from ._by_vmap import by_vmap, count_rows, LARGE
 from ._call import call_native
 from ._log import say
 from ._operands import NotNative
@@ -22,11 +22,8 @@ from ._target import is_available
 
 # Blocks of rows under `jax.vmap` are small, because all that an operation computes is stored.
 _VMAP_NUMBERS, _FEWEST_VMAP_ROWS = 2**20, 2**7
-
-
-# What makes tables that rows add to, if they are larger.
-_TABLES, _LARGE = ("broadcast_in_dim", "scatter-add", "scatter_add", "add_any"), 2**10
-
+# Operations that make large tables to which rows add.
+_TABLES = "broadcast_in_dim", "scatter-add", "scatter_add", "add_any"
 
 # True where all maps are left to `jax.vmap`.
 _plain = contextvars.ContextVar("plain", default=False)
@@ -120,5 +117,5 @@ def _count_scalars(jaxpr: Any) -> int:
         sizes = () if inner else (x.aval.size for x in equation.outvars)
         # Tables of zeros, and what is added to them, are no row's own.
         is_table = equation.primitive.name in _TABLES
-        total += sum(size for size in sizes if not (is_table and size > _LARGE))
+        total += sum(size for size in sizes if not (is_table and size > LARGE))
     return total

@@ -273,6 +273,11 @@ def atan(x: Number) -> Number:
 
 
 def atan2(y: Number, x: Number) -> Number:
+    return angle_of(y, x, _ATAN, -4.371139e-8)
+
+
+def angle_of(y: Number, x: Number, series: Sequence[float], rest: float) -> Number:
+    """Computes an angle by a series of (atan(r) / r - 1) / r^2; `rest` is what pi / 2 lacks."""
     # The angle of the smaller coordinate over the larger, at most pi / 8 after another turn.
     b, a, c = y.builder, y.call("fabs"), x.call("fabs")
     steep = a.compare(">", c)
@@ -281,14 +286,17 @@ def atan2(y: Number, x: Number) -> Number:
     t = t.like(0.0).where(large.compare("==", 0.0), t)
     t = t.like(1.0).where(small.compare("==", math.inf), t)
     turned = t.compare(">", math.tan(math.pi / 8))
-    r = ((t - 1.0) / (t + 1.0)).where(turned, t)
+    # (t - 1) / (t + 1), of which t need not be rounded.
+    r = (small - large) / (small + large)
+    r = r.like(0.0).where(b.fcmp_ordered("==", small.value, large.value), r).where(turned, t)
     z = r * r
-    angle = polynomial(z, _ATAN) * z * r + r
+    angle = polynomial(z, series) * z * r + r
+    angle = angle + r.like(rest / 2).where(turned, 0.0)
     angle = angle + r.like(math.pi / 4).where(turned, 0.0)
-    angle = ((math.pi / 2 - angle) + -4.371139e-8).where(steep, angle)
+    angle = (rest - angle + math.pi / 2).where(steep, angle)
     zero = constant(integers(x.value.type), 0)
     behind = b.icmp_signed("<", x.bits(), zero)
-    angle = ((math.pi - angle) + -8.742278e-8).where(behind, angle).call("copysign", y)
+    angle = (2 * rest - angle + math.pi).where(behind, angle).call("copysign", y)
     return x.like(math.nan).where(b.or_(x.is_nan(), y.is_nan()), angle)
 
 

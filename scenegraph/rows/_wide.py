@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from ._mathematics import (
+    angle_of,
     constant,
     erf_inv_wide,
     integers,
@@ -113,26 +114,7 @@ def atan(x: Number) -> Number:
 
 
 def atan2(y: Number, x: Number) -> Number:
-    # The angle of the smaller coordinate over the larger, at most pi / 8 after another turn.
-    b, a, c = y.builder, y.call("fabs"), x.call("fabs")
-    steep = a.compare(">", c)
-    small, large = c.where(steep, a), a.where(steep, c)
-    t = small / large
-    t = t.like(0.0).where(large.compare("==", 0.0), t)
-    t = t.like(1.0).where(small.compare("==", math.inf), t)
-    turned = t.compare(">", math.tan(math.pi / 8))
-    # (t - 1) / (t + 1), of which t need not be rounded.
-    r = (small - large) / (small + large)
-    r = r.like(0.0).where(b.fcmp_ordered("==", small.value, large.value), r).where(turned, t)
-    z = r * r
-    angle = polynomial(z, _ATAN) * z * r + r
-    angle = angle + r.like(3.061616997868383e-17).where(turned, 0.0)
-    angle = angle + r.like(math.pi / 4).where(turned, 0.0)
-    angle = (6.123233995736766e-17 - angle + math.pi / 2).where(steep, angle)
-    zero = constant(integers(x.value.type), 0)
-    behind = b.icmp_signed("<", x.bits(), zero)
-    angle = (1.2246467991473532e-16 - angle + math.pi).where(behind, angle).call("copysign", y)
-    return x.like(math.nan).where(b.or_(x.is_nan(), y.is_nan()), angle)
+    return angle_of(y, x, _ATAN, 6.123233995736766e-17)
 
 
 def asin(x: Number) -> Number:
