@@ -19,6 +19,7 @@ from ._flat import (
 from ._instances import Instance, InstanceStack
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
+from ._tree import SurfaceTree
 from ._surface_instances import (
     intersect,
     Occluder,

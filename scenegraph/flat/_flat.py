@@ -33,7 +33,8 @@ from ._instances import Instance, InstanceStack, stacked
 from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
-from ._surface_instances import Occluder, sort_by_place
+from ._surface_instances import Occluder
+from ._tree import build_tree, SurfaceTree
 from ._volume_instances import (
     is_occupied,
     medium_of,
@@ -54,8 +55,7 @@ class FlatScene(AbstractModule):
     **Arguments:**
 
     - `surfaces`: stacks of `Surface`s, but for meshes.
-    - `occluders`: the same surfaces, stacked by the structure of their shapes alone; many of a
-      stack are in an order in which neighbours are near to each other.
+    - `occluders`: the same surfaces, stacked by the structure of their shapes alone.
     - `shaders`: their shaders, stacked by structure.
     - `cuts`: booleans by the surface's number, true if its opacity takes no gradient, so that what
       it covers altogether is never seen.
@@ -64,6 +64,7 @@ class FlatScene(AbstractModule):
     - `background`: the colour of rays that nothing stops.
     - `triangles`: the faces of all meshes, in the world; `None` if there are none.
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
+    - `tree`: the tree by which rays find occluders; `None` if there are none.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -75,6 +76,7 @@ class FlatScene(AbstractModule):
     background: AbstractBackground
     triangles: MeshFaces | None = None
     masks: tuple[InstanceStack, ...] = ()
+    tree: SurfaceTree | None = None
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
@@ -271,9 +273,10 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
     place = lambda stacks: tuple(map(place_stack, stacks))
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
+    occluders = without_meshes(stacks.occluders)
     return FlatScene(
         without_meshes(stacks.surfaces),
-        tuple(map(sort_by_place, without_meshes(stacks.occluders))),
+        occluders,
         place(stacks.shaders),
         jnp.asarray(stacks.cuts, bool),
         place(stacks.volumes),
@@ -281,6 +284,7 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         stacks.background,
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
+        build_tree(occluders),
     )
 
 

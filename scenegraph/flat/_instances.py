@@ -14,6 +14,10 @@ from ..transforms import AffineMap
 from ._look_up import look_up
 
 
+# Members of more numbers are not looked up by rows, but stand alone.
+_MOST_LOOKED_UP = 2**7
+
+
 class Instance(AbstractModule):
     """A leaf node of the tree, placed in the world."""
 
@@ -74,6 +78,22 @@ class InstanceStack(AbstractModule):
         if self.count > 1 or isinstance(numbers, Tracer):
             return None
         return int(np.asarray(numbers)[0])
+
+    def pick(self, place: Int[Array, ""]) -> Instance:
+        """Returns the instance at a place, or the only one."""
+        return self.first() if self.count == 1 else self.at(place)
+
+    def split(self) -> "list[InstanceStack]":
+        """Returns the stack itself, or its members one by one if they are large.
+
+        What a ray needs of a large array, such as the coefficients of its splines, is then computed
+        once for all rays.
+        """
+        numbers = sum(x.size for x in jax.tree.leaves(self.members))
+        if self.count == 1 or numbers <= _MOST_LOOKED_UP * self.count:
+            return [self]
+        one = lambda i: jax.tree.map(lambda x: x[i : i + 1], self.members)
+        return [InstanceStack(one(i), self.shared) for i in range(self.count)]
 
     def map(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Applies a function to every instance."""

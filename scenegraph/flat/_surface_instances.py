@@ -7,18 +7,13 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
-from ..numerics import AbstractModule, as_type, dot, order_by_place, safe_divide, safe_normalise
+from ..numerics import AbstractModule, as_type, dot, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray, transform_ray
-from ..rowwise import take_rows
 from ..scene import has_pattern
 from ..shaders import AbstractShader, asks_for_own_view, read_input
 from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
-from ._instances import Instance, InstanceStack
-
-
-# More members than this are put in order, so that their lists get shorter, and are found sooner.
-_MANY = 256
+from ._instances import Instance
 
 
 class Occluder(AbstractModule):
@@ -136,16 +131,6 @@ def part_alphas(hits: Hit) -> Float[Array, " parts"]:
     # alpha_i prod_{j<i} (1 - alpha_j) = c_i, where by induction the product is 1 - sum_{j<i} c_j.
     left = 1 - jnp.sum(jnp.where(before, hits.coverage[None, :], 0), axis=1)
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
-
-
-def sort_by_place(stack: InstanceStack) -> InstanceStack:
-    """Puts many members in an order in which neighbours are near to each other, for their lists."""
-    if stack.count <= _MANY:
-        return stack
-    balls = jax.lax.stop_gradient(stack.map(world_ball))
-    finite = jnp.isfinite(balls.radius) & jnp.all(jnp.isfinite(balls.center), axis=1)
-    order = order_by_place(balls.center, finite)
-    return InstanceStack(take_rows(stack.members, order), stack.shared)
 
 
 def world_ball(instance: Instance) -> Ball:

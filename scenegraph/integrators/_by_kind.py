@@ -1,9 +1,8 @@
 """Functions of gathered instances: every row has one of its own, of any kind."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -51,23 +50,24 @@ def map_by_kind(
     *,
     total: int | None = None,
 ) -> PyTree:
-    """Applies a function to every row and the instance of its number, kind by kind.
+    """Applies a function to every row and the instance of its number, whatever its kind.
 
-    Rows are sorted by kind and computed in blocks of one kind each. Those that are not used cost
-    nothing, and get zeros. The function must not close over traced arrays. All numbers are below
-    `total`; by default, the stacks have all of them.
+    Rows that are not used cost nothing, and get zeros. The function must not close over traced
+    arrays. All numbers are below `total`; by default, the stacks have all of them.
     """
-    kinds, places = _find(stacks, total or sum(stack.count for stack in stacks))
-    schedule = _schedule(jnp.where(used, kinds[numbers], len(stacks)), len(stacks))
-    branches = [_of_one_kind(function, kind) for kind in range(len(stacks))]
+    parts = [part for stack in stacks for part in stack.split()]
+    kinds, places = _find(parts, total or sum(stack.count for stack in stacks))
+    cases = jnp.where(used, kinds[numbers], len(parts))
 
-    def one_block(stacks: Sequence[InstanceStack], block: tuple) -> PyTree:
-        kind, *operands = block
-        return jax.lax.switch(kind, branches, stacks, *operands)
+    def of_row(parts: Sequence[InstanceStack], row: tuple) -> PyTree:
+        case, place, own = row
+        of_part = lambda part: lambda place, own: function(part.pick(place), own)
+        branches = list(map(of_part, parts))
+        shape = jax.eval_shape(branches[0], place, own)
+        zeros = lambda place, own: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+        return jax.lax.switch(case, [*branches, zeros], place, own)
 
-    blocks = schedule.kinds, schedule.take(places[numbers]), schedule.take(rows)
-    results = map_blocks(one_block, list(stacks), blocks, schedule.filled)
-    return schedule.put_back(results)
+    return map_rows(of_row, parts, (cases, places[numbers], rows))
 
 
 def map_by_case(
@@ -99,21 +99,6 @@ def map_used(
 ) -> PyTree:
     """Applies a function to `shared` and blocks of the rows that are used; see `map_by_case`."""
     return map_by_case([function], shared, jnp.where(used, 0, 1), rows)
-
-
-def _of_one_kind(function: Callable, kind: int) -> Callable:
-    """Returns the function of all stacks, and of the places and rows of a block of this kind."""
-
-    def compute(stacks: Sequence[InstanceStack], places: Int[Array, " rows"], rows: PyTree) -> Any:
-        stack = stacks[kind]
-        # All rows share the only member: nothing is gathered for each of them.
-        if stack.count == 1:
-            return map_rows(function, stack.first(), rows)
-        members = stack.take(places).members
-        whole = lambda shared, row: function(eqx.combine(row[0], shared), row[1])
-        return map_rows(whole, stack.shared, (members, rows))
-
-    return compute
 
 
 def _schedule(kinds: Int[Array, " rows"], count: int) -> _Schedule:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
-from ..numerics import choose_block, most_number, order_by_number, safe_normalise
+from ..numerics import choose_block, count_before, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rows import map_rows
 from ..rowwise import map_blocks, store, take_rows
@@ -20,7 +20,6 @@ from ..visibility import (
     find_mesh_sheets,
     FoundFragments,
     FoundMeshes,
-    invert_order,
     Ranking,
 )
 from ._by_kind import map_by_kind, map_in_turn
@@ -30,44 +29,61 @@ from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
 from ._shadows import INVISIBLE, reaches_front, Shading, visible_past_all
 
 
-# Bundles whose layers are shaded at once; fewer where there are not so many.
-_BLOCK = 256
+# Layers that are shaded at once.
+_BLOCK = 2**14
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """Finds the nearest layers on rays, and computes just these.
 
-    The search takes no derivatives, and says which surfaces are the layers of which ray. Bundles
-    of layers of the same kinds are then shaded together, block by block.
+    The search takes no derivatives, and says which surfaces are the layers of which ray. These are
+    then shaded one behind the other, without those that do not count, block by block.
     """
     count = rays.near.shape[0]
     rays, used = _in_whole_bundles(rays)
     codes, needed, overflow, meshes = jax.lax.stop_gradient(
         _find(*jax.lax.stop_gradient((scene, rays)), used, how)
     )
-    bundles = rays.near.shape[0] // BUNDLE
-    block = min(choose_block(_BLOCK), how.layers * bundles)
-    order, groups = _sorted_groups(scene, codes, needed)
-    order = _pad_to_multiple(order, block)
     fragments, sheets = (None, None) if meshes is None else _sheets(scene, rays, codes, meshes)
-    layers = _in_bundles((codes, needed, sheets), 2)
-    shared = scene.without_media(), fragments, _in_bundles(rays), layers
+    layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (codes, sheets))
+    block = min(choose_block(_BLOCK, 2**17), needed.size)
+    order, places, total = _order_of(needed, block)
+    shared = scene.without_media(), fragments, rays, layers
     shade = partial(_shade_block, how=how)
-    shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-groups // block))
-    back = invert_order(order)[: how.layers * bundles]
-
-    def unsorted(x: Array) -> Array:
-        x = x.reshape(-1, BUNDLE, *x.shape[2:])[back]
-        x = x.reshape(how.layers, bundles * BUNDLE, *x.shape[2:])
-        return jnp.moveaxis(x, 0, 1)[:count]
-
-    t, alpha, rgb, normal, dark = jax.tree.map(unsorted, shaded)
+    shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
+    shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
+    t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places[:, :count].T)
     return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1), normal)
 
 
-def _in_bundles(tree: PyTree, axes: int = 1) -> PyTree:
-    """Splits the leading axes, over rays, into bundles and rays."""
-    return jax.tree.map(lambda x: x.reshape(-1, BUNDLE, *x.shape[axes:]), tree)
+def _order_of(
+    needed: Bool[Array, "layers rays"], block: int
+) -> tuple[Int[Array, " padded"], Int[Array, "layers rays"], Int[Array, ""]]:
+    """Numbers the layers that count, the first ones of all rays before the second ones.
+
+    Returns the layer of every number, -1 beyond the last; the number of every layer, -1 for those
+    that do not count; and how many do.
+    """
+    size = needed.size
+    before, total = count_before(needed.reshape(-1))
+    place = jnp.where(needed.reshape(-1), before, -1)
+    order = jnp.full(-(-size // block) * block, -1, jnp.int32)
+    # What does not count is put beyond the end.
+    slots = jnp.where(place < 0, order.shape[0], place)
+    number = jnp.arange(size, dtype=jnp.int32)
+    order = order.at[slots].set(number, mode="drop", unique_indices=True)
+    return order, place.reshape(needed.shape), total
+
+
+def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
+    """Returns the layers of one ray; zeros where there is none."""
+    there, places = places >= 0, jnp.maximum(places, 0)
+
+    def take(x: Array) -> Array:
+        own = x.at[places].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        return jnp.where(there.reshape(-1, *(1,) * (own.ndim - 1)), own, 0)
+
+    return jax.tree.map(take, table)
 
 
 def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
@@ -143,36 +159,12 @@ def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Arr
     return store(jnp.stack(opens) & there), missed
 
 
-def _sorted_groups(
-    scene: FlatScene, codes: _Codes, needed: Bool[Array, "layers rays"]
-) -> tuple[Int[Array, " groups"], Int[Array, ""]]:
-    """Sorts the layers of bundles by the kinds of their surfaces; those that count come first."""
-    kinds = jnp.zeros(scene.cuts.shape[0], jnp.uint32)
-    last = most_number(needed.size // BUNDLE)
-    for stacks, base in ((scene.occluders, 0), (scene.shaders, len(scene.occluders))):
-        for kind, stack in enumerate(stacks):
-            bit = 1 << (base + kind) % (last.bit_length() - 1)
-            kinds = kinds.at[stack.members.number].set(kinds[stack.members.number] | bit)
-    # A bit for each kind of shape, and of shader: bundles with the same bits run the same branches.
-    bits = jnp.where(needed, kinds[_number(scene, codes)], 0).reshape(-1, BUNDLE)
-    keys = jax.lax.reduce(bits, jnp.uint32(0), jax.lax.bitwise_or, (1,))
-    used = keys > 0
-    return order_by_number(jnp.where(used, keys, last)), jnp.sum(used)
-
-
-def _pad_to_multiple(order: Int[Array, " groups"], block: int) -> Int[Array, " more"]:
-    """Appends numbers beyond the last group until the last block is full."""
-    count = order.shape[0]
-    return jnp.concatenate([order, jnp.arange(count, count + -count % block)])
-
-
-def _shade_block(shared: tuple, groups: Int[Array, " groups"], how: Shading) -> tuple:
+def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
-    scene, fragments, bundles, layers = shared
-    # Group layer x bundles + bundle is one layer of one bundle.
-    own = take_rows(bundles, groups % bundles.near.shape[0]), take_rows(layers, groups)
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own)
-    rays, (codes, needed, sheets) = flat
+    scene, fragments, rays, layers = shared
+    needed, order = order >= 0, jnp.maximum(order, 0)
+    # Layer k of ray r is the one of number k rays + r.
+    rays, (codes, sheets) = take_rows(rays, order % rays.near.shape[0]), take_rows(layers, order)
     numbers = _number(scene, codes)
     hits, alphas = _found_hits(scene, rays, (fragments, sheets), codes, needed, how)
     total = scene.cuts.shape[0]

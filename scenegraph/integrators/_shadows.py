@@ -15,14 +15,10 @@ from ..rays import Ray
 from ..rows import map_rows
 from ..rowwise import map_blocks
 from ..shaders import asks_for_light_behind
-from ..visibility import find_occluders, transmission
+from ..visibility import find_occluders, INVISIBLE, transmission
 from ._by_kind import map_by_kind
 from ._irradiance import visibility
 from ._mesh_layers import mesh_transmission
-
-
-# Surfaces behind others that transmit less light than this are not missed.
-INVISIBLE = 1e-3
 
 
 class Shading(NamedTuple):

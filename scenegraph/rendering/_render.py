@@ -51,7 +51,7 @@ from ..programs import (
     TieredFunction,
 )
 from ..scene import check_leaves, Contents, find_camera, find_contents, Scene
-from ..visibility import count_candidates
+from ..visibility import count_touched
 from ._chunks import choose_chunk, choose_share
 from ._passes import in_one_pass, in_two_passes
 from ._pixel_order import PixelOrder, TILE, TILE_SIDE
@@ -318,10 +318,10 @@ _draw_many = TieredFunction(_render, lambda equations: {**FOR_SOME_RUNS, **FOR_M
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:
-    """Returns the lengths of the lists that the tiles of a picture have."""
+    """Returns how many surfaces and faces of meshes the pixels of a picture may touch."""
     order, count = PixelOrder(camera.width, camera.height, TILE_SIDE), camera.width * camera.height
     rows = split_pixels(order.pixel(jnp.arange(count)), 1)
-    lengths = count_candidates(scene, subpixel_rays(camera, rows, 1))
+    lengths = count_touched(scene, subpixel_rays(camera, rows, 1))
     return jnp.zeros_like(lengths).at[rows.pixel].set(lengths, unique_indices=True)
 
 

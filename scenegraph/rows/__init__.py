@@ -41,6 +41,7 @@ XLA's structures), `_table_sums`, and `_target` (compilation).
 
 from ._log import compile_log as compile_log
 from ._map_rows import map_rows as map_rows
+from ._packets import any_in_packet as any_in_packet
 
 # Internal: for other packages of the library, and for none of its users.
 from ._by_vmap import by_vmap, count_rows

@@ -12,7 +12,7 @@ from ._graph import array_of, Branch, Graph, Loop, make_node, Node, topological_
 from ._look_ups import look_up_row
 from ._operands import NotNative
 from ._rules import reduce_nodes
-from ._values import is_zero, NodeArray, TableSum, Term
+from ._values import is_zero, NodeArray, TablePart, TableRow, TableSum, Term
 
 
 # Loops of a known length with no more expressions than so many in all are unrolled.
@@ -141,7 +141,7 @@ def _scan(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     fixed, carry, xs = np.split(np.arange(len(values)), [consts, consts + carried])
     fixed = [values[i] for i in fixed]
     jaxpr, length = params["jaxpr"], params["length"]
-    has_rows = any(isinstance(values[i], NodeArray | TableSum) for i in xs)
+    has_rows = any(isinstance(values[i], NodeArray | TableRow | TableSum) for i in xs)
     stacks = len(equation.outvars) > carried
     before = scalariser.graph.size
     state = [values[i] for i in carry]
@@ -203,7 +203,7 @@ class _Slices:
 
     def at(self, place: int) -> Any:
         """Returns the row of a turn that is unrolled."""
-        if isinstance(self.value, NodeArray | TableSum):
+        if isinstance(self.value, NodeArray | TableRow | TableSum):
             nodes = self.scalariser.as_nodes(self.value, self.aval).nodes[place]
             return NodeArray(np.asarray(nodes, object), self.aval.dtype)
         return self.look_up(self.scalariser.graph.constant(place, _INT))
@@ -288,7 +288,8 @@ class _CaseResults:
         self._tables = [
             any(isinstance(x, TableSum) for x in some) for some in zip(*outputs, strict=True)
         ]
-        self._terms: list[tuple[int, int, tuple[int, ...], Term]] = []
+        # By the result, the case and the part of its sum; where another case is taken, to nothing.
+        self._terms: list[tuple[int, int, TablePart, Term]] = []
         for k, is_table in enumerate(self._tables):
             for case, some in enumerate(outputs):
                 value = some[k]
@@ -298,9 +299,9 @@ class _CaseResults:
                     value = TableSum.from_nodes(scalariser.graph, value)
                 if not isinstance(value, TableSum):
                     raise NotNative("a sum into a table in a branch")
-                if any(x.then for x in value.parts):
-                    value = TableSum.from_nodes(scalariser.graph, value.as_nodes(scalariser))
-                self._terms += [(k, case, x.shape, term) for x in value.parts for term in x.terms]
+                self._terms += [
+                    (k, case, part, term) for part in value.parts for term in part.terms
+                ]
 
     def nodes_of(self, case: int) -> list[Node]:
         """Returns the nodes of a case: of its arrays, then of all terms."""
@@ -327,10 +328,10 @@ class _CaseResults:
                 continue
             some = [next(rest) for _ in range(math.prod(aval.shape))]
             values.append(NodeArray(array_of(some, aval.shape), aval.dtype))
-        for k, _, shape, term in self._terms:
+        for k, _, part, term in self._terms:
             place, *numbers = [next(rest) for _ in range(1 + len(term.numbers))]
-            chosen = TableSum.of(shape, self._avals[k].dtype, [Term(place, term.stride, numbers)])
-            values[k].parts.extend(chosen.parts)
+            chosen = part._replace(terms=[Term(place, term.stride, numbers)])
+            values[k].parts.append(chosen)
         return values
 
 
@@ -344,7 +345,14 @@ def _expand(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     return scalariser.run_closed(jax.make_jaxpr(lambda *x: expand(*x))(*avals), values)
 
 
+def _any_in_packet(scalariser: Any, equation: Any, values: list[Any]) -> list[NodeArray]:
+    [flag] = equation.invars
+    node = scalariser.graph.any_in_packet(scalariser.as_nodes(values[0], flag.aval).nodes.item())
+    return [NodeArray(array_of([node], ()), flag.aval.dtype)]
+
+
 CONTROL: dict[str, Callable[[Any, Any, list[Any]], list[Any]]] = {
+    "any_in_packet": _any_in_packet,
     "call_hi_primitive": _expand,
     "cond": _cond,
     "scan": _scan,

@@ -29,6 +29,7 @@ class Node:
 
     - `"input"` and `"constant"` have a `value`;
     - `"look_up"` reads numbers of a table: several, so that `"result"`s pick them;
+    - `"any_in_packet"` is true if its input is in any row of the vector;
     - `"loop"` and `"branch"` have a `Loop` or a `Branch` as their `value`; `"result"`s pick from
       them, too; a `"variable"` is a number that a loop changes.
     """
@@ -106,6 +107,16 @@ class Graph:
         key = "look_up", id(place), hashable(params)
         whole = self._shared(key, lambda: make_node("look_up", [place], dtype, params=params))
         return self.results(whole, [dtype] * len(columns), [place.varying] * len(columns))
+
+    def any_in_packet(self, flag: Node) -> Node:
+        """Returns the node of whether a flag is set in any row of a vector."""
+        if not flag.varying:
+            return flag
+        node = self._shared(
+            ("any_in_packet", id(flag)), lambda: make_node("any_in_packet", [flag], flag.dtype)
+        )
+        node.varying = False
+        return node
 
     def results(self, whole: Node, dtypes: Sequence[Any], varying: Sequence[bool]) -> list[Node]:
         """Returns the nodes of what one node computes."""

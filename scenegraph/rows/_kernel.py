@@ -36,7 +36,7 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
     return register(f"{write_part(operands.kinds, results)}\n{handler}")
 
 
-_OTHERS = "loop", "branch", "result", "variable", "look_up"
+_OTHERS = "any_in_packet", "branch", "look_up", "loop", "result", "variable"
 
 
 def compile_table_sum(places: Any, numbers: Any, stride: int) -> str:

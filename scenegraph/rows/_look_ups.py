@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ._graph import array_of, Node
 from ._operands import GROUP, has_type, NotNative, SHARED
-from ._values import GroupArray, is_zero, NodeArray, TableSum, Term
+from ._values import GroupArray, is_zero, NodeArray, TableRow, TableSum, Term
 
 
 # An index that may have more values is not looked up in arrays of a row.
@@ -24,6 +25,8 @@ _MOST_CHOICES = 256
 _TOGETHER = 8
 # Shared arrays of more numbers are looked up in memory.
 _FEW = 8
+# Rows of tables of more numbers are loaded where they are looked up in; of so many not at once.
+_MOST_LOADED, _MOST_OF_A_ROW = 64, 4096
 _BOOL = np.dtype(bool)
 
 
@@ -84,6 +87,18 @@ class _Index:
             total = self.apply(lax.add_p, total, term)
         return total, 1, known
 
+    def within_row(
+        self, row: TableRow, place: Any, stride: int, known: int
+    ) -> tuple[Node, int, int]:
+        """Returns where a place of a row of a table is in the table, as `flat` does."""
+        if isinstance(place, int):
+            return row.place, row.stride, place * stride + known
+        table = row.source.array if isinstance(row.source, GroupArray) else row.source
+        kind = np.dtype(np.int64 if table.size >= 2**31 else np.int32)
+        first = self.apply(lax.mul_p, self.convert(row.place, kind), row.stride)
+        more = self.apply(lax.mul_p, self.convert(place, kind), stride)
+        return self.apply(lax.add_p, first, more), 1, known
+
     def all_of(self, conditions: Sequence[Any]) -> Any:
         """Returns whether all conditions hold: a node, or what is known."""
         nodes = [x for x in conditions if isinstance(x, Node)]
@@ -126,24 +141,56 @@ class _Array:
     def window(self, origin: Sequence[Any], window: Sequence[int]) -> np.ndarray:
         """Returns the nodes of a window from a place on, which lies within the array."""
         graph, shape = self.scalariser.graph, self.aval.shape
-        source = self.value.source if isinstance(self.value, NodeArray) else self.value
         is_known = all(isinstance(x, int) for x in origin)
-        in_memory = source is not None and not isinstance(source, TableSum)
-        if not in_memory or self.aval.size <= _FEW or (is_known and source is not self.value):
+        table = self.table()
+        if table is None or self.aval.size <= _FEW or (is_known and table is not self.value):
             nodes = self.scalariser.as_nodes(self.value, self.aval).nodes
             return _choose(graph, nodes, origin, window)
         if not has_type(self.aval.dtype):
             raise NotNative(f"numbers of type {self.aval.dtype}")
-        place, stride, known = _Index(graph).flat(origin, shape)
+        index = _Index(graph)
+        place, stride, known = index.flat(origin, shape)
+        if isinstance(table, TableRow):
+            place, stride, known = index.within_row(table, place, stride, known)
+            table = table.source
         if isinstance(place, int):
             place = graph.constant(place, np.dtype(np.int32))
-        of_group = isinstance(source, GroupArray)
-        array, operand = (source.array, GROUP) if of_group else (source, SHARED)
-        table = self.scalariser.operands.table(array, operand)
+        return array_of(self._load(table, place, stride, known, _offsets(window, shape)), window)
+
+    def table(self) -> Any:
+        """Returns the array in memory that this is, or is a part of; `None` if it is neither."""
+        source = self.value.source if isinstance(self.value, NodeArray) else self.value
+        return None if isinstance(source, TableSum) else source
+
+    def _load(
+        self, table: Any, place: Node, stride: int, first: int, offsets: Sequence[int]
+    ) -> list[Node]:
+        array, kind = (table.array, GROUP) if isinstance(table, GroupArray) else (table, SHARED)
+        operand = self.scalariser.operands.table(array, kind)
         numbers: list[Node] = []
-        for columns in _runs([known + x for x in _offsets(window, shape)]):
-            numbers += graph.look_up(place, table, stride, columns, self.aval.dtype)
-        return array_of(numbers, window)
+        for columns in _runs([first + x for x in offsets]):
+            look_up = self.scalariser.graph.look_up
+            numbers += look_up(place, operand, stride, columns, self.aval.dtype)
+        return numbers
+
+    def row(self, origin: Sequence[Any], window: Sequence[int]) -> TableRow | None:
+        """Returns a large window, if it is a row of a table, as one that is not loaded yet."""
+        table, size = self.table(), math.prod(window)
+        is_row = window[:1] == (1,) and tuple(window[1:]) == tuple(self.aval.shape[1:])
+        if table is None or isinstance(table, TableRow) or not is_row or size <= _MOST_LOADED:
+            return None
+        place = origin[0]
+        if isinstance(place, int):
+            place = self.scalariser.graph.constant(place, np.dtype(np.int32))
+        return TableRow(table, place, size, tuple(window), self.aval.dtype)
+
+    def whole(self) -> np.ndarray:
+        """Returns all numbers of a row of a table."""
+        row = self.value
+        if self.aval.size > _MOST_OF_A_ROW:
+            raise NotNative("a large part of a table")
+        nodes = self._load(row.source, row.place, row.stride, 0, range(self.aval.size))
+        return array_of(nodes, self.aval.shape)
 
 
 def _runs(places: Sequence[int]) -> list[range]:
@@ -172,11 +219,20 @@ def look_up_row(scalariser: Any, value: Any, aval: Any, place: Node) -> NodeArra
     return NodeArray(nodes.reshape(aval.shape[1:]), aval.dtype)
 
 
-def _dynamic_slice(scalariser: Any, equation: Any, values: list[Any]) -> list[NodeArray]:
+def _dynamic_slice(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     aval, window = equation.invars[0].aval, equation.params["slice_sizes"]
     origin = _starts(scalariser, equation.invars[1:], values[1:], aval.shape, window)
-    nodes = _Array(scalariser, values[0], aval).window(origin, window)
-    return [NodeArray(nodes, aval.dtype)]
+    array = _Array(scalariser, values[0], aval)
+    row = array.row(origin, tuple(window))
+    if row is not None:
+        return [row]
+    return [NodeArray(array.window(origin, window), aval.dtype)]
+
+
+def load_row(scalariser: Any, value: TableRow) -> NodeArray:
+    """Loads a row of a table."""
+    aval = jax.ShapeDtypeStruct(value.shape, value.dtype)
+    return NodeArray(_Array(scalariser, value, aval).whole(), value.dtype)
 
 
 def _starts(

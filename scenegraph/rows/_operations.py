@@ -394,6 +394,7 @@ _OPERATIONS: dict[str, Callable] = {
         constant(x.type, 1), o.builder.fmul(x, x, flags=FLAGS), flags=FLAGS
     ),
     "or": lambda o, x, y: o.builder.or_(x, y),
+    "population_count": _call("ctpop"),
     "rem": _remainder,
     "round": _round,
     "rsqrt": lambda o, x: o.builder.fdiv(constant(x.type, 1), intrinsic(o.builder, "sqrt", x)),

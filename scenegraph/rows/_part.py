@@ -107,6 +107,8 @@ class _Part:
             return self.values[node.inputs[0]][node.params["place"]]
         if node.operation == "look_up":
             return self._look_up(node)
+        if node.operation == "any_in_packet":
+            return self._any(self._take(node.inputs[0], True))
         builder = self.before if node.early else self.inside
         kinds = [x.dtype for x in node.inputs]
         operation = Operation(builder, kinds, node.dtype, node.params or {})

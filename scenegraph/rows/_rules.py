@@ -19,8 +19,9 @@ from ._sorts import find_extreme, sort_arrays, take_largest
 _ELEMENTWISE = """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp
     convert_element_type copy cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
     integer_pow is_finite le le_to lgamma log log1p log2 logistic lt lt_to max min mul ne neg
-    nextafter not one_minus_square or rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
+    nextafter not one_minus_square or population_count rem round rsqrt select_n shift_left
+    shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan
+    tanh xor""".split()
 _REDUCTIONS = {
     "reduce_sum": lax.add_p,
     "reduce_prod": lax.mul_p,

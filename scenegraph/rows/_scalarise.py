@@ -16,10 +16,10 @@ from ._by_vmap import CALLS
 from ._constants import evaluate
 from ._control import CONTROL
 from ._graph import array_of, Graph, hashable, Node
-from ._look_ups import LOOK_UPS
+from ._look_ups import load_row, LOOK_UPS
 from ._operands import GROUP, has_type, NotNative, Operands, ROW, SHARED
 from ._rules import reduce_nodes, RULES
-from ._values import GroupArray, NodeArray, TableSum
+from ._values import GroupArray, NodeArray, TableRow, TableSum
 
 
 # Constants of no more numbers are told apart by these.
@@ -28,6 +28,8 @@ _FEW_NUMBERS = 64
 _MANY_NUMBERS = 256
 # Those of a group of rows that are looked up in are not either, but for what else is done to them.
 _MOST_OF_A_GROUP = 4096
+# Primitives that leave the order of numbers in memory as it is.
+_RESHAPES = "expand_dims", "reshape", "squeeze"
 _BODIES = ("jaxpr", "branches", "cond_jaxpr", "body_jaxpr")
 
 
@@ -60,6 +62,8 @@ class Scalariser:
             return value
         if isinstance(value, TableSum):
             return value.as_nodes(self)
+        if isinstance(value, TableRow):
+            return load_row(self, value)
         key = id(value), aval.dtype
         if key not in self._uniform:
             nodes = array_of(self._uniform_nodes(value, aval), aval.shape)
@@ -98,7 +102,9 @@ class Scalariser:
             return self.run_closed(params[CALLS[name]], values)
         if name == "optimization_barrier":
             return values
-        if not any(isinstance(value, NodeArray | TableSum) for value in values):
+        if name in _RESHAPES and isinstance(values[0], TableRow):
+            return [values[0]._replace(shape=equation.outvars[0].aval.shape)]
+        if not any(isinstance(value, NodeArray | TableRow | TableSum) for value in values):
             if any(isinstance(value, GroupArray) for value in values):
                 return _evaluate_groups(equation, values)
             return self._evaluate_once(equation, values)

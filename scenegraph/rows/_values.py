@@ -36,6 +36,16 @@ class GroupArray:
         self.array, self.dtype = array, array.dtype
 
 
+class TableRow(NamedTuple):
+    """A part of a table from a place of a row's own on, whose numbers are not loaded yet."""
+
+    source: Any  # the table: an array, or a `GroupArray`
+    place: Node  # in units of `stride` numbers
+    stride: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 class Term(NamedTuple):
     """Numbers that a row adds to a table, from a place on; to nothing where the place is -1."""
 
@@ -66,7 +76,7 @@ class _Later(NamedTuple):
         return result
 
 
-class _Part(NamedTuple):
+class TablePart(NamedTuple):
     """Terms of a table, of its own shape and data type, and what is done with it then."""
 
     shape: tuple[int, ...]
@@ -78,13 +88,13 @@ class _Part(NamedTuple):
 class TableSum:
     """The sum of what all rows add to a table of zeros, and linear functions of it."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, parts: Sequence[_Part]):
+    def __init__(self, shape: tuple[int, ...], dtype: Any, parts: Sequence[TablePart]):
         self.shape, self.dtype, self.parts = shape, dtype, list(parts)
 
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: Any, terms: list[Term]) -> "TableSum":
         """Returns a table of zeros to which terms are added."""
-        return cls(shape, dtype, [_Part(shape, dtype, terms, ())])
+        return cls(shape, dtype, [TablePart(shape, dtype, terms, ())])
 
     @classmethod
     def from_nodes(cls, graph: Graph, array: NodeArray) -> "TableSum":
@@ -154,7 +164,7 @@ def is_zero(value: Any) -> bool:
 
 def _as_array(value: Any) -> Any:
     """Returns what all rows share as an array for XLA, or `None` if it is not known as one."""
-    if isinstance(value, GroupArray):
+    if isinstance(value, GroupArray | TableRow):
         return None
     if not isinstance(value, NodeArray):
         return value

@@ -1,11 +1,11 @@
-"""Visibility: bundles of rays, and lists of what each of them may touch.
+"""Visibility: what rays see, found without derivatives.
 
-Read `_bundles` for the cone about a set of rays, `_lists` for candidates, `_order` for which rays
-belong together, then `_list_search` for what rays do with candidates, and `_search`, which
-integrators use. Of meshes: `_beams` for triangles that single rays may touch, `_face_search` for
-the search over faces, `_face_pairs` for sums over them and `_sum_faces` for sums with derivatives;
-then `_fragments`, `_sheet_coverage` and `_face_shadows`, which integrators call, and `_nearest` for
-rays that do not go together.
+Read `_walk` for one ray's way through the tree of surfaces, and `_search` for what it keeps of what
+it meets. Of meshes: `_bundles` for the cone about a set of rays, `_lists` for the faces that it may
+touch, `_order` for which rays belong together, `_beams` for triangles that single rays may touch,
+`_face_search` for the search over faces, `_face_pairs` for sums over them and `_sum_faces` for sums
+with derivatives; then `_fragments`, `_sheet_coverage` and `_face_shadows`, which integrators call,
+and `_nearest` for rays that do not go together.
 """
 
 from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
@@ -30,10 +30,11 @@ from ._lists import (
 from ._nearest import find_nearest, Nearest
 from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
 from ._search import (
-    count_candidates,
     count_parts,
+    count_touched,
     find_layers,
     find_occluders,
+    INVISIBLE,
     Ranking,
     transmission,
 )

@@ -2,16 +2,15 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int
-from ..flat import FaceTree, FlatScene, Instance, intersect
-from ..rays import Hit, Ray
+from ..flat import FaceTree, FlatScene
+from ..rays import Ray
 from ..rowwise import take_rows
 from ..shapes import cross_line
 from ._face_search import FaceVisit, list_faces, search_faces
-from ._search import count_parts, Item, no_items, rank, search, Visit
+from ._search import find_nearest_parts
 
 
 class Nearest(NamedTuple):
@@ -26,32 +25,13 @@ def find_nearest(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"]) -> Nea
 
     Footprints must be zero: every ray is a bundle of its own.
     """
-    t, code = _nearest_shape(scene, rays, used)
+    t, code = find_nearest_parts(scene, rays, used)
     if scene.triangles is None:
         return Nearest(code, jnp.full_like(code, -1))
     far, face = _nearest_face(scene.triangles.tree, rays, used)
     # Of a shape and a face in one place, the shape.
     on_mesh = far < t
     return Nearest(jnp.where(on_mesh, -1, code), jnp.where(on_mesh, face, -1))
-
-
-def _nearest_shape(scene: FlatScene, rays: Ray, used: Array) -> tuple[Array, Array]:
-    parts = count_parts(scene)
-
-    def meet(instance: Instance, ray: Ray) -> list[Item]:
-        hits, code = thin_hits(instance, ray), parts * instance.number
-        # Of a line, a part covers all or nothing.
-        return [(hits.t[i], code + i, hits.coverage[i] > 0.5) for i in range(hits.t.shape[0])]
-
-    visit, none = Visit(meet, rank), no_items(1, rays.near)
-    found = search(scene.occluders, rays, used, visit, rays, none, 1)
-    return found.keys[0], found.codes[0]
-
-
-def thin_hits(instance: Instance, ray: Ray) -> Hit:
-    """Returns the hits on the parts of a surface, as if it were opaque."""
-    opaque = jnp.ones((), ray.near.dtype)
-    return intersect(eqx.tree_at(lambda x: x.node.opacity, instance, opaque), ray)
 
 
 def _nearest_face(

@@ -1,7 +1,8 @@
-"""Searches over candidate lists, without derivatives."""
+"""What rays meet among surfaces that are no meshes: found by one walk, without derivatives."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,25 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
-from ..flat import FlatScene, Instance, InstanceStack, intersect, occlusion, part_alphas, world_ball
-from ..rays import Ray
-from ..rowwise import split_rows, take_rows
-from ..shapes import AbstractBounded
-from ._bundles import BUNDLE
-from ._list_search import close_memory, MANY, open_memory, search_lists, Visit
-from ._lists import list_along_rays
-from ._order import invert_order, order_shadow_rays
+from ..flat import (
+    FlatScene,
+    Instance,
+    intersect,
+    occlusion,
+    part_alphas,
+    SurfaceTree,
+)
+from ..rays import Hit, Ray
+from ..rows import any_in_packet, map_rows
+from ..shapes import cone_touches
+from ..transforms import Ball
+from ._walk import walk
 
 
-# Rays in a bundle of shadow rays: these begin on several surfaces, and spread sooner.
-SHADOW_BUNDLE = 16
-# Kinds of no more members, without bounds, have no lists.
-_FEW = 4
 # Occluders that stop less than this part of the light are not missed.
 FAINT = 1e-3
-
-# A key, a code and a value.
-Item = tuple[Array, Array, Array]
+# Layers behind others that transmit less light than this are not missed.
+INVISIBLE = 1e-3
 
 
 class Ranking(NamedTuple):
@@ -41,7 +42,7 @@ class Ranking(NamedTuple):
     rest: Float[Array, "*rows"]  # the product of `1 - value` over the items without a rank
 
 
-def no_items(count: int, like: Float[Array, " rows"]) -> Ranking:
+def no_items(count: int, like: Float[Array, "*rows"]) -> Ranking:
     """Returns the ranking of rows without any item."""
     keys = jnp.full((count, *like.shape), jnp.inf, like.dtype)
     none, zero = jnp.full(keys.shape, -1, jnp.int32), jnp.zeros(like.shape, jnp.int32)
@@ -66,143 +67,197 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
     return Ranking(*ranks, total + hit, rest * (1 - lost))
 
 
-def count_candidates(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
-    """Counts the surfaces, and the faces of meshes, that the bundle of each ray may touch."""
-    count = rays.near.shape[0]
-    pad = lambda x: jnp.pad(x, ((0, -count % BUNDLE), *((0, 0),) * (x.ndim - 1)), mode="edge")
-    rays, used = jax.tree.map(pad, rays), pad(jnp.ones(count, bool))
-    lengths = jnp.zeros(rays.near.shape[0] // BUNDLE, jnp.int32)
-    for stack in scene.occluders:
-        lengths += list_along_rays(stack.map(world_ball), rays, used, BUNDLE).lengths
-    if scene.triangles is not None:
-        balls = scene.triangles.tree.balls
-        lengths += list_along_rays(balls, rays, used, BUNDLE).lengths
-    return jnp.repeat(lengths, BUNDLE)[:count]
+class _Items(NamedTuple):
+    """What a ray meets of one surface."""
+
+    keys: Float[Array, " items"]
+    codes: Int[Array, " items"]
+    values: Float[Array, " items"]  # zero where it meets nothing
 
 
-def search(
-    stacks: Sequence[InstanceStack],
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    visit: Visit,
-    rows: PyTree,
-    memory: PyTree,
-    size: int,
-) -> PyTree:
-    """Shows every row the instances of stacks that it may touch; the memory has its axis last.
+def _meet(tree: SurfaceTree, leaf: Int[Array, ""], of_one: Callable[[Instance], PyTree]) -> PyTree:
+    """Computes a function of the surface of a leaf."""
 
-    Rows are those of rays. Things without bounds are shown to all rows, if they are few; the others
-    are listed by bundles of `size` rays, and their kinds searched by one loop: of few and of many
-    members, because these lists are searched otherwise.
-    """
-    whole = [stack for stack in stacks if _is_everywhere(stack)]
-    listed = [stack for stack in stacks if not _is_everywhere(stack)]
-    for stack in whole:
-        memory = _search_all(stack, used, visit, rows, memory)
-    few = [stack for stack in listed if stack.count <= MANY]
-    many = [stack for stack in listed if stack.count > MANY]
-    for alike in filter(None, (few, many)):
-        memory = search_lists(alike, rays, used, visit, rows, memory, size)
-    return memory
+    of_stack = lambda stack: lambda place: of_one(stack.pick(place))
+    branches, place = list(map(of_stack, tree.stacks)), tree.places[leaf]
+    return (
+        branches[0](place)
+        if len(branches) == 1
+        else jax.lax.switch(tree.kinds[leaf], branches, place)
+    )
 
 
-def _is_everywhere(stack: InstanceStack) -> bool:
-    """Returns true if all rays are shown a kind."""
-    return stack.count <= _FEW and not isinstance(stack.shared.node.shape, AbstractBounded)
-
-
-def _search_all(
-    stack: InstanceStack, used: Bool[Array, " rows"], visit: Visit, rows: PyTree, memory: PyTree
-) -> PyTree:
-    """Shows all members of a stack to every row."""
-    own, memory = split_rows(rows), open_memory(memory)
-    if stack.count == 1:
-        return close_memory(visit.show(stack.first(), None, own, memory, used))
-
-    def one(n: Array, memory: PyTree) -> PyTree:
-        return visit.show(stack.at(n), None, own, memory, used)
-
-    return close_memory(jax.lax.fori_loop(0, stack.count, one, memory))
-
-
-def rank(ranking: Ranking, items: list[Item], listed: Bool[Array, "*rows"]) -> Ranking:
-    for key, code, value in items:
-        ranking = insert(ranking, key, code.astype(jnp.int32), value, listed & (value > 0))
+def _rank(ranking: Ranking, items: _Items, touched: Bool[Array, ""]) -> Ranking:
+    """Inserts the items of a surface into the ranking of a ray."""
+    for key, code, value in zip(*map(jnp.unstack, items), strict=True):
+        counts = touched & (value > 0)
+        ranking = jax.lax.cond(
+            any_in_packet(counts),
+            insert,
+            lambda ranking, *_: ranking,
+            ranking,
+            key,
+            code,
+            value,
+            counts,
+        )
     return ranking
 
 
 def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: int) -> Ranking:
     """Finds the nearest layers of surfaces on rays; `codes` are `number * parts + part`."""
-    parts = count_parts(scene)
+    if scene.tree is None:
+        return no_items(count, rays.near)
+    find = partial(_find_layers_of_ray, parts=count_parts(scene), count=count)
+    return _ranks_first(map_rows(find, (scene.tree, scene.cuts), (rays, used)))
 
-    def meet(instance: Instance, ray: Ray) -> list[Item]:
+
+class _Layers(NamedTuple):
+    """The layers of a ray so far."""
+
+    ranking: Ranking
+    closed: Scalar  # the `t` of the nearest that nothing is seen behind
+
+
+def _find_layers_of_ray(
+    shared: tuple, row: tuple[Ray, Bool[Array, ""]], *, parts: int, count: int
+) -> Ranking:
+    (tree, cuts), (ray, used) = shared, row
+
+    def of_one(instance: Instance) -> tuple[_Items, Bool[Array, ""]]:
         hits = intersect(instance, ray)
-        alphas, code = part_alphas(hits), parts * instance.number
-        return [(hits.t[i], code + i, alphas[i]) for i in range(hits.t.shape[0])]
+        pad = lambda x: jnp.pad(x, (0, parts - x.shape[0]))
+        codes = parts * instance.number + jnp.arange(parts, dtype=jnp.int32)
+        items = _Items(pad(hits.t), codes.astype(jnp.int32), pad(part_alphas(hits)))
+        return items, cuts[instance.number]
 
-    visit, none = Visit(meet, rank), no_items(count, rays.near)
-    return search(scene.occluders, rays, used, visit, rays, none, BUNDLE)
+    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: _Layers) -> _Layers:
+        items, cut = _meet(tree, leaf, of_one)
+        opaque = touched & cut & (items.values >= 1)
+        closed = jnp.min(jnp.where(opaque, items.keys, jnp.inf))
+        return _Layers(_rank(state.ranking, items, touched), jnp.minimum(state.closed, closed))
+
+    def limit(state: _Layers) -> Scalar:
+        # Behind all ranks nothing counts if it is invisible; what it is then need not be known.
+        passes = jnp.prod(1 - state.ranking.values)
+        return jnp.where(
+            passes > INVISIBLE, state.closed, jnp.minimum(state.closed, state.ranking.keys[-1])
+        )
+
+    start = _Layers(no_items(count, ray.near), jnp.asarray(jnp.inf, ray.near.dtype))
+    return walk(tree, ray, used, visit, start, limit).ranking
+
+
+def _ranks_first(ranking: Ranking) -> Ranking:
+    swap = lambda x: jnp.moveaxis(x, -1, 0)
+    keys, codes, values = map(swap, ranking[:3])
+    return ranking._replace(keys=keys, codes=codes, values=values)
 
 
 def find_occluders(
     scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"], count: int
 ) -> Ranking:
     """Finds the strongest occluders of shadow rays; `codes` are their numbers."""
+    if scene.tree is None:
+        return no_items(count, rays.near)
 
-    def meet(instance: Instance, row: tuple[Ray, Array]) -> list[Item]:
-        stopped = occlusion(instance, *row)
-        # Keys ascend: the strongest is the first.
-        return [(-stopped, instance.number, stopped)]
+    def find(tree: SurfaceTree, row: tuple) -> Ranking:
+        ray, own, used = row
 
-    return _search_occluders(scene, rays, own, used, Visit(meet, rank), no_items(count, rays.near))
+        def of_one(instance: Instance) -> _Items:
+            stopped = occlusion(instance, ray, own)[None]
+            # Keys ascend: the strongest is the first.
+            return _Items(-stopped, instance.number[None], stopped)
+
+        def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], ranking: Ranking) -> Ranking:
+            items = _meet(tree, leaf, of_one)
+            return _rank(ranking, items, touched)
+
+        return walk(tree, ray, used, visit, no_items(count, ray.near))
+
+    return _ranks_first(map_rows(find, scene.tree, (rays, own, used)))
 
 
 def transmission(
     scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"]
 ) -> tuple[Float[Array, " rays"], Int[Array, " rays"]]:
     """Computes what arrives of shadow rays, `prod(1 - occlusion)`, and counts who stops any."""
+    if scene.tree is None:
+        return jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
+    return map_rows(_transmission_of_ray, scene.tree, (rays, own, used))
 
-    def meet(instance: Instance, row: tuple[Ray, Array]) -> Scalar:
-        return occlusion(instance, *row)
 
-    def darken(memory: tuple[Array, Array], stopped: Array, listed: Array) -> tuple[Array, Array]:
-        product, count = memory
-        stopped = jnp.where(listed, stopped, 0)
+def _transmission_of_ray(tree: SurfaceTree, row: tuple) -> tuple[Scalar, Int[Array, ""]]:
+    ray, own, used = row
+    of_one = lambda instance: occlusion(instance, ray, own)
+
+    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: tuple) -> tuple:
+        product, count = state
+        stopped = _meet(tree, leaf, of_one)
+        stopped = jnp.where(touched, stopped, 0)
         return product * (1 - stopped), count + (stopped > FAINT)
 
-    start = jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
-    return _search_occluders(scene, rays, own, used, Visit(meet, darken), start)
+    return walk(tree, ray, used, visit, (jnp.ones_like(ray.near), jnp.zeros((), jnp.int32)))
 
 
-def _search_occluders(
-    scene: FlatScene,
-    rays: Ray,
-    own: Int[Array, " rays"],
-    used: Bool[Array, " rays"],
-    visit: Visit,
-    memory: PyTree,
-) -> PyTree:
-    return search_shadows(scene.occluders, rays, used, visit, (rays, own), memory)
+def find_nearest_parts(
+    scene: FlatScene, rays: Ray, used: Bool[Array, " rays"]
+) -> tuple[Float[Array, " rays"], Int[Array, " rays"]]:
+    """Finds the nearest parts that the lines of rays meet, whatever their opacity.
+
+    Returns their `t`, and their codes, -1 for none. Footprints must be zero.
+    """
+    if scene.tree is None:
+        return jnp.full_like(rays.near, jnp.inf), jnp.full(rays.near.shape, -1, jnp.int32)
+    find = partial(_find_nearest_of_ray, parts=count_parts(scene))
+    return map_rows(find, scene.tree, (rays, used))
 
 
-def search_shadows(
-    stacks: Sequence[InstanceStack],
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    visit: Visit,
-    rows: PyTree,
-    memory: PyTree,
-) -> PyTree:
-    """Shows rows of shadow rays what they may touch; many things are worth putting in order."""
-    order = None
-    if any(stack.count > MANY for stack in stacks):
-        # Lists of a thousand spheres are as short if bundles cross gaps (which take 4 % to find).
-        order = order_shadow_rays(rays, used)
-        rays, rows, used = take_rows((rays, rows, used), order)
-    memory = search(stacks, rays, used, visit, rows, memory, SHADOW_BUNDLE)
-    if order is None:
-        return memory
-    return take_rows(memory, invert_order(order), -1)
+def _find_nearest_of_ray(tree: SurfaceTree, row: tuple, *, parts: int) -> tuple[Scalar, Array]:
+    ray, used = row
+
+    def of_one(instance: Instance) -> tuple[Scalar, Int[Array, ""]]:
+        hits = thin_hits(instance, ray)
+        # Of a line, a part covers all or nothing.
+        t = jnp.where(hits.coverage > 0.5, hits.t, jnp.inf)
+        part = jnp.argmin(t).astype(jnp.int32)
+        return jnp.min(t), (parts * instance.number + part).astype(jnp.int32)
+
+    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: tuple) -> tuple:
+        t, code = _meet(tree, leaf, of_one)
+        before, known = state
+        nearer = touched & ((t < before) | ((t == before) & (t < jnp.inf) & (code < known)))
+        return jnp.where(nearer, t, before), jnp.where(nearer, code, known)
+
+    nothing = jnp.full_like(ray.near, jnp.inf), jnp.full((), -1, jnp.int32)
+    return walk(tree, ray, used, visit, nothing, lambda state: state[0])
+
+
+def thin_hits(instance: Instance, ray: Ray) -> Hit:
+    """Returns the hits on the parts of a surface, as if it were opaque."""
+    opaque = jnp.ones((), ray.near.dtype)
+    return intersect(eqx.tree_at(lambda x: x.node.opacity, instance, opaque), ray)
+
+
+def count_touched(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
+    """Counts the surfaces, and the faces of meshes, whose bounds the cones of rays may touch."""
+    total = jnp.zeros(rays.near.shape, jnp.int32)
+    if scene.tree is not None:
+        total += map_rows(_count_of_ray, scene.tree, rays)
+    if scene.triangles is not None:
+        total += map_rows(_count_balls, scene.triangles.tree.balls, rays)
+    return total
+
+
+def _count_of_ray(tree: SurfaceTree, ray: Ray) -> Int[Array, ""]:
+    add = lambda leaf, touched, total: total + touched
+    return walk(tree, ray, jnp.asarray(True), add, jnp.zeros((), jnp.int32))
+
+
+def _count_balls(balls: Ball, ray: Ray) -> Int[Array, ""]:
+    touches = lambda i: cone_touches(ray, Ball(balls.center[i], balls.radius[i]))
+    add = lambda i, total: total + touches(i)
+    return jax.lax.fori_loop(0, balls.radius.shape[0], add, jnp.zeros((), jnp.int32))
 
 
 def count_parts(scene: FlatScene) -> int:

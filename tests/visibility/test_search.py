@@ -9,7 +9,7 @@ import scenegraph as sg
 from scenegraph.flat import flatten, intersect, occlusion, part_alphas
 from scenegraph.rays import Ray
 from scenegraph.visibility import find_layers, transmission
-from scenegraph.visibility._list_search import MANY
+MANY = 256
 
 
 def _scene(*kinds: tuple[type, int]) -> sg.Scene:

@@ -1,0 +1,79 @@
+"""The tree of all surfaces but meshes: boxes in the world, by which rays find what they meet."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._typing import Array, Float, Int
+from ..numerics import order_by_place
+from ._instances import InstanceStack
+from ._surface_instances import world_ball
+
+
+class SurfaceTree(NamedTuple):
+    """A complete binary tree of boxes, without derivatives.
+
+    The root is node 1, and the children of node `i` are nodes `2 i` and `2 i + 1`. The last half of
+    the nodes are leaves, of which each holds one surface; those beyond the last surface have boxes
+    that hold nothing, with their corners exchanged.
+    """
+
+    stacks: tuple[InstanceStack, ...]
+    boxes: Float[Array, "nodes 6"]  # the least corner, and the greatest one
+    kinds: Int[Array, " leaves"]  # the stack that a leaf's surface is in
+    places: Int[Array, " leaves"]  # its place there
+
+    @property
+    def leaves(self) -> int:
+        """The number of leaves, a power of two."""
+        return self.kinds.shape[0]
+
+
+# Relative to a ball's size and place: the rounding of its bounds.
+_ROUNDING = 1e-5
+
+
+def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
+    """Builds the tree of the members of stacks; `None` without any.
+
+    Surfaces are sorted by place, so that those of a node are near to each other; those without
+    bounds come last, where few nodes hold them.
+    """
+    if not stacks:
+        return None
+    stacks = tuple(part for stack in jax.lax.stop_gradient(stacks) for part in stack.split())
+    each = [stack.map(world_ball) for stack in stacks]
+    balls = jax.tree.map(lambda *xs: jnp.concatenate(xs), *each)
+    counts = [stack.count for stack in stacks]
+    count = sum(counts)
+    leaves = 1 << (count - 1).bit_length()
+    kinds = np.repeat(np.arange(len(stacks), dtype=np.int32), counts)
+    places = np.concatenate([np.arange(n, dtype=np.int32) for n in counts])
+
+    center, radius = balls.center, balls.radius[:, None]
+    margin = (1 + _ROUNDING) * radius + _ROUNDING * jnp.abs(center)
+    boxes = jnp.concatenate([center - margin, center + margin], axis=1)
+    if count > 1:
+        order = order_by_place(center, jnp.all(jnp.isfinite(boxes), axis=1))
+        boxes, kinds, places = boxes[order], jnp.asarray(kinds)[order], jnp.asarray(places)[order]
+    pad = lambda x: jnp.pad(x, (0, leaves - count))
+    nothing = jnp.asarray([jnp.inf] * 3 + [-jnp.inf] * 3, boxes.dtype)
+    empty = jnp.broadcast_to(nothing, (leaves - count, 6))
+
+    levels = [jnp.concatenate([boxes, empty])]
+    while levels[0].shape[0] > 1:
+        levels.insert(0, _joined(levels[0]))
+    # Node 0 does not exist.
+    boxes = jnp.concatenate([nothing[None], *levels])
+    return SurfaceTree(stacks, boxes, pad(kinds), pad(places))
+
+
+def _joined(boxes: Float[Array, "nodes 6"]) -> Float[Array, "parents 6"]:
+    """Returns the boxes about pairs of boxes; NaN where one has NaN, which counts as touched."""
+    pairs = boxes.reshape(-1, 2, 6)
+    lower = jnp.minimum(pairs[:, 0, :3], pairs[:, 1, :3])
+    upper = jnp.maximum(pairs[:, 0, 3:], pairs[:, 1, 3:])
+    return jnp.concatenate([lower, upper], axis=1)

@@ -1,0 +1,39 @@
+"""Packets: the rows that are computed together, of which a function may ask one thing."""
+
+from typing import Any
+
+from .._jax import batching, HAS_PRIMITIVES, mlir, Primitive
+from .._typing import Array, Bool
+
+
+any_in_packet_p: Any = None
+if HAS_PRIMITIVES:
+    any_in_packet_p = Primitive("any_in_packet")
+    any_in_packet_p.def_impl(lambda flag: flag)
+    any_in_packet_p.def_abstract_eval(lambda flag: flag)
+    batching.primitive_batchers[any_in_packet_p] = lambda flags, axes: (
+        any_in_packet_p.bind(*flags),
+        axes[0],
+    )
+    mlir.register_lowering(
+        any_in_packet_p, mlir.lower_fun(lambda flag: flag, multiple_results=False)
+    )
+
+
+def any_in_packet(flag: Bool[Array, ""]) -> Bool[Array, ""]:
+    """Tells whether a flag is set in any of the rows that are computed together with this one.
+
+    In a native kernel these are one vector of rows, which then walk together: a loop or a branch
+    whose condition it is costs nothing for rows that stay out, and what it indexes is loaded once
+    for all. Elsewhere every row is alone. Results must not depend on who walks with whom: whatever
+    a row does for others has to leave its own results as they are.
+
+    **Arguments:**
+
+    - `flag`: a flag of a row.
+
+    **Returns:**
+
+    True if the flag is set, and perhaps if that of another row is.
+    """
+    return any_in_packet_p.bind(flag) if HAS_PRIMITIVES else flag

@@ -1,0 +1,136 @@
+"""The walk of one ray through a tree: what it may meet, nearer things first."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar, Vector
+from ..flat import SurfaceTree
+from ..numerics import count_bits
+from ..rays import Ray
+from ..rows import any_in_packet
+
+
+class _Cone(NamedTuple):
+    """A ray with its footprint, as boxes are tested against it."""
+
+    origin: Vector
+    direction: Vector
+    inverse: Vector  # of the direction's components
+    near: Scalar
+    far: Scalar
+    # A box is widened by `start + growth F + stretch H`, where F is the distance of its farthest
+    # corner, and H half of its diagonal.
+    start: Scalar
+    growth: Scalar
+    stretch: Scalar
+
+
+def walk(
+    tree: SurfaceTree,
+    ray: Ray,
+    used: Bool[Array, ""],
+    visit: Callable[[Int[Array, ""], Bool[Array, ""], PyTree], PyTree],
+    state: PyTree,
+    limit: Callable[[PyTree], Scalar] = lambda _: jnp.inf,
+) -> PyTree:
+    """Shows a ray the leaves of a tree whose boxes its cone may touch.
+
+    A function of one ray, for `map_rows`: rays of a packet walk together, and each node is loaded
+    once for all. No stack is needed: of the way back the bits of one number say at which levels the
+    second child is still to come.
+
+    **Arguments:**
+
+    - `tree`: the tree.
+    - `ray`: the ray.
+    - `used`: false for a ray that meets nothing.
+    - `visit`: a function of a leaf's number, of whether the ray touches the leaf, and of the state;
+      returns the next state, which is the same if the ray does not.
+    - `state`: what the ray has found so far.
+    - `limit`: the `t` from which on nothing matters any more, by the state.
+
+    **Returns:**
+
+    The state at the end.
+    """
+    cone, leaves = _cone_of(ray), jnp.uint32(tree.leaves)
+
+    def turn(carry: tuple) -> tuple:
+        node, trail, state = carry
+        box = _at(tree.boxes, node)
+        touched = used & _touches(cone, box, limit(state))
+        some = any_in_packet(touched)
+        is_leaf = node >= leaves
+        show = lambda state: visit((node - leaves).astype(jnp.int32), touched, state)
+        state = jax.lax.cond(some & is_leaf, show, lambda state: state, state)
+        down = jax.lax.cond(
+            some & ~is_leaf, lambda: _first_child(tree, node, cone, touched), lambda: node
+        )
+        # The next node is the first child, and the other one is still to come; or that of the
+        # lowest level at which one is.
+        up = count_bits((trail & (~trail + 1)) - 1).astype(jnp.uint32)
+        descends = some & ~is_leaf
+        back = jnp.where(trail > 0, (node >> up) ^ 1, 0)
+        node = jnp.where(descends, down, back)
+        trail = jnp.where(descends, 2 * trail + 1, jnp.where(trail > 0, (trail >> up) ^ 1, 0))
+        return node, trail, state
+
+    root, none = jnp.ones((), jnp.uint32), jnp.zeros((), jnp.uint32)
+    return jax.lax.while_loop(lambda carry: carry[0] > 0, turn, (root, none, state))[2]
+
+
+def _at(table: Array, place: Int[Array, ""]) -> Array:
+    how = {"keepdims": False, "allow_negative_indices": False}
+    return jax.lax.dynamic_index_in_dim(table, place, **how)
+
+
+def _first_child(
+    tree: SurfaceTree, node: Int[Array, ""], cone: _Cone, touched: Bool[Array, ""]
+) -> Int[Array, ""]:
+    """Returns the child that is nearer to some ray of the packet."""
+    first, second = _at(tree.boxes, 2 * node), _at(tree.boxes, 2 * node + 1)
+    away = (second[:3] + second[3:]) - (first[:3] + first[3:])
+    is_second = jnp.sum(away * cone.direction) < 0
+    return 2 * node + any_in_packet(touched & is_second).astype(node.dtype)
+
+
+# Components of directions below this are taken for it: `1 / 0` would make NaN of planes through it.
+_SMALL = 1e-30
+
+
+def _cone_of(ray: Ray) -> _Cone:
+    # `cone_touches` takes a ball of radius r for touched if the ray comes nearer to its centre than
+    # (r + w) / e, where w = 2^(1/2) |d_o + t d_d| there, and e = 1 - s^2 / 4 for the slope s of the
+    # footprint. That place is within a box about the ball that is widened by w / e + (1 / e - 1) r.
+    square = jnp.sum(ray.direction**2)
+    growth = 2 * jnp.sum(ray.d_direction**2) / jnp.maximum(square, jnp.finfo(square.dtype).tiny)
+    less = jnp.maximum(1 - growth / 4, 1e-6)
+    start = jnp.sqrt(2 * jnp.sum(ray.d_origin**2))
+    small = jnp.abs(ray.direction) < _SMALL
+    inverse = 1 / jnp.where(small, _SMALL, ray.direction)
+    return _Cone(
+        ray.origin,
+        ray.direction,
+        inverse,
+        jnp.minimum(ray.near, 0),
+        ray.far,
+        start / less,
+        jnp.sqrt(growth) / less,
+        1 / less - 1,
+    )
+
+
+def _touches(cone: _Cone, box: Float[Array, "6"], limit: Scalar) -> Bool[Array, ""]:
+    """Tests whether a cone may touch a box before a limit; never false if it does."""
+    lower, upper = box[:3] - cone.origin, box[3:] - cone.origin
+    farthest = jnp.sqrt(jnp.sum(jnp.maximum(jnp.abs(lower), jnp.abs(upper)) ** 2))
+    half = jnp.sqrt(jnp.sum((upper - lower) ** 2)) / 2
+    margin = cone.start + cone.growth * farthest + cone.stretch * half
+    first, last = (lower - margin) * cone.inverse, (upper + margin) * cone.inverse
+    enter = jnp.maximum(jnp.max(jnp.minimum(first, last)), cone.near)
+    leave = jnp.minimum(jnp.min(jnp.maximum(first, last)), jnp.minimum(cone.far, limit))
+    # Written so that a comparison with NaN says "touches"; a box that holds nothing has none.
+    return ~(enter > leave) & ~(box[0] > box[3])
