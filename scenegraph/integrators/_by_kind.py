@@ -55,19 +55,39 @@ def map_by_kind(
     Rows that are not used cost nothing, and get zeros. The function must not close over traced
     arrays. All numbers are below `total`; by default, the stacks have all of them.
     """
-    parts = [part for stack in stacks for part in stack.split()]
-    kinds, places = _find(parts, total or sum(stack.count for stack in stacks))
-    cases = jnp.where(used, kinds[numbers], len(parts))
+    parts, kinds, places = find_members(stacks, total)
 
     def of_row(parts: Sequence[InstanceStack], row: tuple) -> PyTree:
-        case, place, own = row
-        of_part = lambda part: lambda place, own: function(part.pick(place), own)
-        branches = list(map(of_part, parts))
-        shape = jax.eval_shape(branches[0], place, own)
-        zeros = lambda place, own: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
-        return jax.lax.switch(case, [*branches, zeros], place, own)
+        kind, place, there, own = row
+        compute = lambda own: of_member(lambda one: function(one, own), parts, kind, place)
+        shape = jax.eval_shape(compute, own)
+        zeros = lambda own: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+        return jax.lax.cond(there, compute, zeros, own)
 
-    return map_rows(of_row, parts, (cases, places[numbers], rows))
+    return map_rows(of_row, parts, (kinds[numbers], places[numbers], used, rows))
+
+
+def of_member(
+    function: Callable[[Instance], PyTree],
+    stacks: Sequence[InstanceStack],
+    kind: Int[Array, ""],
+    place: Int[Array, ""],
+) -> PyTree:
+    """Applies a function to the instance at a place of one of several stacks."""
+    of_stack = lambda stack: lambda place: function(stack.pick(place))
+    branches = list(map(of_stack, stacks))
+    return branches[0](place) if len(branches) == 1 else jax.lax.switch(kind, branches, place)
+
+
+def find_members(
+    stacks: Sequence[InstanceStack], total: int | None = None
+) -> tuple[list[InstanceStack], Int[Array, " surfaces"], Int[Array, " surfaces"]]:
+    """Returns stacks whose members rows look up, and for every number the stack and the place.
+
+    All numbers are below `total`; by default, the stacks have all of them.
+    """
+    parts = [part for stack in stacks for part in stack.split()]
+    return parts, *_find(parts, total or sum(stack.count for stack in stacks))
 
 
 def map_by_case(

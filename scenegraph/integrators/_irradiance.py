@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -23,10 +23,12 @@ def irradiance_at(
     *,
     shadows: bool = True,
     known: int | None = None,
+    see: Callable[[Ray], Float[Array, " directions"]] | None = None,
 ) -> Irradiance:
     """Returns the light that arrives at a hit on the surface of a number, shadows included.
 
-    Panoramas are mirrored if the view is given. See `visibility` for `known`.
+    Panoramas are mirrored if the view is given. See `visibility` for `known`; `see` does the same
+    for the shadow rays of all lights.
     """
     if not scene.lights:
         return no_light(hit.point.dtype)
@@ -37,7 +39,8 @@ def irradiance_at(
     visible = None
     if shadows and irradiance.shape[0]:
         # All shadow rays at once: the occluders are then compiled once, not once a light.
-        visible = jax.vmap(lambda ray: visibility(scene, ray, number, known))(rays)
+        see = see or jax.vmap(lambda ray: visibility(scene, ray, number, known))
+        visible = see(rays)
         irradiance = visible[:, None] * irradiance
     lit = Irradiance(rays.view, irradiance, sum(x.ambient for x in samples))
     panoramas = [stack for stack in scene.lights if mirrors(stack)]

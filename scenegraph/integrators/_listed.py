@@ -12,7 +12,7 @@ from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, s
 from ..numerics import choose_block, count_before, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rows import map_rows
-from ..rowwise import map_blocks, store, take_rows
+from ..rowwise import map_blocks, take_rows
 from ..visibility import (
     BUNDLE,
     count_parts,
@@ -20,17 +20,47 @@ from ..visibility import (
     find_mesh_sheets,
     FoundFragments,
     FoundMeshes,
-    Ranking,
+    needed_layers,
 )
+from ._along_ray import layers_of_rays
 from ._by_kind import map_by_kind, map_in_turn
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
-from ._shadows import INVISIBLE, reaches_front, Shading, visible_past_all
+from ._ray_size import count_samples
+from ._shadows import reaches_front, Shading, visible_past_all
 
 
 # Layers that are shaded at once.
 _BLOCK = 2**14
+
+
+# Rays with more shadow rays from a hit are computed layer by layer.
+_FEW_SAMPLES = 8
+
+
+def find_and_shade(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
+    """Computes the nearest layers of rays."""
+    if scene.triangles is not None or scene.tree is None or not _has_few_lights(scene):
+        return listed_layers(scene, rays, how)
+    return _layers(scene, rays, how=how)
+
+
+def _has_few_lights(scene: FlatScene) -> bool:
+    if any(map(mirrors, scene.lights)):
+        return False
+    return count_samples(scene) <= _FEW_SAMPLES
+
+
+@eqx.filter_custom_jvp
+def _layers(scene: FlatScene, rays: Ray, *, how: Shading) -> Layers:
+    return layers_of_rays(scene, rays, how)
+
+
+@_layers.def_jvp
+def _layers_jvp(primals: tuple, tangents: tuple, *, how: Shading) -> tuple[Layers, Layers]:
+    # What has derivatives is computed layer by layer, and not ray by ray: its program has no loop.
+    return eqx.filter_jvp(lambda *x: listed_layers(*x, how), primals, tangents)
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
@@ -126,12 +156,13 @@ def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
     found = find_layers(scene, rays, used, how.layers)
     if scene.triangles is None:
         codes = _Codes(found.codes, None)
-        return codes, *_needed(scene, found, codes), None
+        return codes, *needed_layers(found, scene.cuts, _number(scene, codes)), None
     first = _first_sheet(scene)
     tree, whole = scene.triangles.tree, how.everything
     meshes = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
     codes = _Codes(meshes.ranking.codes, jnp.maximum(jnp.abs(meshes.sheets.kind) - 1, 0))
-    return codes, *_needed(scene, meshes.ranking, codes), meshes
+    needed, missed = needed_layers(meshes.ranking, scene.cuts, _number(scene, codes))
+    return codes, needed, missed, meshes
 
 
 def _sheets(
@@ -142,21 +173,6 @@ def _sheets(
     place = jnp.maximum(codes.code - _first_sheet(scene), 0)
     ray = jnp.broadcast_to(meshes.places, place.shape)
     return meshes.fragments, SheetRows(ray, place, whole, hidden, meshes.sheets.size)
-
-
-def _needed(scene: FlatScene, found: Ranking, codes: _Codes) -> tuple[Array, Array]:
-    """Returns which layers count (`layers rays`), and how many are missed."""
-    there = codes.code >= 0
-    # Nothing is seen behind what is opaque and stays so.
-    closed = store(scene.cuts[_number(scene, codes)] & (found.values >= 1))
-    opens = [jnp.ones(found.total.shape, bool)]
-    for shut in jnp.unstack(closed)[:-1]:
-        opens.append(opens[-1] & ~shut)
-    transmits = jnp.prod(jnp.where(there, 1 - found.values, 1), axis=0)
-    # Light that passes all layers and is stopped by what has no rank.
-    behind = transmits * (1 - found.rest)
-    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
-    return store(jnp.stack(opens) & there), missed
 
 
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:

@@ -93,6 +93,11 @@ def count_directions(scene: FlatScene) -> int:
     return _count([stack for stack in scene.lights if mirrors(stack)])
 
 
+def count_samples(scene: FlatScene) -> int:
+    """Counts the shadow rays from a point to all lights."""
+    return _count(scene.lights)
+
+
 def count_shadow_rays(scene: FlatScene) -> int:
     """Counts the shadow rays of a ray, from all parts of all surfaces to all lights."""
     kinds = [(stack.count, _sizes_of(*stack.outline())) for stack in scene.occluders]

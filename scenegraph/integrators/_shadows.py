@@ -33,10 +33,10 @@ class Shading(NamedTuple):
 
 def reaches_front(
     scene: FlatScene,
-    ways: Float[Array, "lights rows 3"],
-    normals: Float[Array, "rows 3"],
-    own: Int[Array, " rows"],
-) -> Bool[Array, "lights rows"]:
+    ways: Float[Array, "lights *rows 3"],
+    normals: Float[Array, "*rows 3"],
+    own: Int[Array, "*rows"],
+) -> Bool[Array, "lights *rows"]:
     """Returns false for light from behind surfaces that ignore it: it needs no shadow."""
     behind = jnp.zeros(scene.cuts.shape[0], bool)
     for stack in scene.shaders:

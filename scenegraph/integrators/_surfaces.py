@@ -13,7 +13,7 @@ from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rows import map_rows
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
-from ._listed import listed_layers
+from ._listed import find_and_shade
 from ._ray_size import count_directions, is_of_large_shapes, ray_size
 from ._shadows import INVISIBLE, Shading
 
@@ -98,7 +98,7 @@ class Surfaces(AbstractIntegrator):
         """
         if self.asks_all(scene):
             return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
-        return listed_layers(
+        return find_and_shade(
             scene,
             rays,
             Shading(self.layers, self.occluders, self.shadows, normal, self.lists is False),

@@ -33,10 +33,13 @@ from ._search import (
     count_parts,
     count_touched,
     find_layers,
+    find_layers_of_ray,
     find_occluders,
     INVISIBLE,
+    needed_layers,
     Ranking,
     transmission,
+    transmission_of_ray,
 )
 from ._sheet_coverage import sum_sheets
 

@@ -108,8 +108,9 @@ def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: 
     """Finds the nearest layers of surfaces on rays; `codes` are `number * parts + part`."""
     if scene.tree is None:
         return no_items(count, rays.near)
-    find = partial(_find_layers_of_ray, parts=count_parts(scene), count=count)
-    return _ranks_first(map_rows(find, (scene.tree, scene.cuts), (rays, used)))
+    find = partial(find_layers_of_ray, parts=count_parts(scene), count=count)
+    of_row = lambda shared, row: find(*shared, *row)
+    return _ranks_first(map_rows(of_row, (scene.tree, scene.cuts), (rays, used)))
 
 
 class _Layers(NamedTuple):
@@ -119,10 +120,16 @@ class _Layers(NamedTuple):
     closed: Scalar  # the `t` of the nearest that nothing is seen behind
 
 
-def _find_layers_of_ray(
-    shared: tuple, row: tuple[Ray, Bool[Array, ""]], *, parts: int, count: int
+def find_layers_of_ray(
+    tree: SurfaceTree,
+    cuts: Bool[Array, " surfaces"],
+    ray: Ray,
+    used: Bool[Array, ""],
+    *,
+    parts: int,
+    count: int,
 ) -> Ranking:
-    (tree, cuts), (ray, used) = shared, row
+    """Finds the nearest layers of surfaces on one ray."""
 
     def of_one(instance: Instance) -> tuple[_Items, Bool[Array, ""]]:
         hits = intersect(instance, ray)
@@ -152,6 +159,23 @@ def _ranks_first(ranking: Ranking) -> Ranking:
     swap = lambda x: jnp.moveaxis(x, -1, 0)
     keys, codes, values = map(swap, ranking[:3])
     return ranking._replace(keys=keys, codes=codes, values=values)
+
+
+def needed_layers(
+    found: Ranking, cuts: Bool[Array, " surfaces"], numbers: Int[Array, "ranks *rows"]
+) -> tuple[Bool[Array, "ranks *rows"], Int[Array, "*rows"]]:
+    """Returns which layers count, by the numbers of their surfaces, and how many are missed."""
+    there = found.codes >= 0
+    # Nothing is seen behind what is opaque and stays so.
+    closed = cuts[numbers] & (found.values >= 1)
+    opens = [jnp.ones(found.total.shape, bool)]
+    for shut in jnp.unstack(closed)[:-1]:
+        opens.append(opens[-1] & ~shut)
+    transmits = jnp.prod(jnp.where(there, 1 - found.values, 1), axis=0)
+    # Light that passes all layers and is stopped by what has no rank.
+    behind = transmits * (1 - found.rest)
+    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
+    return jnp.stack(opens) & there, missed
 
 
 def find_occluders(
@@ -184,11 +208,14 @@ def transmission(
     """Computes what arrives of shadow rays, `prod(1 - occlusion)`, and counts who stops any."""
     if scene.tree is None:
         return jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
-    return map_rows(_transmission_of_ray, scene.tree, (rays, own, used))
+    of_row = lambda tree, row: transmission_of_ray(tree, *row)
+    return map_rows(of_row, scene.tree, (rays, own, used))
 
 
-def _transmission_of_ray(tree: SurfaceTree, row: tuple) -> tuple[Scalar, Int[Array, ""]]:
-    ray, own, used = row
+def transmission_of_ray(
+    tree: SurfaceTree, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]
+) -> tuple[Scalar, Int[Array, ""]]:
+    """Computes what arrives of one shadow ray, and counts who stops any."""
     of_one = lambda instance: occlusion(instance, ray, own)
 
     def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: tuple) -> tuple:
@@ -268,6 +295,7 @@ def count_parts(scene: FlatScene) -> int:
 @functools.lru_cache(256)
 def _count_parts_of(structure: Any, leaves: tuple) -> int:
     """Returns the number of parts of surfaces of one structure, which takes a trace to find out."""
-    # From numpy, because JAX would compile a program for every array.
-    ray = Ray(*np.zeros((3, 3)), *np.zeros((2, 2, 3)), near=np.ones(()), far=np.ones(()))
+    # Of the type that rays have most often: JAX then has the trace when they meet the surfaces.
+    array = lambda *shape: np.zeros(shape, jax.dtypes.canonicalize_dtype(float))
+    ray = Ray(array(3), array(3), array(3), array(2, 3), array(2, 3), near=array(), far=array())
     return eqx.filter_eval_shape(intersect, jax.tree.unflatten(structure, leaves), ray).t.shape[0]

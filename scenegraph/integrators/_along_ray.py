@@ -1,0 +1,88 @@
+"""The layers of one ray as one function, from the search to the colours; without derivatives."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
+from ..rays import Hit, Layers, Ray
+from ..rows import map_rows
+from ..visibility import count_parts, find_layers_of_ray, needed_layers, transmission_of_ray
+from ._by_kind import find_members, of_member
+from ._irradiance import irradiance_at
+from ._shadows import reaches_front, Shading
+
+
+class _Members(NamedTuple):
+    """Stacks of one part of surfaces, and where in them the surface of a number is."""
+
+    stacks: Sequence[InstanceStack]
+    kinds: Int[Array, " surfaces"]
+    places: Int[Array, " surfaces"]
+
+    def apply(self, function: Callable[[Instance], PyTree], number: Int[Array, ""]) -> PyTree:
+        """Computes a function of the instance of a number."""
+        return of_member(function, self.stacks, self.kinds[number], self.places[number])
+
+
+def layers_of_rays(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
+    """Finds the nearest layers of rays and shades them, ray by ray; the scene has no meshes."""
+    total = scene.cuts.shape[0]
+    of_all = lambda stacks: _Members(*find_members(stacks, total))
+    members = of_all(scene.occluders), of_all(scene.shaders)
+    along = partial(_layers_of_ray, how=how, parts=count_parts(scene))
+    return map_rows(along, (scene.without_media(), members), rays)
+
+
+def _layers_of_ray(shared: tuple, ray: Ray, *, how: Shading, parts: int) -> Layers:
+    scene, (occluders, shaders) = shared
+    used = ~(ray.far <= ray.near)
+    found = find_layers_of_ray(scene.tree, scene.cuts, ray, used, parts=parts, count=how.layers)
+    needed, missed = needed_layers(found, scene.cuts, jnp.maximum(found.codes, 0) // parts)
+    count = jnp.sum(needed, dtype=jnp.int32)
+
+    def turn(state: tuple[Array, tuple]) -> tuple[Array, tuple]:
+        k, layers = state
+        code = jnp.maximum(found.codes[k], 0)
+        number = code // parts
+        hit, alpha = occluders.apply(partial(_meet, ray=ray, part=code % parts), number)
+        see = partial(_visible, scene, own=number, hit=hit, used=k < count)
+        lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
+        paint = lambda instance: shade(instance, instance.node, hit, ray.view, lit)
+        rgb = shaders.apply(paint, number)
+        one = hit.t, alpha, rgb, hit.normal if how.normal else None
+        return k + 1, jax.tree.map(lambda layers, x: layers.at[k].set(x), layers, one)
+
+    empty = jnp.zeros(how.layers, ray.near.dtype)
+    wide = jnp.zeros((how.layers, 3), ray.near.dtype)
+    start = jnp.zeros((), jnp.int32), (empty, empty, wide, wide if how.normal else None)
+    _, (t, alpha, rgb, normal) = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
+    return Layers(t, alpha, rgb, missed, normal)
+
+
+def _meet(instance: Instance, ray: Ray, part: Int[Array, ""]) -> tuple[Hit, Scalar]:
+    """Returns the hit on one part of a surface, and its opacity."""
+    hits = intersect(instance, ray)
+    one = jnp.arange(hits.t.shape[0]) == part
+    pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
+    return jax.tree.map(pick, (hits, part_alphas(hits)))
+
+
+def _visible(
+    scene: FlatScene, rays: Ray, *, own: Int[Array, ""], hit: Hit, used: Bool[Array, ""]
+) -> Float[Array, " directions"]:
+    """Returns the fractions of shadow rays that arrive, one ray after the other."""
+    lit = used & reaches_front(scene, rays.view, hit.normal, own)
+
+    def see(i: Int[Array, ""], visible: Array) -> Array:
+        ray = jax.tree.map(lambda x: x[i], rays)
+        return visible.at[i].set(transmission_of_ray(scene.tree, ray, own, lit[i])[0])
+
+    count = rays.near.shape[0]
+    if count == 1:
+        return see(0, jnp.ones_like(rays.near))
+    return jax.lax.fori_loop(0, count, see, jnp.ones_like(rays.near))
