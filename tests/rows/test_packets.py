@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scenegraph.rows import any_in_packet, by_vmap, map_rows, map_rows_p
+from scenegraph.rows import any_in_packet, map_rows
 
 
 COUNT = 203

@@ -9,6 +9,8 @@ import scenegraph as sg
 from scenegraph.flat import flatten, intersect, occlusion, part_alphas
 from scenegraph.rays import Ray
 from scenegraph.visibility import find_layers, transmission
+
+
 MANY = 256
 
 
