@@ -24,6 +24,7 @@ from ._beside_meshes import (
     ShadowRays,
     without_meshes,
 )
+from ._listed import goes_ray_by_ray
 from ._integrator import (
     choose_integrator,
     count_levels,

@@ -41,13 +41,14 @@ _FEW_SAMPLES = 8
 
 def find_and_shade(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """Computes the nearest layers of rays."""
-    if scene.triangles is not None or scene.tree is None or not _has_few_lights(scene):
-        return listed_layers(scene, rays, how)
-    return _layers(scene, rays, how=how)
+    if goes_ray_by_ray(scene):
+        return _layers(scene, rays, how=how)
+    return listed_layers(scene, rays, how)
 
 
-def _has_few_lights(scene: FlatScene) -> bool:
-    if any(map(mirrors, scene.lights)):
+def goes_ray_by_ray(scene: FlatScene) -> bool:
+    """Returns true if what a ray shows of a scene is one function of it."""
+    if scene.triangles is not None or scene.tree is None or any(map(mirrors, scene.lights)):
         return False
     return count_samples(scene) <= _FEW_SAMPLES
 

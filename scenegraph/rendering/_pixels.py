@@ -1,5 +1,6 @@
 """Values of some pixels: all that they show, or what they show beside meshes."""
 
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from ..flat import FlatScene
 from ..integrators import (
     AbstractIntegrator,
     count_touched,
+    goes_ray_by_ray,
     is_of_surfaces,
     shadow_rays_of,
     ShadowRays,
@@ -45,10 +47,13 @@ class Pixels(NamedTuple):
 
     def compute(self, shared: "_Shared", indices: Int[Array, " pixels"]) -> PixelValues:
         """Computes pixels, given by their numbers; those below zero are none."""
-        rows = split_pixels(indices, self.side)
-        if is_of_surfaces(self.integrator) and not uses_lists(self.integrator, shared[0]):
-            return pixels_of_parts(map_rows(self._compute_one, shared, rows), self.side)
-        return pixels_of_parts(self._compute_parts(shared, rows), self.side)
+        rows, compute = split_pixels(indices, self.side), self._compute_parts
+        if is_of_surfaces(self.integrator):
+            if not uses_lists(self.integrator, shared[0]):
+                compute = partial(map_rows, self._compute_one)
+            elif goes_ray_by_ray(shared[0]):
+                compute = partial(_compute_ray_by_ray, pixels=self)
+        return pixels_of_parts(compute(shared, rows), self.side)
 
     def compute_beside_meshes(
         self, shared: "_Shared", indices: Int[Array, " pixels"]
@@ -88,6 +93,17 @@ class Pixels(NamedTuple):
             kind = type(self.integrator).__name__
             raise ValueError(f"a {kind} does not compute {', '.join(missing)}.")
         return fields, radiance.overflow, radiance.requested
+
+
+@eqx.filter_custom_jvp
+def _compute_ray_by_ray(shared: "_Shared", rows: Subpixels, *, pixels: Pixels) -> PixelValues:
+    """Computes parts of pixels each by one function; what has derivatives goes layer by layer."""
+    return map_rows(pixels._compute_one, shared, rows)
+
+
+@_compute_ray_by_ray.def_jvp
+def _compute_ray_by_ray_jvp(primals: tuple, tangents: tuple, *, pixels: Pixels) -> tuple:
+    return eqx.filter_jvp(pixels._compute_parts, primals, tangents)
 
 
 # What all pixels share: the scene, the camera, and the key of jitter and noise.
