@@ -96,8 +96,8 @@ def render(
     - `outputs`: names of the fields of the picture to compute: `"rgb"`, `"alpha"` and `"depth"`,
       which are always there; `"normal"`, the mean normal, turned to the eye, which for media is
       minus the gradient of the density and takes about twice as long; `"median_depth"`;
-      `"candidates"`, the number of surfaces that the pixel's bundle of rays may touch. Keyword only
-      argument.
+      `"candidates"`, the number of surfaces, and of faces of meshes, whose bounds the pixel may
+      touch. Keyword only argument.
     - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
       many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
       of them give what one cone approximates (see the documentation's page on surfaces), and take

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from ._flow import varying_loop, varying_scan
 from ._graph import array_of, Branch, Graph, Loop, make_node, Node, topological_order
 from ._look_ups import look_up_row
 from ._operands import NotNative
@@ -40,7 +41,21 @@ def _while(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
             return tests.item(), following
         return _turn_of_some(scalariser, tests, following, variables)
 
-    return _loop(scalariser, starts, turn, [x.aval for x in equation.outvars])
+    flags = varying_loop(equation, list(map(_is_varying, values)))
+    stays = _passed_on(params["body_jaxpr"], second)
+    return _loop(scalariser, starts, turn, [x.aval for x in equation.outvars], (flags, stays))
+
+
+def _is_varying(value: Any) -> bool:
+    if isinstance(value, NodeArray):
+        return value.varying
+    return value.place.varying if isinstance(value, TableRow) else isinstance(value, TableSum)
+
+
+def _passed_on(closed: Any, consts: int) -> list[bool]:
+    """Returns which variables a turn leaves as they are."""
+    pairs = zip(closed.jaxpr.invars[consts:], closed.jaxpr.outvars, strict=False)
+    return [before is after for before, after in pairs]
 
 
 def _turn_of_some(
@@ -66,19 +81,34 @@ def _arrays(scalariser: Any, values: Sequence[Any], variables: Sequence[Any]) ->
 
 
 def _loop(
-    scalariser: Any, starts: list[NodeArray], turn: Callable, avals: Sequence[Any]
+    scalariser: Any,
+    starts: list[NodeArray],
+    turn: Callable,
+    avals: Sequence[Any],
+    guess: tuple[list[bool], list[bool]],
 ) -> list[NodeArray]:
-    """Returns the variables after the last turn: `turn` maps them to a condition and the next."""
+    """Returns the variables after the last turn: `turn` maps them to a condition and the next.
+
+    The guess is which may differ between rows, and which stay as they are.
+    """
     first = [node for x in starts for node in x.nodes.reshape(-1)]
     dtypes = [x.dtype for x in starts for _ in range(x.nodes.size)]
-    # Which variables differ between rows, and which ever change, is found out by trying.
-    varying, changing = [x.varying for x in first], [True] * len(first)
+    of_numbers = lambda flags: [
+        flag for x, flag in zip(starts, flags, strict=True) for _ in range(x.nodes.size)
+    ]
+    varying, changing = of_numbers(guess[0]), [not stays for stays in of_numbers(guess[1])]
+    varying = [
+        x or (not changes and start.varying)
+        for x, changes, start in zip(varying, changing, first, strict=True)
+    ]
+    # Whether the guess holds for every number is found out by trying.
     scalariser.depth += 1
     while True:
         variables = [
             Node("variable", (), dtype, varies, depth=scalariser.depth) if changes else start
             for start, dtype, varies, changes in zip(first, dtypes, varying, changing, strict=True)
         ]
+        before = scalariser.graph.size
         condition, following = turn(_as_arrays(variables, starts))
         pairs = zip(following, avals, strict=True)
         after = [x for v, aval in pairs for x in scalariser.as_nodes(v, aval).nodes.reshape(-1)]
@@ -87,9 +117,13 @@ def _loop(
             for x, y, changes in zip(variables, after, changing, strict=True)
         ]
         still = [x is not y for x, y in zip(variables, after, strict=True)]
-        if now == varying and still == changing:
+        differs = any(x and not y for x, y in zip(now, varying, strict=True))
+        # What turns out to stay is known before the loop; to try again is worth it for small ones.
+        is_small = scalariser.graph.size - before <= _UNROLLED
+        if not differs and (still == changing or not is_small):
             break
-        varying, changing = now, [a and b for a, b in zip(still, changing, strict=True)]
+        varying = [x or y for x, y in zip(now, varying, strict=True)]
+        changing = [a and b for a, b in zip(still, changing, strict=True)]
     scalariser.depth -= 1
     moving = [i for i, changes in enumerate(changing) if changes]
     if not moving:
@@ -234,7 +268,11 @@ def _scan_in_turns(
         return more, [NodeArray(array_of([following], ()), _INT), *after]
 
     avals = [np.zeros((), _INT), *(x.aval for x in equation.outvars)]
-    return _loop(scalariser, starts, turn, avals)[1:]
+    varies = [_is_varying(x) for x in (*fixed, *state)]
+    varies += [_is_varying(x.value) for x in slices]
+    stays = [False, *_passed_on(params["jaxpr"], len(fixed))[: len(state)]]
+    flags = [False, *varying_scan(params["jaxpr"], varies, len(fixed), len(state))]
+    return _loop(scalariser, starts, turn, avals, (flags, stays))[1:]
 
 
 def _cond(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:

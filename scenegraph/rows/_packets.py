@@ -3,7 +3,7 @@
 from typing import Any
 
 from .._jax import batching, HAS_PRIMITIVES, mlir, Primitive
-from .._typing import Array, Bool
+from .._typing import Array
 
 
 any_in_packet_p: Any = None
@@ -20,8 +20,8 @@ if HAS_PRIMITIVES:
     )
 
 
-def any_in_packet(flag: Bool[Array, ""]) -> Bool[Array, ""]:
-    """Tells whether a flag is set in any of the rows that are computed together with this one.
+def any_in_packet(flag: Array) -> Array:
+    """Combines a flag of a row with those of the rows that are computed together with it.
 
     In a native kernel these are one vector of rows, which then walk together: a loop or a branch
     whose condition it is costs nothing for rows that stay out, and what it indexes is loaded once
@@ -30,10 +30,26 @@ def any_in_packet(flag: Bool[Array, ""]) -> Bool[Array, ""]:
 
     **Arguments:**
 
-    - `flag`: a flag of a row.
+    - `flag`: a flag of a row, true or false.
 
     **Returns:**
 
     True if the flag is set, and perhaps if that of another row is.
+
+    Example: the least of many numbers that is above that of a row; of most, no row of a packet
+    looks closer.
+
+    ```python
+    def next_above(numbers, x):
+        def look(i, best):
+            found = (numbers[i] > x) & (numbers[i] < best)
+            keep, take = (lambda best: best), (lambda best: jnp.where(found, numbers[i], best))
+            return jax.lax.cond(sg.rows.any_in_packet(found), take, keep, best)
+
+        return jax.lax.fori_loop(0, len(numbers), look, jnp.inf)
+
+
+    found = sg.rows.map_rows(next_above, jnp.arange(100.0), jnp.array([2.5, 7.0]))
+    ```
     """
     return any_in_packet_p.bind(flag) if HAS_PRIMITIVES else flag

@@ -1,4 +1,4 @@
-"""What rays meet among surfaces that are no meshes: found by one walk, without derivatives."""
+"""The search for surfaces that rays meet, but for meshes: one walk, without derivatives."""
 
 import functools
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def insert(ranking: Ranking, key: Array, code: Array, value: Array, hit: Array) 
 
 
 class _Items(NamedTuple):
-    """What a ray meets of one surface."""
+    """Parts of one surface that a ray meets."""
 
     keys: Float[Array, " items"]
     codes: Int[Array, " items"]

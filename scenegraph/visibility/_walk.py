@@ -42,19 +42,9 @@ def walk(
     once for all. No stack is needed: of the way back the bits of one number say at which levels the
     second child is still to come.
 
-    **Arguments:**
-
-    - `tree`: the tree.
-    - `ray`: the ray.
-    - `used`: false for a ray that meets nothing.
-    - `visit`: a function of a leaf's number, of whether the ray touches the leaf, and of the state;
-      returns the next state, which is the same if the ray does not.
-    - `state`: what the ray has found so far.
-    - `limit`: the `t` from which on nothing matters any more, by the state.
-
-    **Returns:**
-
-    The state at the end.
+    `visit` maps a leaf's number, whether the ray touches the leaf, and the state to the next state,
+    which is the same if the ray does not; `limit` says of a state from which `t` on nothing matters
+    any more. A ray that is not `used` meets nothing. Returns the state at the end.
     """
     cone, leaves = _cone_of(ray), jnp.uint32(tree.leaves)
 

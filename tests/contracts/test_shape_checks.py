@@ -19,6 +19,7 @@ from jaxtyping import AbstractArray, TypeCheckError
 
 import scenegraph as sg
 from scenegraph.fitting import Deadline, RenderLoss, start_state
+from scenegraph.flat import SurfaceTree
 from scenegraph.visibility._face_search import ListedFaces
 from scenegraph.visibility._fragments import FoundSheets
 from scenegraph.visibility._search import no_items
@@ -46,6 +47,7 @@ VALUES = [
     RenderLoss(),
     sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),
     no_items(2, jnp.zeros(2)),
+    SurfaceTree((), jnp.zeros((2, 6)), jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32)),
     MESH,
     MESH.tree,
     ListedFaces(None, None),

@@ -154,18 +154,14 @@ def test_pixels_go_square_by_square_and_tile_by_tile(size):
     np.testing.assert_array_equal(pixels, np.lexsort(keys))
 
 
-def test_every_tile_shows_the_length_of_its_list():
+def test_pixels_show_how_many_surfaces_they_may_touch():
     camera = sg.PerspectiveCamera.look_at([0, -9, 0], [0, 0, 0], [0, 0, 1], 0.7, 48, 32)
     at = np.stack(np.meshgrid(np.linspace(-2.5, 2.5, 6), 0, np.linspace(-1.5, 1.5, 4)), axis=-1)
     ball = lambda x: sg.Surface(sg.Sphere(x, 0.2), [0.5] * 3)
     balls = {f"ball{i}": ball(x) for i, x in enumerate(at.reshape(-1, 3))}
     image = sg.render(sg.Scene(sg.Group(**balls)), camera, outputs=["candidates"])
-    tiles = np.asarray(image.candidates).reshape(4, 8, 6, 8)
-    np.testing.assert_array_equal(tiles, np.broadcast_to(tiles[:, :1, :, :1], tiles.shape))
-    # A ball is on the list of every tile that shows any of it.
-    shown = np.asarray(image.alpha).reshape(4, 8, 6, 8).max(axis=(1, 3)) > 0
-    assert np.all(tiles[:, 0, :, 0][shown] > 0)
-    assert tiles.max() < len(balls) / 2
+    assert np.all(image.candidates[image.alpha > 0] > 0)
+    assert np.max(image.candidates) < len(balls) / 2 and np.mean(image.candidates == 0) > 0.2
 
 
 def stack_of_panes(count: int) -> sg.Scene:

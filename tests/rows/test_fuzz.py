@@ -113,6 +113,8 @@ STEPS: list[tuple[str, str, Callable]] = [
     ("or", "bb", same(lax.bitwise_or)),
     ("xor", "bb", same(lax.bitwise_xor)),
     ("not", "b", lax.bitwise_not),
+    ("population_count", "i", lax.population_count),
+    ("population_count", "u", lambda x: lax.population_count(x.astype(jnp.uint8)).astype(x.dtype)),
     *(
         (f"shift_{name}", "ii", shifted(getattr(lax, f"shift_{name}")))
         for name in ("left", "right_logical", "right_arithmetic")
