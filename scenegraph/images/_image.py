@@ -82,7 +82,7 @@ class Image(AbstractModule):
       not requested.
     - `overflow`: the number of surfaces or samples of each pixel that found no space in the
       integrator's budgets, `height width`; `None` if none can be missed.
-    - `candidates`: the number of surfaces that each pixel's bundle of rays may touch; `None` if not
+    - `candidates`: the number of surfaces whose bounds each pixel may touch; `None` if not
       computed.
     """
 
