@@ -57,14 +57,25 @@ def map_by_kind(
     """
     parts, kinds, places = find_members(stacks, total)
 
-    def of_row(parts: Sequence[InstanceStack], row: tuple) -> PyTree:
-        kind, place, there, own = row
-        compute = lambda own: of_member(lambda one: function(one, own), parts, kind, place)
+    def of_row(part: InstanceStack, row: tuple) -> PyTree:
+        there, place, own = row
+        compute = lambda own: function(part.pick(place), own)
         shape = jax.eval_shape(compute, own)
         zeros = lambda own: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
         return jax.lax.cond(there, compute, zeros, own)
 
-    return map_rows(of_row, parts, (kinds[numbers], places[numbers], used, rows))
+    # A kernel for each kind: LLVM takes longer for one of all, and scenes share those of kinds.
+    own_kinds, own_places, results = kinds[numbers], places[numbers], None
+    for kind, part in enumerate(parts):
+        there = used & (own_kinds == kind)
+        found = map_rows(of_row, part, (there, own_places, rows))
+        results = found if results is None else _where(there, found, results)
+    return results
+
+
+def _where(there: Bool[Array, " rows"], yes: PyTree, no: PyTree) -> PyTree:
+    pick = lambda x, y: jnp.where(there.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
+    return jax.tree.map(pick, yes, no)
 
 
 def of_member(
