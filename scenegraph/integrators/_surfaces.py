@@ -38,11 +38,11 @@ class Surfaces(AbstractIntegrator):
       that shows several sides in a pixel counts as often; static. Rays with more are counted in
       `Radiance.overflow`.
     - `shadows`: if true, surfaces cast shadows; static.
-    - `occluders`: the largest number of surfaces that shade a point from one light, if lists are
-      used; the strongest ones have derivatives, with all faces of meshes, and points with
-      more are counted; static.
-    - `lists`: if true, rays are tested against those surfaces only that their bundle may
-      touch; if false, against all; `None` for what is faster; static.
+    - `occluders`: the largest number of surfaces whose shadow on a point from one light has
+      derivatives, in scenes of many things: the strongest ones, with all faces of meshes; points
+      with more are counted where derivatives are taken; static.
+    - `lists`: if true, rays are tested against those surfaces only that they may touch; if false,
+      against all; `None` for what is faster; static.
     """
 
     layers: int = eqx.field(static=True, default=8)
