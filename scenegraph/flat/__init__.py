@@ -1,8 +1,9 @@
 """The flat scene: what rendering makes of the tree, once a picture.
 
 `_flat` has `flatten`, which stacks the leaves of a scene (`_stacks`) into instances of equal
-structure (`_instances`, with `_look_up`), the faces of meshes among them (`_mesh_faces`), and builds
-the tree of the others (`_tree`); `_surface_instances` and `_volume_instances` say what a ray meets in one of them.
+structure (`_instances`, with `_look_up`), the faces of meshes among them (`_mesh_faces`), and
+builds the tree of the others (`_tree`); `_surface_instances` and `_volume_instances` say what a ray
+meets in one of them.
 """
 
 from ._flat import FlatScene as FlatScene
@@ -16,7 +17,7 @@ from ._flat import (
     SceneStacks,
     stack_scene_once,
 )
-from ._instances import Instance, InstanceStack
+from ._instances import Instance, InstanceStack, locate, Places
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree

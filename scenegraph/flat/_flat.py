@@ -29,7 +29,7 @@ from ..scene import (
 from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import AbstractSmoothShape, TriangleMesh
 from ..transforms import compose
-from ._instances import Instance, InstanceStack, stacked
+from ._instances import Instance, InstanceStack, locate, Places, stacked
 from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
@@ -65,6 +65,7 @@ class FlatScene(AbstractModule):
     - `triangles`: the faces of all meshes, in the world; `None` if there are none.
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
     - `tree`: the tree by which rays find occluders; `None` if there are none.
+    - `occluders_at`, `shaders_at`: where those of a surface are, in the parts of their stacks.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -77,6 +78,8 @@ class FlatScene(AbstractModule):
     triangles: MeshFaces | None = None
     masks: tuple[InstanceStack, ...] = ()
     tree: SurfaceTree | None = None
+    occluders_at: Places | None = None
+    shaders_at: Places | None = None
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
@@ -273,11 +276,12 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
     place = lambda stacks: tuple(map(place_stack, stacks))
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
-    occluders = without_meshes(stacks.occluders)
+    occluders, shaders = without_meshes(stacks.occluders), place(stacks.shaders)
+    at = lambda stacks_: locate([x for stack in stacks_ for x in stack.split()], len(stacks.cuts))
     return FlatScene(
         without_meshes(stacks.surfaces),
         occluders,
-        place(stacks.shaders),
+        shaders,
         jnp.asarray(stacks.cuts, bool),
         place(stacks.volumes),
         tuple(map(_lights, sorted(stacks.lights, key=_is_environment))),
@@ -285,6 +289,8 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
         build_tree(occluders),
+        at(occluders),
+        at(shaders),
     )
 
 

@@ -1,10 +1,11 @@
 """Nodes placed in the world, and stacks of those that have one structure."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -108,3 +109,22 @@ class InstanceStack(AbstractModule):
         """Selects instances."""
         members = jax.tree.map(lambda x: look_up(x, indices), self.members)
         return InstanceStack(members, self.shared)
+
+
+class Places(NamedTuple):
+    """The places of surfaces in stacks, by their numbers."""
+
+    kinds: Int[Array, " surfaces"]  # the stack
+    places: Int[Array, " surfaces"]  # the place in it
+
+
+def locate(stacks: Sequence[InstanceStack], total: int) -> Places:
+    """Returns where the surfaces of all numbers below a total are; zeros for those of no stack."""
+    if not stacks:
+        return Places(*jnp.zeros((2, total), jnp.int32))
+    numbers = jnp.concatenate([stack.members.number for stack in stacks])
+    counts = [stack.count for stack in stacks]
+    kinds = np.repeat(np.arange(len(stacks), dtype=np.int32), counts)
+    places = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    put = lambda x: jnp.zeros(total, x.dtype).at[numbers].set(x)
+    return Places(put(kinds), put(places))

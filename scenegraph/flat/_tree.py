@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, Int
+from .._typing import Array, Float, Int, UInt32
 from ..numerics import order_by_place
 from ._instances import InstanceStack
 from ._surface_instances import world_ball
@@ -25,10 +25,11 @@ class SurfaceTree(NamedTuple):
     boxes: Float[Array, "nodes 6"]  # the least corner, and the greatest one
     kinds: Int[Array, " leaves"]  # the stack that a leaf's surface is in
     places: Int[Array, " leaves"]  # its place there
+    first_leaf: UInt32[Array, ""]  # its number, which is that of all leaves, a power of two
 
     @property
     def leaves(self) -> int:
-        """The number of leaves, a power of two."""
+        """The number of leaves."""
         return self.kinds.shape[0]
 
 
@@ -68,7 +69,7 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
         levels.insert(0, _joined(levels[0]))
     # Node 0 does not exist.
     boxes = jnp.concatenate([nothing[None], *levels])
-    return SurfaceTree(stacks, boxes, pad(kinds), pad(places))
+    return SurfaceTree(stacks, boxes, pad(kinds), pad(places), jnp.uint32(leaves))
 
 
 def _joined(boxes: Float[Array, "nodes 6"]) -> Float[Array, "parents 6"]:

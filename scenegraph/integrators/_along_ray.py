@@ -2,44 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
-from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, Places, shade
 from ..rays import Hit, Layers, Ray
-from ..rows import map_rows
+from ..rows import as_operands, map_rows
 from ..visibility import count_parts, find_layers_of_ray, needed_layers, transmission_of_ray
-from ._by_kind import find_members, of_member
+from ._by_kind import of_member
 from ._irradiance import irradiance_at
 from ._shadows import reaches_front, Shading
 
 
-class _Members(NamedTuple):
-    """Stacks of one part of surfaces, and where in them the surface of a number is."""
-
-    stacks: Sequence[InstanceStack]
-    kinds: Int[Array, " surfaces"]
-    places: Int[Array, " surfaces"]
-
-    def apply(self, function: Callable[[Instance], PyTree], number: Int[Array, ""]) -> PyTree:
-        """Computes a function of the instance of a number."""
-        return of_member(function, self.stacks, self.kinds[number], self.places[number])
-
-
 def layers_of_rays(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """Finds the nearest layers of rays and shades them, ray by ray; the scene has no meshes."""
-    total = scene.cuts.shape[0]
-    of_all = lambda stacks: _Members(*find_members(stacks, total))
-    members = of_all(scene.occluders), of_all(scene.shaders)
     along = partial(_layers_of_ray, how=how, parts=count_parts(scene))
-    return map_rows(along, (scene.without_media(), members), rays)
+    return map_rows(along, as_operands(scene.without_media()), rays)
 
 
-def _layers_of_ray(shared: tuple, ray: Ray, *, how: Shading, parts: int) -> Layers:
-    scene, (occluders, shaders) = shared
+def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> Layers:
     used = ~(ray.far <= ray.near)
     found = find_layers_of_ray(scene.tree, scene.cuts, ray, used, parts=parts, count=how.layers)
     needed, missed = needed_layers(found, scene.cuts, jnp.maximum(found.codes, 0) // parts)
@@ -49,11 +32,12 @@ def _layers_of_ray(shared: tuple, ray: Ray, *, how: Shading, parts: int) -> Laye
         k, layers = state
         code = jnp.maximum(found.codes[k], 0)
         number = code // parts
-        hit, alpha = occluders.apply(partial(_meet, ray=ray, part=code % parts), number)
+        meet = partial(_meet, ray=ray, part=code % parts)
+        hit, alpha = _of_surface(meet, scene.occluders, scene.occluders_at, number)
         see = partial(_visible, scene, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
         paint = lambda instance: shade(instance, instance.node, hit, ray.view, lit)
-        rgb = shaders.apply(paint, number)
+        rgb = _of_surface(paint, scene.shaders, scene.shaders_at, number)
         one = hit.t, alpha, rgb, hit.normal if how.normal else None
         return k + 1, jax.tree.map(lambda layers, x: layers.at[k].set(x), layers, one)
 
@@ -62,6 +46,17 @@ def _layers_of_ray(shared: tuple, ray: Ray, *, how: Shading, parts: int) -> Laye
     start = jnp.zeros((), jnp.int32), (empty, empty, wide, wide if how.normal else None)
     _, (t, alpha, rgb, normal) = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
     return Layers(t, alpha, rgb, missed, normal)
+
+
+def _of_surface(
+    function: Callable[[Instance], PyTree],
+    stacks: Sequence[InstanceStack],
+    at: Places,
+    number: Int[Array, ""],
+) -> PyTree:
+    """Computes a function of the instance of a surface."""
+    parts = [part for stack in stacks for part in stack.split()]
+    return of_member(function, parts, at.kinds[number], at.places[number])
 
 
 def _meet(instance: Instance, ray: Ray, part: Int[Array, ""]) -> tuple[Hit, Scalar]:

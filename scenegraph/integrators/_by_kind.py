@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
-from ..flat import Instance, InstanceStack
+from ..flat import Instance, InstanceStack, locate
 from ..numerics import choose_block, count_before
 from ..rows import map_rows
 from ..rowwise import exchange_rows, map_blocks, store
@@ -55,7 +55,8 @@ def map_by_kind(
     Rows that are not used cost nothing, and get zeros. The function must not close over traced
     arrays. All numbers are below `total`; by default, the stacks have all of them.
     """
-    parts, kinds, places = find_members(stacks, total)
+    parts = [part for stack in stacks for part in stack.split()]
+    kinds, places = locate(parts, total or sum(stack.count for stack in stacks))
 
     def of_row(part: InstanceStack, row: tuple) -> PyTree:
         there, place, own = row
@@ -88,17 +89,6 @@ def of_member(
     of_stack = lambda stack: lambda place: function(stack.pick(place))
     branches = list(map(of_stack, stacks))
     return branches[0](place) if len(branches) == 1 else jax.lax.switch(kind, branches, place)
-
-
-def find_members(
-    stacks: Sequence[InstanceStack], total: int | None = None
-) -> tuple[list[InstanceStack], Int[Array, " surfaces"], Int[Array, " surfaces"]]:
-    """Returns stacks whose members rows look up, and for every number the stack and the place.
-
-    All numbers are below `total`; by default, the stacks have all of them.
-    """
-    parts = [part for stack in stacks for part in stack.split()]
-    return parts, *_find(parts, total or sum(stack.count for stack in stacks))
 
 
 def map_by_case(
@@ -165,17 +155,6 @@ def _spread(
     slot = jnp.arange(begin.shape[0] * size, dtype=jnp.int32)
     begin, members = jnp.repeat(begin, size), jnp.repeat(jnp.maximum(members, 1), size)
     return begin + (slot - begin) % members
-
-
-def _find(
-    stacks: Sequence[InstanceStack], total: int
-) -> tuple[Int[Array, " all"], Int[Array, " all"]]:
-    """Returns, for every number, the stack that holds it and its place there."""
-    numbers = jnp.concatenate([stack.members.number for stack in stacks])
-    kinds = jnp.concatenate([jnp.full(stack.count, kind) for kind, stack in enumerate(stacks)])
-    places = jnp.concatenate([jnp.arange(stack.count) for stack in stacks])
-    put = lambda x: jnp.zeros(total, x.dtype).at[numbers].set(x)
-    return put(kinds), put(places)
 
 
 def map_in_turn(function: Callable[[PyTree], PyTree], rows: PyTree) -> PyTree:

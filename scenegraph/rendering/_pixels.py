@@ -21,7 +21,7 @@ from ..integrators import (
     without_meshes,
 )
 from ..rays import Ray
-from ..rows import map_rows
+from ..rows import as_operands, map_rows
 from ._pixel_order import TILE
 from ._rays import integrate
 from ._subpixels import (
@@ -98,7 +98,7 @@ class Pixels(NamedTuple):
 @eqx.filter_custom_jvp
 def _compute_ray_by_ray(shared: "_Shared", rows: Subpixels, *, pixels: Pixels) -> PixelValues:
     """Computes parts of pixels each by one function; what has derivatives goes layer by layer."""
-    return map_rows(pixels._compute_one, shared, rows)
+    return map_rows(pixels._compute_one, as_operands(shared), rows)
 
 
 @_compute_ray_by_ray.def_jvp

@@ -37,6 +37,7 @@ def call_native(
     ]
     nodes = every_node([node for x in results.kinds for node in x.nodes])
     _open_lengths(scalariser, results, nodes)
+    scalariser.operands.leave_out_unused(nodes)
     name = compile_kernel(scalariser.operands, results.kinds)
     arrays = jax.ffi.ffi_call(name, results.shapes)(*scalariser.operands.arrays)
     return [make(arrays) for make in finish], len(nodes)

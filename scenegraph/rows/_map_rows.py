@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.core import Tracer
 
 from .._jax import HAS_PRIMITIVES
@@ -79,3 +80,10 @@ _FEW_NUMBERS = 64
 def _is_operand(x: Any) -> bool:
     """Returns false for what is no array, and for small arrays whose numbers can be folded."""
     return eqx.is_array(x) and (isinstance(x, Tracer) or x.size > _FEW_NUMBERS)
+
+
+def as_operands(tree: PyTree) -> PyTree:
+    """Returns a tree whose arrays no kernel has as constants: it serves other ones, too."""
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    arrays, rest = eqx.partition(tree, lambda x: eqx.is_array(x) and not is_key(x))
+    return eqx.combine(jax.lax.optimization_barrier(arrays), rest)

@@ -83,6 +83,25 @@ class Operands:
             self._tables[id(array)] = self._add(array, kind)
         return self._tables[id(array)]
 
+    def leave_out_unused(self, nodes: Sequence[Any]) -> None:
+        """Leaves out operands that no node reads, but for the first of rows, which counts them.
+
+        The others are put in the order in which nodes read them: which tables are small enough to
+        be taken apart makes no other kernel.
+        """
+        read = lambda x: x.value.operand if isinstance(x.value, Element) else x.params["operand"]
+        reading = [x for x in nodes if isinstance(x.value, Element) or x.operation == "look_up"]
+        rows = [k for k, operand in enumerate(self.kinds) if operand.kind == ROW]
+        order = list(dict.fromkeys([*map(read, reading), *rows[:1]]))
+        number = {old: new for new, old in enumerate(order)}
+        for node in reading:
+            if isinstance(node.value, Element):
+                node.value = node.value._replace(operand=number[node.value.operand])
+            else:
+                node.params = node.params | {"operand": number[node.params["operand"]]}
+        self.arrays = [self.arrays[k] for k in order]
+        self.kinds = [self.kinds[k] for k in order]
+
     def _add(self, array: Any, kind: int) -> int:
         if not has_type(array.dtype):
             raise NotNative(f"numbers of type {array.dtype}")

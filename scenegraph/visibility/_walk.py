@@ -46,7 +46,7 @@ def walk(
     which is the same if the ray does not; `limit` says of a state from which `t` on nothing matters
     any more. A ray that is not `used` meets nothing. Returns the state at the end.
     """
-    cone, leaves = _cone_of(ray), jnp.uint32(tree.leaves)
+    cone, leaves = _cone_of(ray), tree.first_leaf
 
     def turn(carry: tuple) -> tuple:
         node, trail, state = carry

@@ -47,7 +47,7 @@ VALUES = [
     RenderLoss(),
     sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),
     no_items(2, jnp.zeros(2)),
-    SurfaceTree((), jnp.zeros((2, 6)), jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32)),
+    SurfaceTree((), jnp.zeros((2, 6)), *jnp.zeros((2, 1), jnp.int32), jnp.uint32(1)),
     MESH,
     MESH.tree,
     ListedFaces(None, None),

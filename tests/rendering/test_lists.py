@@ -10,6 +10,7 @@ import pytest
 
 import scenegraph as sg
 from scenegraph.rendering._pixel_order import PixelOrder
+from scenegraph.rows import _target
 
 
 def random_scene(seed: int, sunny: bool = True) -> sg.Scene:
@@ -162,6 +163,26 @@ def test_pixels_show_how_many_surfaces_they_may_touch():
     image = sg.render(sg.Scene(sg.Group(**balls)), camera, outputs=["candidates"])
     assert np.all(image.candidates[image.alpha > 0] > 0)
     assert np.max(image.candidates) < len(balls) / 4 and np.mean(image.candidates == 0) > 0.05
+
+
+def test_another_number_of_things_compiles_no_kernel():
+    camera = sg.PerspectiveCamera.look_at([0, -9, 2], [0, 0, 0], [0, 0, 1], 0.7, 24, 16)
+    listed = sg.Surfaces(lists=True)
+    picture = eqx.filter_jit(lambda scene: sg.render(scene, camera, listed).rgb)
+
+    def scene_of(count):
+        place = lambda i: [0.5 * i - 2, 0.1 * i, 0.5]
+        paper = sg.Lambert([0.8] * 3)
+        balls = {f"ball{i}": sg.Surface(sg.Sphere(place(i), 0.2), paper) for i in range(count)}
+        lamp, floor = sg.PointLight([1.0, -2, 4], [20.0] * 3), sg.Surface(sg.Plane(), paper)
+        return sg.Scene(sg.Group(floor=floor, lamp=lamp, **balls))
+
+    # Tables of up to 64 rows are parts of a kernel.
+    picture(scene_of(70))
+    kernels = len(_target._engines)
+    for count in (100, 130, 300):
+        picture(scene_of(count))
+    assert len(_target._engines) == kernels
 
 
 def stack_of_panes(count: int) -> sg.Scene:
