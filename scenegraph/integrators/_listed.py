@@ -36,7 +36,7 @@ _BLOCK = 2**14
 
 
 # Rays with more shadow rays from a hit are computed layer by layer.
-_FEW_SAMPLES = 8
+_FEW_SAMPLES = 16
 
 
 def find_and_shade(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
