@@ -1,7 +1,6 @@
-"""Blocks, loops and columns of rows."""
+"""Blocks and loops of rows, until the search over faces is one walk, too."""
 
 # Internal: for other packages of the library, and for none of its users.
-from ._columns import Columns, split_row, split_rows, split_rows_last
 from ._exchange import exchange_rows
 from ._loop_rows import loop_rows
 from ._map_blocks import map_blocks, sum_blocks

@@ -14,7 +14,7 @@ from ..flat import FaceTree
 from ..numerics import choose_block, count_bits, nth_bit_of_word
 from ..rays import Ray
 from ..rows import map_rows
-from ..rowwise import Columns, split_rows, store, take_rows
+from ..rowwise import store, take_rows
 
 
 # Runs of faces whose pairs are numbered at once, and pairs that are computed at once.
@@ -32,7 +32,7 @@ class FaceSum(NamedTuple):
 
     start: Callable[[int], PyTree]  # the sums of so many rays over no faces
     # Of all rays and what they had before, pairs of them and faces, and which pairs there are.
-    add: Callable[[Columns, Array, Array, Array, Sums], Sums]
+    add: Callable[[PyTree, Array, Array, Array, Sums], Sums]
     finish: Callable[[PyTree], PyTree]  # the results, with rays first, of sums
     way: int  # see `FaceVisit`
     totals: PyTree = None  # what totals begin with
@@ -76,7 +76,7 @@ def runs_at_once() -> int:
 
 def add_pairs(touched: TouchedFaces, rows: PyTree, visit: FaceSum, sums: Sums) -> Sums:
     """Adds what pairs of rays and faces that these may touch add, bundle after bundle."""
-    size, own = touched.words.shape[1], split_rows(rows)
+    size = touched.words.shape[1]
     runs, pairs = runs_at_once(), choose_block(_PAIRS)
 
     def several(i: Array, sums: Sums) -> Sums:
@@ -94,7 +94,7 @@ def add_pairs(touched: TouchedFaces, rows: PyTree, visit: FaceSum, sums: Sums) -
             run, column = word // size, word % size
             face = store(faces[run, jnp.minimum(bit, 31)])
             ray = store(size * bundles[run] + column)
-            return visit.add(own, ray, face, n < ends[-1], sums)
+            return visit.add(rows, ray, face, n < ends[-1], sums)
 
         return jax.lax.fori_loop(0, -(-ends[-1] // pairs), some, sums)
 
@@ -154,7 +154,7 @@ def faces_by_ray(touched: TouchedFaces, runs: Runs, slots: int) -> FacesOfRays:
 def meet_pairs(
     tree: FaceTree,
     found: FacesOfRays,
-    rays: Columns,
+    rays: Ray,
     begin: Array,
     meet: Callable[[Ray, Array], PyTree],
 ) -> tuple[Int[Array, "visits rays"], PyTree]:
@@ -166,7 +166,7 @@ def meet_pairs(
     lengths = jnp.clip(found.lengths - begin, 0, VISITS)
     ends = jnp.cumsum(lengths)
     begins = ends - lengths
-    one = lambda _, row: meet(row[0].joined(), row[1])
+    one = lambda _, row: meet(*row)
 
     def some(i: Array, table: PyTree) -> PyTree:
         n = i * at_once + jnp.arange(at_once, dtype=jnp.int32)
@@ -179,9 +179,7 @@ def meet_pairs(
         put = lambda x, y: x.at[place].set(y, mode="drop", unique_indices=True)
         return jax.tree.map(put, table, (face, pieces))
 
-    like = jax.eval_shape(
-        lambda: meet(jax.tree.map(lambda x: x[0], rays).joined(), tree.corners[0])
-    )
+    like = jax.eval_shape(lambda: meet(jax.tree.map(lambda x: x[0], rays), tree.corners[0]))
     like = jax.ShapeDtypeStruct((), jnp.int32), like
     start = jax.tree.map(lambda x: jnp.zeros(VISITS * count, x.dtype), like)
     table = jax.lax.fori_loop(0, -(-ends[-1] // at_once), some, start)

@@ -21,7 +21,7 @@ from ..numerics import (
 )
 from ..programs import say_times
 from ..rays import Ray
-from ..rowwise import split_rows, store, take_rows
+from ..rowwise import store, take_rows
 from ._beams import (
     Beam,
     beam_of,
@@ -366,11 +366,11 @@ def _meet_few(
     tree: FaceTree, found: FacesOfRays, longest: Array, rays: Ray, visit: FaceVisit, memory: PyTree
 ) -> PyTree:
     """Shows some rays the faces that they may touch, at most `longest` each."""
-    own, n = split_rows(rays), jnp.arange(VISITS, dtype=jnp.int32)[:, None]
+    n = jnp.arange(VISITS, dtype=jnp.int32)[:, None]
 
     def several(i: Array, memory: PyTree) -> PyTree:
         begin = i * VISITS
-        faces, pieces = meet_pairs(tree, found, own, begin, visit.meet)
+        faces, pieces = meet_pairs(tree, found, rays, begin, visit.meet)
         there, most = n < found.lengths - begin, jnp.minimum(longest - begin, VISITS)
         return visit.add(memory, pieces, faces, there, most)
 

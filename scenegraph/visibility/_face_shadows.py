@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
+from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
 from ..rows import map_rows
-from ..rowwise import Columns, take_rows
+from ..rowwise import take_rows
 from ..shapes import cross_triangle
 from ._face_pairs import add_terms, FaceSum, Sums
 from ._face_search import FaceVisit, list_faces, ListedFaces, search_faces
@@ -86,13 +86,13 @@ def _with_rays_last(sums: FaceSums) -> FaceSums:
 
 def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
     """Returns the search for sums alone."""
-    meet = lambda _, row: _cover(row[0].joined()[0], row[1])
+    meet = lambda _, row: _cover(row[0][0], row[1])
 
     def start(rays: int) -> FaceSums:
         nothing = jnp.zeros((2, rays), dtype)
         return FaceSums(nothing, nothing, nothing)
 
-    def add(own: Columns, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
+    def add(own: PyTree, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
         rows = take_rows(own, rays), take_rows(tree.corners, faces)
         terms = _stopped(tree, map_rows(meet, None, rows), faces)
         # Beyond the last ray, nothing is added.

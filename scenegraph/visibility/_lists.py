@@ -63,18 +63,6 @@ class CandidateLists(AbstractCandidates):
     def lengths(self) -> Int[Array, " bundles"]:
         return self.ends[:, -1]
 
-    def within(
-        self, begin: Int[Array, ""], end: Int[Array, ""]
-    ) -> tuple[Int[Array, " bundles"], Int[Array, " bundles"]]:
-        """Counts the candidates of every bundle before some words, and within these."""
-        before = jnp.where(begin > 0, self.ends[:, begin - 1], 0)
-        return before, self.ends[:, end - 1] - before
-
-    def holds(self, thing: Int[Array, ""]) -> Bool[Array, " bundles"]:
-        """Returns which bundles have a thing on their lists."""
-        word, bit = thing // 32, thing % 32
-        return (self.words[:, word] >> bit.astype(jnp.uint32)) & 1 > 0
-
     def nth(self, n: Int[Array, "*bundles"]) -> Int[Array, " bundles"]:
         """Finds the `n`-th candidate of every bundle; any thing if it has fewer."""
         return jax.vmap(_nth)(self.words, self.ends, jnp.broadcast_to(n, self.lengths.shape))

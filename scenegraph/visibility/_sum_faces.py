@@ -27,7 +27,7 @@ from ..flat import FaceTree
 from ..programs import find_within
 from ..rays import Ray
 from ..rows import map_rows, push_map, row_avals, transpose_map
-from ..rowwise import Columns, take_rows
+from ..rowwise import take_rows
 from ._face_pairs import add_terms, FaceSum, Sums
 from ._face_search import ListedFaces, search_faces
 
@@ -118,9 +118,9 @@ def _compute(
     _, ray_avals, face_avals = _split(jaxpr.out_avals, reduced)
     zeros = lambda aval, *shape: jnp.zeros(shape, aval.dtype)
 
-    def add(own: Columns, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
+    def add(own: PyTree, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
         rows = take_rows(own, rays), take_rows(of_faces, faces)
-        one = lambda _, row: pair(*_merge(row[0].joined()[1], row[1], kinds))
+        one = lambda _, row: pair(*_merge(row[0][1], row[1], kinds))
         _, by_ray, by_face = _split(map_rows(one, None, rows), reduced)
         by_ray = [jnp.moveaxis(x, 0, -1) for x in by_ray]
         # Beyond the last, nothing is added.
