@@ -153,7 +153,7 @@ def write_capture(
         best["points"],
         best["angle"],
         tuple(len(one["names"]) for one in found["models"]),
-        (*notes, *note_model(found["models"])),
+        (*notes, *note_model(found)),
     )
     _write_report(result, out, request, listed)
     return result

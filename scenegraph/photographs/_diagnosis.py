@@ -44,6 +44,12 @@ def explain_no_model(
             f"the same things. Take more, each of which overlaps the one before by two thirds "
             f"{kept}."
         )
+    if found["still"]:
+        return (
+            f"the camera keeps still in the {len(pictures)} pictures, and what moves before it is "
+            "too little to find poses by. Fill the pictures with the thing that turns, or walk "
+            f"around it {kept}."
+        )
     flat = sum(kinds.values()) if found["models"] else flat
     if flat >= 0.5 * sum(kinds.values()):
         return (
@@ -93,9 +99,15 @@ def _reason(
     return f"no place fits it, though {matches} points match another picture"
 
 
-def note_model(models: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def note_model(found: dict[str, Any]) -> tuple[str, ...]:
     """Says what is odd about the models that were found."""
-    notes = []
+    models, notes = found["models"], []
+    if found["still"]:
+        notes.append(
+            "the camera keeps still, and a thing turns before it: poses are those of a camera that "
+            "goes around the thing. A fit shows what keeps still as fog; hang something plain "
+            "behind and below the thing, or mask the rest (a folder `masks` in the capture)"
+        )
     if len(models) > 1:
         sizes = ", ".join(str(len(one["names"])) for one in models)
         notes.append(

@@ -27,6 +27,9 @@ _PICTURES, _PAIRS = 16, 400
 _FIRST_TRY, _SECOND_TRY = (100, 16.0), (40, 4.0)
 # The fewest pictures that make a model; and the fewest matches that place a picture in the end.
 _LEAST_MODEL, _FEWEST_INLIERS = 3, 15
+# Two pictures are still of each other if this share of what they have in common is at the same
+# place in both, within so many pixels; and a camera keeps still if this share of pairs are.
+_STILL, _SAME_PLACE = 0.5, 1.5
 
 
 def _send(**message: Any) -> None:
@@ -53,9 +56,10 @@ def _find(task: dict[str, Any]) -> dict[str, Any]:
             _progress("finding features", done + count, len(names))
         done += len(group["names"])
     _match(pycolmap, task)
+    still = _drop_still_matches(pycolmap, task)
     inliers, kinds = _count_matches(pycolmap, database, set(names))
     models = _find_models(pycolmap, task, names)
-    return {"inliers": inliers, "kinds": kinds, "models": models}
+    return {"inliers": inliers, "kinds": kinds, "models": models, "still": still}
 
 
 # --- Features and matches
@@ -110,8 +114,6 @@ def _match(pycolmap: Any, task: dict[str, Any]) -> None:
     listed = pathlib.Path(task["work"]) / "pairs.txt"
     options = pycolmap.FeatureMatchingOptions()
     options.num_threads = task["threads"]
-    verification = pycolmap.TwoViewGeometryOptions()
-    verification.ransac.random_seed = 0
     _progress("matching pairs", len(pairs) - len(left), len(pairs))
     for start in range(0, len(left), _PAIRS):
         some = left[start : start + _PAIRS]
@@ -120,10 +122,56 @@ def _match(pycolmap: Any, task: dict[str, Any]) -> None:
             task["database"],
             matching_options=options,
             pairing_options=pycolmap.ImportedPairingOptions(match_list_path=str(listed)),
-            verification_options=verification,
+            verification_options=_verification(pycolmap),
         )
         _progress("matching pairs", len(pairs) - len(left) + start + len(some), len(pairs))
     listed.unlink(missing_ok=True)
+
+
+def _verification(pycolmap: Any) -> Any:
+    options = pycolmap.TwoViewGeometryOptions()
+    options.ransac.random_seed = 0
+    return options
+
+
+def _drop_still_matches(pycolmap: Any, task: dict[str, Any]) -> bool:
+    """Drops what keeps its place in pictures, if the camera keeps still; returns whether it does.
+
+    A thing turns before such a camera, and what is behind it says that nothing has moved.
+    """
+    names = {name for group in task["groups"] for name in group["names"]}
+    # A file beside the database says so to a second call, of which most are dropped already.
+    note = pathlib.Path(f"{task['database']}.still")
+    with _database(pycolmap, task["database"]) as database:
+        called = {x.image_id: x.name for x in database.read_all_images() if x.name in names}
+        places = {one: np.asarray(database.read_keypoints(one))[:, :2] for one in called}
+
+        def moves(a: int, b: int, matches: np.ndarray) -> np.ndarray:
+            offset = places[a][matches[:, 0]] - places[b][matches[:, 1]]
+            return np.linalg.norm(offset, axis=1) > _SAME_PLACE
+
+        still, count = [], 0
+        for pair, geometry in zip(*database.read_two_view_geometries(), strict=True):
+            a, b = pycolmap.pair_id_to_image_pair(pair)
+            if {a, b} <= called.keys() and len(geometry.inlier_matches):
+                count += 1
+                if np.mean(moves(a, b, geometry.inlier_matches)) < 1 - _STILL:
+                    still.append((a, b))
+        if not still or (len(still) < _STILL * count and not note.exists()):
+            return note.exists()
+        for a, b in still:
+            matches = database.read_matches(a, b)
+            matches = matches[moves(a, b, matches)]
+            database.delete_matches(a, b)
+            database.delete_two_view_geometry(a, b)
+            database.write_matches(a, b, matches)
+    note.touch()
+    _progress("matching what moves", 0, len(still))
+    listed = pathlib.Path(task["work"]) / "pairs.txt"
+    listed.write_text("".join(f"{called[a]} {called[b]}\n" for a, b in still), encoding="utf-8")
+    pycolmap.verify_matches(task["database"], str(listed), _verification(pycolmap))
+    listed.unlink()
+    return True
 
 
 def _count_matches(

@@ -21,6 +21,7 @@ from support.photographs import (
     noise,
     photograph,
     pose_errors,
+    Rectangle,
     write_photographs,
 )
 
@@ -219,6 +220,35 @@ def test_a_turning_camera(tmp_path):
     write_photographs(tmp_path / "photos", [look_at(eye, one) for one in targets])
     with pytest.raises(FileError, match="from one place"):
         sg.data.find_poses(tmp_path / "photos", tmp_path / "out")
+
+
+def turned(part: Rectangle, angle: float) -> Rectangle:
+    """A rectangle of half the size, turned about the z axis."""
+    c, s = np.cos(angle), np.sin(angle)
+    turn = 0.5 * np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    return Rectangle(turn @ part.corner, turn @ part.right, turn @ part.up, part.texture)
+
+
+def test_a_thing_that_turns_before_a_wall(tmp_path):
+    """What keeps still does not hide that the thing turns."""
+    pose = look_at(np.array([0.0, -4, 2]), np.array([0, 0, 0.3]))
+    wall = Rectangle(np.array([-8.0, 4, -3]), 16.0 * np.eye(3)[0], 9.0 * np.eye(3)[2], noise(7))
+    photos, true = tmp_path / "photos", {}
+    photos.mkdir()
+    for number, angle in enumerate(np.linspace(0, 2, 12)):
+        parts = [turned(part, angle) for part in boxes_on_table()]
+        fine = photograph([*parts, wall], pose, 720, 540, 720.0)
+        picture = fine.reshape(270, 2, 360, 2, 3).mean(axis=(1, 3)).astype(np.uint8)
+        PillowImage.fromarray(picture).save(photos / f"{number:02d}.png")
+        back = np.eye(4)
+        back[:2, :2] = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        true[f"{number:02d}.png"] = back @ pose
+    found = sg.data.find_poses(photos, tmp_path / "out")
+    assert len(found.placed) == 12
+    assert any("the camera keeps still" in note for note in found.notes)
+    # Pictures of one circle that show a small thing say little of the focal length and the tilt.
+    errors = np.median(pose_errors(_found_poses(found.folder), true), axis=0)
+    assert errors[0] < 0.01 and errors[1] < 3
 
 
 @pytest.mark.slow
