@@ -50,13 +50,18 @@ def focus_point(positions: np.ndarray, directions: np.ndarray) -> np.ndarray:
 
 
 def depth_range(
-    poses: np.ndarray, near: float | None = None, far: float | None = None
+    poses: np.ndarray, near: float | None = None, far: float | None = None, nearest: float = 0.0
 ) -> tuple[float, float]:
-    """Returns near and far, by default generous ones for cameras that look at one thing."""
+    """Returns near and far, by default generous ones for cameras that look at one thing.
+
+    Nothing that pictures show is nearer than about `nearest`.
+    """
     centre = focus_point(poses[:, :3, 3], -poses[:, :3, 2])
     # From a thousandth to ten times the largest distance of a camera from that thing.
     reach = max(float(np.linalg.norm(poses[:, :3, 3] - centre, axis=1).max()), 1e-6)
-    return (1e-3 * reach if near is None else near), (10 * reach if far is None else far)
+    # Up to half of the way to what is nearest there is nothing but fog that fits leave.
+    first = np.clip(nearest / 2, 1e-3 * reach, reach)
+    return (float(first) if near is None else near), (10 * reach if far is None else far)
 
 
 def choose_origin(places: Float[np.ndarray, "cameras 3"]) -> Float[np.ndarray, "3"]:

@@ -22,6 +22,9 @@ _POINTS = 2**16
 # So many say where a scene's surfaces are; and indices of more pixels are no `int32`.
 _MOST_SEEN, _PIXELS = 2**20, 2**31
 
+# A picture with so many points says how near things are, but for so many per cent of the points.
+_ENOUGH, _NOWHERE = 15, 2.0
+
 
 class SeenPoints(NamedTuple):
     """The points that a picture shows, and where."""
@@ -98,7 +101,12 @@ def load_listed(
         np.stack([one.frame.pose for one in chosen]),
         np.stack(lenses) / shrinking.factor,
         (int(sizes[0, 0]), int(sizes[0, 1])),
-        depth_range(np.stack([one.frame.pose for one in every]), loading.near, loading.far),
+        depth_range(
+            np.stack([one.frame.pose for one in every]),
+            loading.near,
+            loading.far,
+            _nearest_seen(every),
+        ),
     )
     notes = (*note_origin(every[0].lens.where.rsplit(": ", 1)[0], origin), *notes)
     pictures = pictures._replace(notes=(*notes, *pictures.notes))
@@ -107,6 +115,18 @@ def load_listed(
     scales = _picture_scales(chosen, pictures.sizes) / shrinking.factor
     found = _find_sightings([one.seen for one in chosen], scales, sizes)
     return dataclasses.replace(views, sightings=found, origin=tuple(origin.tolist()))
+
+
+def _nearest_seen(every: Sequence[ListedView]) -> float:
+    """Returns the depth of what is nearest in any picture; zero unless all show enough points."""
+    depths = []
+    for frame, seen in ((one.frame, one.seen) for one in every):
+        if seen is None or len(seen.points) < _ENOUGH:
+            return 0.0
+        # Cameras look along their -z axis. A few points are nowhere.
+        before = (frame.pose[:3, 3] - seen.points) @ frame.pose[:3, 2]
+        depths.append(np.percentile(before, _NOWHERE))
+    return max(0.0, float(min(depths)))
 
 
 def _picture_scales(chosen: Sequence[ListedView], sizes: np.ndarray) -> np.ndarray:

@@ -122,6 +122,17 @@ def test_a_capture_is_read_as_it_is(mixed):
         assert picture.size == (360, 270) and not picture.getexif().get(0x0112)
 
 
+def test_rays_begin_half_way_to_what_is_nearest(mixed):
+    views = sg.load_data(mixed[2].folder)
+    rays = views.rays(views.sightings.pixel)
+    away = np.linalg.norm(views.sightings.point - rays.origin, axis=-1)
+    depths = away / np.linalg.norm(rays.direction, axis=-1)
+    near = float(rays.near[0])
+    assert 0.3 * np.min(depths) < near < 0.6 * np.percentile(depths, 2)
+    given = sg.load_data(mixed[2].folder, near=0.25 * near)
+    assert float(given.camera(0).near) == pytest.approx(0.25 * near)
+
+
 def test_z_points_up(mixed):
     _, named, found, _ = mixed
     poses = _found_poses(found.folder)
