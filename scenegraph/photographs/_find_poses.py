@@ -31,7 +31,7 @@ from ._pictures import (
 )
 from ._process import require_engine, run_engine
 from ._records import FoundPoses
-from ._video import extract_frames, is_video
+from ._video import extract_frames, is_video, list_frame_sizes
 
 
 Lens: TypeAlias = Literal["auto", "pinhole", "fisheye"]
@@ -49,8 +49,10 @@ _MOST_FEATURES, _LEAST_FEATURES, _FEW_PAIRS = 4096, 2048, 1225
 _LEAST = 3
 # What is kept beside the capture for a second call: small pictures, features, matches.
 WORK, _SETTINGS, _DATABASE = "work", "settings.json", "features.db"
-# CPU seconds: a megapixel's features, a pair's matches, placing a picture; and the program's start.
-_FEATURES_TIME, _PAIR_TIME, _PLACE_TIME, _START_TIME = 1.7, 0.013, 0.4, 5.0
+# CPU seconds: a megapixel's features, placing a picture, the program's start, a pair's matches, and
+# comparing a feature of a pair with another; and the usual number of features of a megapixel.
+_FEATURES_TIME, _PLACE_TIME, _START_TIME, _PAIR_TIME, _COMPARE_TIME = 1.7, 0.4, 5.0, 0.004, 4.6e-9
+_USUAL_FEATURES = 5000
 
 
 def _ignore(stage: str, done: int, total: int) -> None:
@@ -304,13 +306,15 @@ def _share_lenses(pictures: Sequence[Photograph], request: Request) -> list[dict
 def estimate_seconds(photos: pathlib.Path, size: int = 1000, frames: int = 100) -> float:
     """Estimates how long `find_poses` takes for a folder or a video, in seconds on these cores."""
     if is_video(photos):
-        count, area = frames, 0.56
+        sizes = list_frame_sizes(photos)[:frames]
     else:
         sizes = [(one.width, one.height) for one in list_photographs(photos).pictures]
-        count = len(sizes)
-        scales = [min(1.0, size / max(one)) for one in sizes]
-        areas = [w * h * s * s / 1e6 for (w, h), s in zip(sizes, scales, strict=True)]
-        area = sum(areas) / max(count, 1)
+    count = len(sizes)
+    scales = [min(1.0, size / max(one)) for one in sizes]
+    areas = [w * h * s * s / 1e6 for (w, h), s in zip(sizes, scales, strict=True)]
+    area = sum(areas) / max(count, 1)
     pairs = len(choose_pairs(count, sequence=is_video(photos)))
-    work = count * (_FEATURES_TIME * area + _PLACE_TIME) + pairs * _PAIR_TIME
+    features = min(_count_features(pairs), _USUAL_FEATURES * area)
+    work = count * (_FEATURES_TIME * area + _PLACE_TIME)
+    work += pairs * (_PAIR_TIME + _COMPARE_TIME * features**2)
     return _START_TIME + work / max(1, os.cpu_count() or 1)

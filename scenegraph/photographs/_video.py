@@ -32,6 +32,13 @@ def is_video(path: pathlib.Path) -> bool:
     return path.suffix.lower() in VIDEOS and not path.name.startswith(".")
 
 
+def list_frame_sizes(video: pathlib.Path) -> list[tuple[int, int]]:
+    """Returns the sizes of a video's frames, as many as it says that it has."""
+    require_video()
+    seconds, rate, size = _probe(video)
+    return [size] * max(1, round(seconds * rate))
+
+
 def extract_frames(
     video: pathlib.Path,
     folder: pathlib.Path,
