@@ -29,12 +29,13 @@ from ._words import describe, is_array, LISTS, wanted
 
 
 _METHODS = (classmethod, staticmethod, property)
-# Modules whose functions are called for every scalar of a program, or every entry of a file, by
-# others of their package; and those of the command line, which nothing but itself calls.
+# Modules whose functions are called for every scalar of a program, or every entry of a file, by the
+# library alone; and those of the command line, which nothing but itself calls.
 _INNER = re.compile(
     r"\.rowwise\._(graph|simplify|constants|scalarise|rules|movement|emit_\w+)$"
     r"|\.rows\._\w+$"
-    r"|\.models\._fields$|^\w+\.cli\b"
+    r"|\.models\._fields$|\.assets\._(build|materials)$|\.shapes\._mesh_checks$"
+    r"|^\w+\.cli\b"
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
 from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
 from ..models import is_singular, Model, ModelCamera, ModelLight, ModelNode, ModelPart
-from ..numerics import as_float_leaf, Frozen
+from ..numerics import Frozen
 from ..scene import Group, Instances, Scene, Surface, Transformed
 from ..shapes import Sphere, TriangleMesh
 from ..transforms import AbstractTransform, Affine, Pose, Similarity
@@ -35,12 +35,10 @@ def build_scene(model: Model, *, y_up: bool = False) -> tuple[Scene, tuple[str, 
     """
     builder = _Builder(model)
     root = Group(**builder.children(model.roots, UPRIGHT.T if y_up else np.eye(4)))
-    background = (0.0, 0.0, 0.0) if model.background is None else model.background
     notes = [*model.notes]
     for counts in (builder.left_out, builder.materials.left_out):
         notes += [f"{count} x {what}" for what, count in counts.items() if count]
-    color = np.asarray(background, jax.dtypes.canonicalize_dtype(float))
-    return _scene_structure().unflatten([root, jax.device_put(color)]), tuple(notes)
+    return _scene_structure().unflatten([root, builder.background]), tuple(notes)
 
 
 @functools.cache
@@ -66,11 +64,13 @@ class _Builder:
         self.materials = Materials(model.materials, parts)
         shapes = iter(make_meshes([(part, self._is_two_sided(part)) for part in parts]))
         self._shapes = {i: [next(shapes) for _ in model.meshes[i].parts] for i in shown}
-        self._opaque = Frozen(as_float_leaf(1.0))
+        kind = jax.dtypes.canonicalize_dtype(float)
+        color = (0.0, 0.0, 0.0) if model.background is None else model.background
+        opaque, self.background = jax.device_put([np.ones((), kind), np.asarray(color, kind)])
+        self._opaque = Frozen(opaque)
         self._meshes: dict[int, Any] = {}
         self._surfaces: dict[int, tuple[Appearance, Surface]] = {}
-        self._transforms: dict[bytes, AbstractTransform | None] = {}
-        self._singular: dict[bytes, bool] = {}
+        self._places: dict[bytes, _Place] = {}
 
     def _shown_meshes(self) -> list[int]:
         """Returns the numbers of all meshes that the scene shows."""
@@ -87,10 +87,13 @@ class _Builder:
 
     def children(self, numbers: tuple[int, ...], around: np.ndarray = np.eye(4)) -> dict[str, Any]:
         """Returns nodes by name, in the frame that a matrix leads to."""
-        found = [(self._title(i), self.node(self.model.nodes[i], around)) for i in numbers]
-        found = [(name, node) for name, node in found if node is not None]
-        names = unique_names([name for name, _ in found])
-        return dict(zip(names, (node for _, node in found), strict=True))
+        titles, nodes = list[str](), list[Any]()
+        for number in numbers:
+            node = self.node(self.model.nodes[number], around)
+            if node is not None:
+                titles.append(self._title(number))
+                nodes.append(node)
+        return dict(zip(unique_names(titles), nodes, strict=True))
 
     def _title(self, number: int) -> str:
         """Returns a node's name, or that of what it holds."""
@@ -110,33 +113,26 @@ class _Builder:
 
     def node(self, node: ModelNode, around: np.ndarray) -> Any:
         """Makes a node; `None` for one that is squashed flat, as animations hide things."""
-        matrix = around @ node.matrix
-        if self._is_singular(node.matrix):
+        place = self._place(around, node.matrix)
+        if place.is_singular:
             self.left_out["node scaled to nothing"] += 1
             return None
         parts = self._parts(node)
         if len(parts) == 1 and not node.children:
             (only,) = parts.values()
-            folded = None if node.mesh is not None else _folded(only, matrix)
-            return self._transformed(only, matrix) if folded is None else folded
+            folded = None if node.mesh is not None else _folded(only, place.matrix)
+            return _transformed(only, place) if folded is None else folded
         inside = self.children(node.children)
         names = unique_names([*inside, *parts])
         nodes = [*inside.values(), *parts.values()]
-        return self._transformed(Group(**dict(zip(names, nodes, strict=True))), matrix)
+        return _transformed(Group(**dict(zip(names, nodes, strict=True))), place)
 
-    def _is_singular(self, matrix: np.ndarray) -> bool:
-        key = matrix.tobytes()
-        if key not in self._singular:
-            self._singular[key] = is_singular(matrix)
-        return self._singular[key]
-
-    def _transformed(self, node: Any, matrix: np.ndarray) -> Any:
-        """Puts a node into another frame, unless that is its own."""
-        key = matrix.tobytes()
-        if key not in self._transforms:
-            self._transforms[key] = None if _is_identity(matrix) else _as_transform(matrix)
-        transform = self._transforms[key]
-        return node if transform is None else _unchecked(Transformed, node, transform)
+    def _place(self, around: np.ndarray, matrix: np.ndarray) -> "_Place":
+        """Returns where a matrix puts a node in the frame that another leads to."""
+        key = around.tobytes() + matrix.tobytes()
+        if key not in self._places:
+            self._places[key] = _Place(around @ matrix, is_singular(matrix))
+        return self._places[key]
 
     def _parts(self, node: ModelNode) -> dict[str, Any]:
         """Returns what a node itself holds, by kind."""
@@ -190,6 +186,24 @@ class _Builder:
 
 
 # --- Transforms
+
+
+class _Place:
+    """A matrix by which nodes are placed in the frame about them, and their common transform."""
+
+    def __init__(self, matrix: np.ndarray, is_singular: bool):
+        self.matrix, self.is_singular = matrix, is_singular
+
+    @functools.cached_property
+    def transform(self) -> AbstractTransform | None:
+        """Returns the transform that nodes share; `None` where the frame is their own."""
+        return None if _is_identity(self.matrix) else _as_transform(self.matrix)
+
+
+def _transformed(node: Any, place: _Place) -> Any:
+    """Puts a node into another frame, unless that is its own."""
+    transform = place.transform
+    return node if transform is None else _unchecked(Transformed, node, transform)
 
 
 def _unchecked(kind: type, *fields: Any) -> Any:

@@ -25,18 +25,17 @@ def make_meshes(parts: Sequence[tuple[ModelPart, bool]]) -> list[TriangleMesh]:
     for part, two_sided in parts:
         colors = None if part.colors is None else part.colors[:, :3]
         faces = sorted_faces(part.faces, part.vertices)
-        others = part.normals, part.uv, colors
         places = []
-        for array in (part.vertices, faces, *others):
+        for array in (part.vertices, faces, part.normals, part.uv, colors):
             if array is None:
                 continue
-            small = array.nbytes <= _SMALL
-            key = (array.dtype.char, array.shape, array.tobytes()) if small else (len(rows),)
-            place = known.setdefault(key, len(rows))
+            place = len(rows)
+            if array.nbytes <= _SMALL:
+                place = known.setdefault((array.tobytes(), array.shape, array.dtype.char), place)
             if place == len(rows):
                 rows.append(array)
             places.append(place)
-        has = tuple(array is not None for array in others)
+        has = part.normals is not None, part.uv is not None, colors is not None
         structures.append((_structure(has, part.smooth, two_sided), places))
     leaves = jax.device_put(rows)
     return [structure.unflatten(leaves[i] for i in places) for structure, places in structures]

@@ -8,7 +8,7 @@ the ending.
 """
 
 # Internal: for other packages of the library, and for none of its users.
-from ._faces import flat_faces, repeated_faces
+from ._faces import flat_and_repeated
 from ._gltf_buffers import write_container
 from ._gltf_materials import VIEW_DEPENDENCE
 from ._gltf_nodes import is_singular

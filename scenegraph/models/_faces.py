@@ -21,45 +21,66 @@ def blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
         yield rows[start : start + _BLOCK]
 
 
-def flat_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """Returns which faces, `faces 3`, have corners on one line; false where one is not finite."""
-    flat, left, numbers = np.zeros(len(faces), bool), faces, None
-    # Seen along one axis, most have an area.
-    for x, y in ((0, 1), (1, 2), (2, 0)):
-        places = np.empty(len(vertices), np.complex64)
-        places.real, places.imag = vertices[:, x], vertices[:, y]
-        sure = np.empty(len(left), bool)
-        for some, found in zip(blocks(left), blocks(sure), strict=True):
-            found[:] = _have_area(some, places)
-        others = np.flatnonzero(~sure)
-        numbers = others if numbers is None else numbers[others]
-        left = left[others]
-        if len(left) <= _FEW:
-            break
-    if not len(left):
+def flat_and_repeated(faces: np.ndarray, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns which faces, `faces 3`, have no area, and which have the corners of an earlier one.
+
+    The corners of a face without area lie on one line, and are finite. Those of a repeated face
+    run in the same sense as before, from whichever of them.
+    """
+    has_area, sums = np.empty(len(faces), bool), np.empty(len(faces), np.uint32)
+    places = _places(vertices, 0, 1)
+    for some, sure, own in zip(blocks(faces), blocks(has_area), blocks(sums), strict=True):
+        sure[:] = _have_area(places.take(np.ascontiguousarray(some.T, np.intp)))
+        # a^2 + b^2 + c^2, whatever the order of the corners: of sums of numbers that are only
+        # multiplied, many would be equal.
+        numbers = some.astype(np.uint32, copy=False)
+        squares = numbers * numbers
+        np.add(squares[:, 0], squares[:, 1], out=own)
+        own += squares[:, 2]
+    return _are_flat(faces, vertices, has_area), _are_repeated(faces, sums)
+
+
+def _places(vertices: np.ndarray, x: int, y: int) -> np.ndarray:
+    """Returns vertices, seen along an axis, as complex numbers, which are looked up at once."""
+    places = np.empty(len(vertices), np.complex64)
+    places.real, places.imag = vertices[:, x], vertices[:, y]
+    return places
+
+
+def _have_area(places: np.ndarray) -> np.ndarray:
+    """Returns which triangles, `3 faces`, surely have an area; overwrites the places."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        u, v = np.subtract(places[1:], places[0], out=places[1:])
+        # conj(u) v = u.v + i |u x v|, which is known to within some roundings of its length.
+        product = np.multiply(np.conj(u, out=u), v, out=u).view(np.float32)
+        cosine, area = np.abs(product, out=product).reshape(-1, 2).T
+        return area > _SURE * cosine + _TINY
+
+
+def _are_flat(faces: np.ndarray, vertices: np.ndarray, has_area: np.ndarray) -> np.ndarray:
+    """Returns which faces have no area, of those that do not surely have one."""
+    flat, numbers = np.zeros(len(faces), bool), np.flatnonzero(~has_area)
+    # Seen along two other axes, most have one.
+    for axes in ((1, 2), (2, 0)):
+        if len(numbers) > _FEW:
+            places = _places(vertices, *axes)
+            sure = [_have_area(places.take(some.T)) for some in blocks(faces[numbers])]
+            numbers = numbers[~np.concatenate(sure)]
+    if not len(numbers):
         return flat
-    a, b, c = np.moveaxis(vertices[left].astype(np.float64), 1, 0)
+    a, b, c = vertices[faces[numbers]].astype(np.float64).transpose(1, 2, 0)
     with np.errstate(over="ignore", invalid="ignore"):
         # (b - a) x (c - a) is twice the area, along the normal.
-        cross = np.cross(b - a, c - a)
-        flat[numbers] = ~np.any(cross != 0, axis=1) & np.all(np.isfinite(a + b + c), axis=1)
+        (ux, uy, uz), (vx, vy, vz) = b - a, c - a
+        cross = np.stack([uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx])
+        flat[numbers] = ~np.any(cross != 0, axis=0) & np.all(np.isfinite(a + b + c), axis=0)
     return flat
 
 
-def _have_area(faces: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Returns which triangles surely have an area in a plane, whose places are complex numbers."""
-    a, b, c = (places.take(np.ascontiguousarray(corner, np.intp)) for corner in faces.T)
-    with np.errstate(over="ignore", invalid="ignore"):
-        # conj(u) v = u.v + i |u x v|, which is known to within some roundings of its length.
-        product = np.conj(b - a) * (c - a)
-        area, cosine = np.abs(np.imag(product)), np.abs(np.real(product))
-        return area > _SURE * (area + cosine) + _TINY
-
-
-def repeated_faces(faces: np.ndarray) -> np.ndarray:
-    """Returns which faces, `faces 3`, have the corners of an earlier one, in the same sense."""
+def _are_repeated(faces: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Returns which faces have the corners of an earlier one, of those whose sums are equal."""
     again = np.zeros(len(faces), bool)
-    some = _alike(_sums(faces))
+    some = _alike(sums)
     # Of those, most have other corners, or the same ones in the other sense.
     some = some[_alike(_face_keys(faces[some]))]
     if not len(some):
@@ -69,20 +90,6 @@ def repeated_faces(faces: np.ndarray) -> np.ndarray:
     first[np.unique(turned, axis=0, return_index=True)[1]] = True
     again[some[~first]] = True
     return again
-
-
-def _sums(faces: np.ndarray) -> np.ndarray:
-    """Returns a number for each face that does not change with the order of its corners."""
-    mixed = np.arange(int(faces.max()) + 1 if len(faces) else 0, dtype=np.uint32)
-    # The finaliser of MurmurHash3: sums of numbers that are only multiplied would often be equal.
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        mixed ^= mixed >> np.uint32(shift)
-        mixed *= np.uint32(factor)
-    sums = np.empty(len(faces), np.uint32)
-    for some, found in zip(blocks(faces), blocks(sums), strict=True):
-        a, b, c = (np.ascontiguousarray(corner, np.intp) for corner in some.T)
-        found[:] = mixed.take(a) + mixed.take(b) + mixed.take(c)
-    return sums
 
 
 def _alike(keys: np.ndarray) -> np.ndarray:

@@ -224,7 +224,8 @@ class _Reader:
         if index is None:
             order = np.arange(vertices)
         else:
-            order = self.buffers.array(index, ("SCALAR",))[:, 0]
+            # They are copied later, to another type.
+            order = self.buffers.array(index, ("SCALAR",), copy=False)[:, 0]
             if order.dtype.kind != "u":
                 raise FileError(f"{primitive.at('indices')} must be of unsigned integers.")
             order = order.astype(np.int64) if mode != _TRIANGLES else order

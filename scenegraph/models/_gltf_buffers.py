@@ -102,17 +102,20 @@ class Buffers:
         # Bytes of files, and of the arrays made of them.
         self._given, self._read = path.stat().st_size, 0
 
-    def array(self, index: int, kinds: tuple[str, ...]) -> np.ndarray:
-        """Returns an accessor's numbers, `n k`: floating if they are or are normalised."""
+    def array(self, index: int, kinds: tuple[str, ...], *, copy: bool = True) -> np.ndarray:
+        """Returns an accessor's numbers, `n k`: floating if they are or are normalised.
+
+        Without a copy, they may be a part of the file's bytes, all of which are kept with them.
+        """
         accessor = self.accessors[index]
         kind = accessor.text("type")
         if kind not in kinds:
             raise FileError(f"{accessor.at('type')} must be {' or '.join(kinds)}; it is {kind!r}.")
         if index not in self._arrays:
-            self._arrays[index] = self._decode(accessor, _COUNTS[kind])
+            self._arrays[index] = self._decode(accessor, _COUNTS[kind], copy)
         return self._arrays[index]
 
-    def _decode(self, accessor: Fields, width: int) -> np.ndarray:
+    def _decode(self, accessor: Fields, width: int, copy: bool) -> np.ndarray:
         count, dtype = accessor.whole("count", least=1), _dtype(accessor)
         view = accessor.index("bufferView", len(self.views), "bufferViews")
         if view is not None:
@@ -121,6 +124,7 @@ class Buffers:
         if view is not None:
             offset = accessor.whole("byteOffset", 0)
             array = self._strided(view, offset, (count, width), dtype, accessor)
+            array = array.copy() if copy else array
         else:
             array = np.zeros((count, width), dtype)
         if "sparse" in accessor:
@@ -136,7 +140,7 @@ class Buffers:
     def _strided(
         self, view: int, offset: int, shape: tuple[int, int], dtype: np.dtype, of: Fields
     ) -> np.ndarray:
-        """Returns rows of a view, which may lie between other data."""
+        """Returns rows of a view, which may lie between other data, in their place in it."""
         data, stride = self.view(view), self.views[view].whole("byteStride", 0)
         row = shape[1] * dtype.itemsize
         stride = stride or row
@@ -147,7 +151,7 @@ class Buffers:
                 f"{of.where} has {shape[0]} rows from byte {offset}, which do not fit in the "
                 f"{len(data)} bytes of bufferViews[{view}]."
             )
-        return np.ndarray(shape, dtype, data, offset, (stride, dtype.itemsize)).copy()
+        return np.ndarray(shape, dtype, data, offset, (stride, dtype.itemsize))
 
     def _replace(self, array: np.ndarray, sparse: Fields) -> np.ndarray:
         """Puts the rows of a sparse accessor in their places."""
@@ -164,6 +168,7 @@ class Buffers:
         )
         if where.dtype.kind != "u" or where.max() >= len(array):
             raise FileError(f"{at.where} must be indices of the accessor's {len(array)} rows.")
+        array = array.copy()
         array[where[:, 0]] = what
         return array
 

@@ -40,6 +40,8 @@ def check_tree(nodes: tuple[ModelNode, ...], roots: tuple[int, ...], where: str)
 
 def node_matrix(node: Fields) -> np.ndarray:
     """Returns parent from node: a matrix by columns, or shift, rotation and scale."""
+    if not node.value.keys() & {"matrix", "translation", "rotation", "scale"}:
+        return np.eye(4)
     matrix = _matrix(node)
     # In single precision, as it will be kept; what is scaled to nothing is left out later.
     linear = np.float32(matrix[:3, :3])
@@ -69,8 +71,6 @@ def _matrix(node: Fields) -> np.ndarray:
         if not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-6):
             raise FileError(f"{node.at('matrix')} must have the last row 0, 0, 0, 1.")
         return matrix
-    if not {"translation", "rotation", "scale"} & node.value.keys():
-        return np.eye(4)
     shift, scale = node.numbers("translation", [0.0] * 3), node.numbers("scale", [1.0] * 3)
     quaternion = node.numbers("rotation", [0.0, 0.0, 0.0, 1.0])
     if not np.linalg.norm(quaternion) > 1e-6:

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._typing import Array, Int
-from ..models import flat_faces, repeated_faces
+from ..models import flat_and_repeated
 from ..numerics import require_finite_rows
 from ._face_order import are_near, FEW, order_faces
 
@@ -34,7 +34,8 @@ def as_faces(faces: Any, vertices: Array) -> Int[Array, "faces 3"]:
         return jnp.asarray(array, jnp.int32)
     points = np.asarray(vertices)
     array = sorted_faces(_useful(array, points), points)
-    return jax.device_put(np.ascontiguousarray(array, np.int32))
+    # A copy: JAX may take the memory that it is given for its own, which others may write to.
+    return jax.device_put(np.array(array, np.int32, order="C"))
 
 
 def sorted_faces(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
@@ -75,7 +76,7 @@ def _check_range(faces: np.ndarray, count: int) -> None:
 def _useful(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     """Leaves out faces without area and those that are there before, and warns about them."""
     # A corner that is not finite is refused later, by name.
-    flat, again = flat_faces(faces, vertices), repeated_faces(faces)
+    flat, again = flat_and_repeated(faces, vertices)
     if np.all(flat):
         raise ValueError(
             f"no face of a TriangleMesh has an area ({len(faces)} faces); check `vertices`."
@@ -84,8 +85,8 @@ def _useful(faces: np.ndarray, vertices: np.ndarray) -> np.ndarray:
     if not np.any(flat | twice):
         return faces
     warnings.warn(
-        f"a TriangleMesh leaves out {np.sum(flat)} faces without area and {np.sum(twice)} "
-        f"that are there twice, of {len(faces)}.",
+        f"a TriangleMesh leaves out {np.count_nonzero(flat)} faces without area and "
+        f"{np.count_nonzero(twice)} that are there twice, of {len(faces)}.",
         stacklevel=2,
     )
     return faces[~flat & ~twice]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scenegraph.models._faces import flat_faces, number_rows, repeated_faces
+from scenegraph.models._faces import flat_and_repeated, number_rows
 from scenegraph.models._polygons import clip_ears, split_polygons
 from support.helpers import assert_close
 
@@ -104,7 +104,7 @@ def test_flat_faces_beside_double_precision():
     faces[:500] = rng.integers(30, 40, (500, 3))
     a, b, c = np.moveaxis(vertices.astype(np.float64)[faces], 1, 0)
     right = np.all(np.cross(b - a, c - a) == 0, axis=1)
-    np.testing.assert_array_equal(flat_faces(faces, vertices), right)
+    np.testing.assert_array_equal(flat_and_repeated(faces, vertices)[0], right)
     assert 0 < np.sum(right) < len(right)
 
 
@@ -119,14 +119,15 @@ def test_repeated_faces_beside_a_loop(count):
         key = tuple(face[start:] + face[:start])
         right.append(key in seen)
         seen.add(key)
-    assert repeated_faces(faces).tolist() == right and right[50]
+    vertices = np.zeros((count, 3), np.float32)
+    assert flat_and_repeated(faces, vertices)[1].tolist() == right and right[50]
 
 
 def test_repeated_faces_of_a_mesh_with_two_sides():
     """Each face is there in both senses; every third of one side comes again, turned."""
     faces = np.random.default_rng(0).permutation(900).reshape(300, 3)
     again = np.roll(faces[::3], 1, axis=1)
-    found = repeated_faces(np.concatenate([faces, faces[:, ::-1], again]))
+    found = flat_and_repeated(np.concatenate([faces, faces[:, ::-1], again]), np.zeros((900, 3)))[1]
     assert found.tolist() == [False] * 600 + [True] * 100
 
 

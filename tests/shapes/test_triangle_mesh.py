@@ -203,3 +203,14 @@ def test_gradients_are_those_of_finite_differences():
     scene = sg.Scene(sg.Group(mesh=sg.Surface(mesh, [1.0, 0.5, 0.2])))
     checks = sg.diagnostics.check_gradients(scene, camera)
     assert {check.verdict for check in checks} == {"right"}
+
+
+def test_faces_are_a_copy_of_what_is_given():
+    """JAX takes memory that begins at a multiple of 64 bytes for its own, without a copy."""
+    memory = np.zeros(256, np.uint8)
+    start = -memory.ctypes.data % 64
+    faces = memory[start : start + 24].view(np.int32).reshape(2, 3)
+    faces[:] = [[0, 1, 2], [0, 2, 3]]
+    mesh = sg.TriangleMesh([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], faces)
+    faces[:] = 0
+    assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
