@@ -113,8 +113,7 @@ class _Maker:
         places = self._viewpoints_in(matrix)
         if volume.contraction is not None and places is not None:
             # All of space has no outside: what is behind walls, and below the ground, is not known.
-            cells = solid_cells(grid, self.options.level)
-            seen = are_seen(cells, found.vertices, found.normals, places)
+            seen = are_seen(grid, found.vertices, found.normals, places)
             found = without_hidden(found, seen) if seen.any() else found
         mesh = simplify(found, grid, self.options.faces)
         self.say(

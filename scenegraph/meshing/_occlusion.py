@@ -16,6 +16,8 @@ from ._opacity_grid import OpacityGrid
 _STEPS, _SKIPPED = 128, 3.0
 # Vertices that are looked at together; how far from each, in cells, outwards.
 _BLOCK, _OUTWARDS = 2**14, 1.5
+# Of light that is seen, and the opacity of a layer that counts as wholly opaque.
+_HALF, _OPAQUE = 0.5, 1 - 1e-6
 
 
 class SolidCells(NamedTuple):
@@ -62,13 +64,28 @@ def is_seen(
     return jax.vmap(one)(viewpoints)
 
 
+class _Medium(NamedTuple):
+    """What is between a surface and viewpoints: extinction in cells."""
+
+    extinction: Float[Array, "x y z"]  # for each unit of length
+    lower: Vector
+    cell: Vector
+
+
 def are_seen(
-    cells: SolidCells, points: np.ndarray, normals: np.ndarray, viewpoints: np.ndarray
+    grid: OpacityGrid, points: np.ndarray, normals: np.ndarray, viewpoints: np.ndarray
 ) -> np.ndarray:
-    """Returns which points of a surface, with normals outwards, some viewpoint sees."""
-    outside = points + _OUTWARDS * float(jnp.max(cells.cell)) * normals
-    # Steps of two cells: walls that are thinner let few rays through, and other viewpoints count.
-    count = math.ceil(math.dist((0, 0, 0), cells.solid.shape) / 2)
+    """Returns which points of a surface, with normals outwards, some viewpoint sees.
+
+    At least half of their light gets there. The shells of fitted fields have thin places, through
+    which a little comes of the walls within.
+    """
+    # opacity = 1 - exp(-extinction * thickness)
+    extinction = -np.log1p(-np.minimum(grid.opacity, _OPAQUE)) / grid.thickness
+    as_array = lambda x: jnp.asarray(x, jnp.float32)
+    medium = _Medium(as_array(extinction), as_array(grid.lower), as_array(grid.cell))
+    outside = points + _OUTWARDS * grid.width * normals
+    count = math.ceil(math.dist((0, 0, 0), grid.opacity.shape))
     seen = np.zeros(len(points), bool)
     for viewpoint in np.asarray(viewpoints, np.float32):
         left = np.flatnonzero(~seen)
@@ -76,13 +93,29 @@ def are_seen(
             block = left[start : start + _BLOCK]
             padded = np.zeros((_BLOCK, 3), np.float32)
             padded[: len(block)] = outside[block]
-            found = _are_seen_from(cells, jnp.asarray(padded), jnp.asarray(viewpoint), count)
-            seen[block] = np.asarray(found)[: len(block)]
+            light = _transmittances(medium, jnp.asarray(padded), jnp.asarray(viewpoint), count)
+            seen[block] = np.asarray(light)[: len(block)] >= _HALF
     return seen
 
 
 @eqx.filter_jit
-def _are_seen_from(
-    cells: SolidCells, points: Float[Array, "points 3"], viewpoint: Vector, count: int
-) -> Bool[Array, " points"]:
-    return jax.vmap(lambda point: is_seen(cells, point, viewpoint[None], 0.0, count)[0])(points)
+def _transmittances(
+    medium: _Medium, points: Float[Array, "points 3"], viewpoint: Vector, count: int
+) -> Float[Array, " points"]:
+    """Returns the part of the light of points that reaches a viewpoint."""
+    size = jnp.asarray(medium.extinction.shape)
+    # As far as the grid's diagonal.
+    stride = jnp.linalg.norm(size * medium.cell) / count
+    steps = stride * (jnp.arange(count) + 0.5)
+
+    def one(point: Vector) -> Scalar:
+        distance = jnp.maximum(jnp.linalg.norm(viewpoint - point), 1e-12)
+        ahead = (viewpoint - point) / distance
+        places = point + steps[:, None] * ahead
+        index = jnp.floor((places - medium.lower) / medium.cell).astype(jnp.int32)
+        between = jnp.all((index >= 0) & (index < size), axis=1) & (steps < distance)
+        x, y, z = jnp.clip(index, 0, size - 1).T
+        # exp(-sum of extinction * stride)
+        return jnp.exp(-stride * jnp.sum(jnp.where(between, medium.extinction[x, y, z], 0)))
+
+    return jax.vmap(one)(points)

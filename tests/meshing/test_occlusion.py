@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from scenegraph.meshing._occlusion import is_seen, solid_cells
+from scenegraph.meshing._occlusion import are_seen, is_seen, solid_cells
 from scenegraph.meshing._opacity_grid import OpacityGrid
 
 
@@ -30,3 +30,19 @@ def test_a_point_is_not_hidden_by_its_own_cells():
         solid_cells(grid, 0.5), surface, jnp.array([[0.0, 0, 3], [2.0, 0, 2], [0.0, 0, -3]])
     )
     assert seen.tolist() == [True, True, False]
+
+
+def test_little_light_of_a_wall_behind_a_thin_place_is_not_seen():
+    """A shell with a hole, and one with a place below the level that lets a quarter through."""
+    places = (np.indices((40, 40, 40)) + 0.5) * 0.05 - 1
+    x, y, z = places
+    shell = np.abs(np.sqrt(x**2 + y**2 + z**2) - 0.8) < 0.1
+    window = shell & (z > 0) & (np.hypot(x, y) < 0.3)
+    # Layers of 0.1 halve what comes: the window is two of them thick.
+    walls = np.array([[0.0, 0, 0.9], [0.6, 0, -0.66], [0.0, 0, -0.7]])
+    normals = np.array([[0.0, 0, 1], [0.67, 0, -0.74], [0.0, 0, 1]])
+    for opacity, inner in ((0.0, True), (0.25, True), (0.5, False)):
+        cells = np.where(window, opacity, np.where(shell, 1.0, 0.0)).astype(np.float32)
+        grid = OpacityGrid(cells, np.full(3, -1.0), np.full(3, 0.05), 0.1)
+        seen = are_seen(grid, walls, normals, np.array([[0.0, 0, 4.0], [0.3, 0.2, 4.0]]))
+        assert seen.tolist() == [True, False, inner]
