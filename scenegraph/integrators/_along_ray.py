@@ -7,7 +7,16 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
-from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, Places, shade
+from ..flat import (
+    FlatScene,
+    Instance,
+    InstanceStack,
+    intersect,
+    part_alphas,
+    Places,
+    shade,
+    SurfaceTree,
+)
 from ..rays import Hit, Layers, Ray
 from ..rows import as_operands, map_rows
 from ..visibility import count_parts, find_layers_of_ray, needed_layers, transmission_of_ray
@@ -23,8 +32,10 @@ def layers_of_rays(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
 
 
 def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> Layers:
+    tree, occluders_at, shaders_at = scene.tree, scene.occluders_at, scene.shaders_at
+    assert tree is not None and occluders_at is not None and shaders_at is not None
     used = ~(ray.far <= ray.near)
-    found = find_layers_of_ray(scene.tree, scene.cuts, ray, used, parts=parts, count=how.layers)
+    found = find_layers_of_ray(tree, scene.cuts, ray, used, parts=parts, count=how.layers)
     needed, missed = needed_layers(found, scene.cuts, jnp.maximum(found.codes, 0) // parts)
     count = jnp.sum(needed, dtype=jnp.int32)
 
@@ -33,11 +44,11 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
         code = jnp.maximum(found.codes[k], 0)
         number = code // parts
         meet = partial(_meet, ray=ray, part=code % parts)
-        hit, alpha = _of_surface(meet, scene.occluders, scene.occluders_at, number)
-        see = partial(_visible, scene, own=number, hit=hit, used=k < count)
+        hit, alpha = _of_surface(meet, scene.occluders, occluders_at, number)
+        see = partial(_visible, scene, tree, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
         paint = lambda instance: shade(instance, instance.node, hit, ray.view, lit)
-        rgb = _of_surface(paint, scene.shaders, scene.shaders_at, number)
+        rgb = _of_surface(paint, scene.shaders, shaders_at, number)
         one = hit.t, alpha, rgb, hit.normal if how.normal else None
         return k + 1, jax.tree.map(lambda layers, x: layers.at[k].set(x), layers, one)
 
@@ -68,16 +79,22 @@ def _meet(instance: Instance, ray: Ray, part: Int[Array, ""]) -> tuple[Hit, Scal
 
 
 def _visible(
-    scene: FlatScene, rays: Ray, *, own: Int[Array, ""], hit: Hit, used: Bool[Array, ""]
+    scene: FlatScene,
+    tree: SurfaceTree,
+    rays: Ray,
+    *,
+    own: Int[Array, ""],
+    hit: Hit,
+    used: Bool[Array, ""],
 ) -> Float[Array, " directions"]:
     """Returns the fractions of shadow rays that arrive, one ray after the other."""
     lit = used & reaches_front(scene, rays.view, hit.normal, own)
 
     def see(i: Int[Array, ""], visible: Array) -> Array:
         ray = jax.tree.map(lambda x: x[i], rays)
-        return visible.at[i].set(transmission_of_ray(scene.tree, ray, own, lit[i])[0])
+        return visible.at[i].set(transmission_of_ray(tree, ray, own, lit[i])[0])
 
     count = rays.near.shape[0]
     if count == 1:
-        return see(0, jnp.ones_like(rays.near))
+        return see(jnp.zeros((), jnp.int32), jnp.ones_like(rays.near))
     return jax.lax.fori_loop(0, count, see, jnp.ones_like(rays.near))

@@ -61,7 +61,8 @@ def _layers(scene: FlatScene, rays: Ray, *, how: Shading) -> Layers:
 @_layers.def_jvp
 def _layers_jvp(primals: tuple, tangents: tuple, *, how: Shading) -> tuple[Layers, Layers]:
     # What has derivatives is computed layer by layer, and not ray by ray: its program has no loop.
-    return eqx.filter_jvp(lambda *x: listed_layers(*x, how), primals, tangents)
+    compute = lambda scene, rays: listed_layers(scene, rays, how)
+    return eqx.filter_jvp(compute, primals, tangents)
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:

@@ -1,7 +1,7 @@
 """The walk of one ray through a tree: what it may meet, nearer things first."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def walk(
     used: Bool[Array, ""],
     visit: Callable[[Int[Array, ""], Bool[Array, ""], PyTree], PyTree],
     state: PyTree,
-    limit: Callable[[PyTree], Scalar] = lambda _: jnp.inf,
+    limit: Callable[[PyTree], Any] = lambda _: jnp.inf,
 ) -> PyTree:
     """Shows a ray the leaves of a tree whose boxes its cone may touch.
 
