@@ -65,7 +65,7 @@ def is_seen(
 
 
 class _Medium(NamedTuple):
-    """What is between a surface and viewpoints: extinction in cells."""
+    """Extinction between a surface and viewpoints, in cells."""
 
     extinction: Float[Array, "x y z"]  # for each unit of length
     lower: Vector
