@@ -1,4 +1,5 @@
 import dataclasses
+import os
 import sys
 from typing import Annotated, Any, TYPE_CHECKING
 
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     same fit was lost; 129, 130 or 143 if SIGHUP, Ctrl-C or SIGTERM stopped the process, after
     saving; 141 if nobody reads what is printed.
     """
+    is_own_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     open_missing_streams()
     try:
@@ -54,7 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("scenegraph: interrupted")
         return 130
-    # Only now is JAX imported: help and wrong arguments take no time.
+    # Only now is JAX imported: help and wrong arguments take no time. Of every program that it reads
+    # from the cache of compiled ones, XLA would say in a page what else the machine might have had.
+    if is_own_process:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     load_everything()
     from ._run_command import run_command
 

@@ -81,6 +81,24 @@ def test_arguments_are_read_without_jax(tmp_path, arguments, code):
     assert not os.listdir(tmp_path)
 
 
+LOGS = """
+import os, sys
+os.environ.pop("TF_CPP_MIN_LOG_LEVEL", None)
+from scenegraph.cli import main
+sys.argv[1:] = ["presets"]
+code = main({arguments})
+print(code, os.environ["TF_CPP_MIN_LOG_LEVEL"])
+"""
+
+
+@pytest.mark.parametrize("arguments, level", [("", "3"), ("['presets']", "1")])
+def test_commands_do_not_show_what_xla_logs(arguments, level):
+    """A process of others has the level that JAX sets."""
+    code = LOGS.format(arguments=arguments)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"0 {level}"
+
+
 def test_quantities_are_those_of_pictures():
     from scenegraph.cli._render import Quantity
     from scenegraph.images import Quantity as Known
