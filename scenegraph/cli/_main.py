@@ -56,8 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("scenegraph: interrupted")
         return 130
-    # Only now is JAX imported: help and wrong arguments take no time. Of every program that it reads
-    # from the cache of compiled ones, XLA would say in a page what else the machine might have had.
+    # Only now is JAX imported: help and wrong arguments take no time. Of every program that is read
+    # from the cache of compiled ones, XLA would say in a page what else the machine may have.
     if is_own_process:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     load_everything()
