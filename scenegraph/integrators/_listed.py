@@ -85,7 +85,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
     t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places[:, :count].T)
-    return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1), normal)
+    return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
 
 
 def _order_of(

@@ -69,7 +69,7 @@ def gradient(scene, camera, weights, lists: bool):
 def assert_equal_pictures(a, b):
     assert not np.any(a["overflow"]) and not np.any(b["overflow"])
     for name in ("rgb", "alpha"):
-        np.testing.assert_allclose(a[name], b[name], atol=1e-6)
+        np.testing.assert_allclose(a[name], b[name], atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,23 @@ def test_another_number_of_things_compiles_no_kernel():
     for count in (100, 130, 300):
         picture(scene_of(count))
     assert len(_target._engines) == kernels
+
+
+@pytest.mark.usefixtures("x64")
+def test_gradients_in_double_precision_are_differences():
+    camera = sg.PerspectiveCamera.look_at([0, -4, 1], [0, 0, 0.3], [0, 0, 1], 0.7, 8, 6)
+    paper, lamp = sg.Lambert([0.8] * 3), sg.PointLight([1.0, -2, 4], [20.0] * 3)
+
+    def loss(radius):
+        ball = lambda x: sg.Surface(sg.Sphere(jnp.array([x, 0, 0.4]), radius), paper)
+        floor = sg.Surface(sg.Plane([0.0, 0, -0.1]), paper)
+        scene = sg.Scene(sg.Group(floor=floor, one=ball(0.3), two=ball(-0.4), lamp=lamp))
+        return jnp.mean(sg.render(scene, camera, sg.Surfaces(lists=True)).rgb ** 2)
+
+    value, step = jnp.asarray(0.31), 1e-6
+    slope = jax.jit(jax.grad(loss))(value)
+    ends = [jax.jit(loss)(value + sign * step) for sign in (1, -1)]
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-5)
 
 
 def stack_of_panes(count: int) -> sg.Scene:
