@@ -69,7 +69,8 @@ def gradient(scene, camera, weights, lists: bool):
 def assert_equal_pictures(a, b):
     assert not np.any(a["overflow"]) and not np.any(b["overflow"])
     for name in ("rgb", "alpha"):
-        np.testing.assert_allclose(a[name], b[name], atol=2e-6)
+        # Single precision, in another order.
+        np.testing.assert_allclose(a[name], b[name], atol=1e-5)
 
 
 @pytest.mark.parametrize(
