@@ -17,11 +17,12 @@ from ._flat import (
     SceneStacks,
     stack_scene_once,
 )
-from ._instances import Instance, InstanceStack, locate, Places
+from ._instances import Instance, InstanceStack, locate, Places, split_large
 from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree
 from ._surface_instances import (
+    hit_on_part,
     intersect,
     Occluder,
     occlusion,

@@ -29,7 +29,7 @@ from ..scene import (
 from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import AbstractSmoothShape, TriangleMesh
 from ..transforms import compose
-from ._instances import Instance, InstanceStack, locate, Places, stacked
+from ._instances import Instance, InstanceStack, locate, Places, split_large, stacked
 from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
@@ -65,7 +65,7 @@ class FlatScene(AbstractModule):
     - `triangles`: the faces of all meshes, in the world; `None` if there are none.
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
     - `tree`: the tree by which rays find occluders; `None` if there are none.
-    - `occluders_at`, `shaders_at`: where those of a surface are, in the parts of their stacks.
+    - `occluders_at`, `shaders_at`: the places of surfaces in those stacks, the large ones split.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -277,7 +277,7 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     place = lambda stacks: tuple(map(place_stack, stacks))
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
     occluders, shaders = without_meshes(stacks.occluders), place(stacks.shaders)
-    at = lambda stacks_: locate([x for stack in stacks_ for x in stack.split()], len(stacks.cuts))
+    total = len(stacks.cuts)
     return FlatScene(
         without_meshes(stacks.surfaces),
         occluders,
@@ -289,8 +289,8 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
         build_tree(occluders),
-        at(occluders),
-        at(shaders),
+        locate(split_large(occluders), total),
+        locate(split_large(shaders), total),
     )
 
 

@@ -84,18 +84,6 @@ class InstanceStack(AbstractModule):
         """Returns the instance at a place, or the only one."""
         return self.first() if self.count == 1 else self.at(place)
 
-    def split(self) -> "list[InstanceStack]":
-        """Returns the stack itself, or its members one by one if they are large.
-
-        What a ray needs of a large array, such as the coefficients of its splines, is then computed
-        once for all rays.
-        """
-        numbers = sum(x.size for x in jax.tree.leaves(self.members))
-        if self.count == 1 or numbers <= _MOST_LOOKED_UP * self.count:
-            return [self]
-        one = lambda i: jax.tree.map(lambda x: x[i : i + 1], self.members)
-        return [InstanceStack(one(i), self.shared) for i in range(self.count)]
-
     def map(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Applies a function to every instance."""
         if self.count > 1:
@@ -111,11 +99,37 @@ class InstanceStack(AbstractModule):
         return InstanceStack(members, self.shared)
 
 
+def split_large(stacks: Sequence[InstanceStack]) -> list[InstanceStack]:
+    """Returns stacks, of large members one for each.
+
+    What a ray needs of a large array, such as the coefficients of its splines, is then computed
+    once for all rays.
+    """
+    parts: list[InstanceStack] = []
+    for stack in stacks:
+        numbers = sum(x.size for x in jax.tree.leaves(stack.members))
+        if stack.count == 1 or numbers <= _MOST_LOOKED_UP * stack.count:
+            parts.append(stack)
+            continue
+        for place in range(stack.count):
+            member = jax.tree.map(lambda x: x[place : place + 1], stack.members)  # noqa: B023
+            parts.append(InstanceStack(member, stack.shared))
+    return parts
+
+
 class Places(NamedTuple):
-    """The places of surfaces in stacks, by their numbers."""
+    """The places of surfaces in stacks, by their numbers or in another order."""
 
     kinds: Int[Array, " surfaces"]  # the stack
     places: Int[Array, " surfaces"]  # the place in it
+
+
+def places_of_members(stacks: Sequence[InstanceStack]) -> Places:
+    """Returns the places of all members of stacks, one stack after the other."""
+    counts = [stack.count for stack in stacks]
+    kinds = np.repeat(np.arange(len(stacks), dtype=np.int32), counts)
+    places = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
+    return Places(jnp.asarray(kinds), jnp.asarray(places))
 
 
 def locate(stacks: Sequence[InstanceStack], total: int) -> Places:
@@ -123,8 +137,5 @@ def locate(stacks: Sequence[InstanceStack], total: int) -> Places:
     if not stacks:
         return Places(*jnp.zeros((2, total), jnp.int32))
     numbers = jnp.concatenate([stack.members.number for stack in stacks])
-    counts = [stack.count for stack in stacks]
-    kinds = np.repeat(np.arange(len(stacks), dtype=np.int32), counts)
-    places = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
     put = lambda x: jnp.zeros(total, x.dtype).at[numbers].set(x)
-    return Places(put(kinds), put(places))
+    return jax.tree.map(put, places_of_members(stacks))

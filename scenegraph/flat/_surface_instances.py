@@ -133,6 +133,14 @@ def part_alphas(hits: Hit) -> Float[Array, " parts"]:
     return jnp.clip(hits.coverage / jnp.maximum(left, 1e-6), 0, 1)
 
 
+def hit_on_part(instance: Instance, ray: Ray, part: Int[Array, ""]) -> tuple[Hit, Scalar]:
+    """Returns the hit on one part of a surface, and its opacity."""
+    hits = intersect(instance, ray)
+    is_it = jnp.arange(hits.t.shape[0]) == part
+    pick = lambda x: jnp.sum(jnp.where(is_it.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
+    return jax.tree.map(pick, (hits, part_alphas(hits)))
+
+
 def world_ball(instance: Instance) -> Ball:
     """Returns a ball that holds a surface, in the world."""
     ball, forward = bounding_ball(instance.node.shape), instance.world_from_node

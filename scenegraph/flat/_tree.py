@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .._typing import Array, Float, Int, UInt32
 from ..numerics import order_by_place
-from ._instances import InstanceStack
+from ._instances import InstanceStack, places_of_members, split_large
 from ._surface_instances import world_ball
 
 
@@ -25,12 +24,9 @@ class SurfaceTree(NamedTuple):
     boxes: Float[Array, "nodes 6"]  # the least corner, and the greatest one
     kinds: Int[Array, " leaves"]  # the stack that a leaf's surface is in
     places: Int[Array, " leaves"]  # its place there
-    first_leaf: UInt32[Array, ""]  # its number, which is that of all leaves, a power of two
-
-    @property
-    def leaves(self) -> int:
-        """The number of leaves."""
-        return self.kinds.shape[0]
+    # The number of the first leaf, which is how many there are: an operand of kernels, which are
+    # then the same for any number of surfaces.
+    first_leaf: UInt32[Array, ""]
 
 
 # Relative to a ball's size and place: the rounding of its bounds.
@@ -45,21 +41,19 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
     """
     if not stacks:
         return None
-    stacks = tuple(part for stack in jax.lax.stop_gradient(stacks) for part in stack.split())
+    stacks = tuple(split_large(jax.lax.stop_gradient(stacks)))
     each = [stack.map(world_ball) for stack in stacks]
     balls = jax.tree.map(lambda *xs: jnp.concatenate(xs), *each)
-    counts = [stack.count for stack in stacks]
-    count = sum(counts)
+    kinds, places = places_of_members(stacks)
+    count = kinds.shape[0]
     leaves = 1 << (count - 1).bit_length()
-    kinds = np.repeat(np.arange(len(stacks), dtype=np.int32), counts)
-    places = np.concatenate([np.arange(n, dtype=np.int32) for n in counts])
 
     center, radius = balls.center, balls.radius[:, None]
     margin = (1 + _ROUNDING) * radius + _ROUNDING * jnp.abs(center)
     boxes = jnp.concatenate([center - margin, center + margin], axis=1)
     if count > 1:
         order = order_by_place(center, jnp.all(jnp.isfinite(boxes), axis=1))
-        boxes, kinds, places = boxes[order], jnp.asarray(kinds)[order], jnp.asarray(places)[order]
+        boxes, kinds, places = boxes[order], kinds[order], places[order]
     pad = lambda x: jnp.pad(x, (0, leaves - count))
     nothing = jnp.asarray([jnp.inf] * 3 + [-jnp.inf] * 3, boxes.dtype)
     empty = jnp.broadcast_to(nothing, (leaves - count, 6))

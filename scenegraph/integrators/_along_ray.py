@@ -6,21 +6,20 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import (
     FlatScene,
+    hit_on_part,
     Instance,
     InstanceStack,
-    intersect,
-    part_alphas,
     Places,
     shade,
+    split_large,
     SurfaceTree,
 )
 from ..rays import Hit, Layers, Ray
 from ..rows import as_operands, map_rows
 from ..visibility import count_parts, find_layers_of_ray, needed_layers, transmission_of_ray
-from ._by_kind import of_member
 from ._irradiance import irradiance_at
 from ._shadows import reaches_front, Shading
 
@@ -43,7 +42,7 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
         k, layers = state
         code = jnp.maximum(found.codes[k], 0)
         number = code // parts
-        meet = partial(_meet, ray=ray, part=code % parts)
+        meet = partial(hit_on_part, ray=ray, part=code % parts)
         hit, alpha = _of_surface(meet, scene.occluders, occluders_at, number)
         see = partial(_visible, scene, tree, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
@@ -66,16 +65,11 @@ def _of_surface(
     number: Int[Array, ""],
 ) -> PyTree:
     """Computes a function of the instance of a surface."""
-    parts = [part for stack in stacks for part in stack.split()]
-    return of_member(function, parts, at.kinds[number], at.places[number])
-
-
-def _meet(instance: Instance, ray: Ray, part: Int[Array, ""]) -> tuple[Hit, Scalar]:
-    """Returns the hit on one part of a surface, and its opacity."""
-    hits = intersect(instance, ray)
-    one = jnp.arange(hits.t.shape[0]) == part
-    pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
-    return jax.tree.map(pick, (hits, part_alphas(hits)))
+    of_stack = lambda stack: lambda place: function(stack.pick(place))
+    branches, place = list(map(of_stack, split_large(stacks))), at.places[number]
+    if len(branches) == 1:
+        return branches[0](place)
+    return jax.lax.switch(at.kinds[number], branches, place)
 
 
 def _visible(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Int, PyTree
-from ..flat import Instance, InstanceStack, locate
+from ..flat import Instance, InstanceStack, locate, split_large
 from ..numerics import choose_block, count_before
 from ..rows import map_rows
 from ..rowwise import exchange_rows, map_blocks, store
@@ -55,7 +55,7 @@ def map_by_kind(
     Rows that are not used cost nothing, and get zeros. The function must not close over traced
     arrays. All numbers are below `total`; by default, the stacks have all of them.
     """
-    parts = [part for stack in stacks for part in stack.split()]
+    parts = split_large(stacks)
     kinds, places = locate(parts, total or sum(stack.count for stack in stacks))
 
     def of_row(part: InstanceStack, row: tuple) -> PyTree:
@@ -70,25 +70,14 @@ def map_by_kind(
     for kind, part in enumerate(parts):
         there = used & (own_kinds == kind)
         found = map_rows(of_row, part, (there, own_places, rows))
-        results = found if results is None else _where(there, found, results)
+        results = found if results is None else where_rows(there, found, results)
     return results
 
 
-def _where(there: Bool[Array, " rows"], yes: PyTree, no: PyTree) -> PyTree:
+def where_rows(there: Bool[Array, " rows"], yes: PyTree, no: PyTree) -> PyTree:
+    """Chooses between the rows of two trees."""
     pick = lambda x, y: jnp.where(there.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
     return jax.tree.map(pick, yes, no)
-
-
-def of_member(
-    function: Callable[[Instance], PyTree],
-    stacks: Sequence[InstanceStack],
-    kind: Int[Array, ""],
-    place: Int[Array, ""],
-) -> PyTree:
-    """Applies a function to the instance at a place of one of several stacks."""
-    of_stack = lambda stack: lambda place: function(stack.pick(place))
-    branches = list(map(of_stack, stacks))
-    return branches[0](place) if len(branches) == 1 else jax.lax.switch(kind, branches, place)
 
 
 def map_by_case(

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
+from ..flat import FlatScene, hit_on_part, Instance, InstanceStack, shade
 from ..numerics import choose_block, count_before, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rows import map_rows
@@ -23,7 +23,7 @@ from ..visibility import (
     needed_layers,
 )
 from ._along_ray import layers_of_rays
-from ._by_kind import map_by_kind, map_in_turn
+from ._by_kind import map_by_kind, map_in_turn, where_rows
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
@@ -205,17 +205,17 @@ def _found_hits(
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
     fragments, sheets = meshes
     if scene.triangles is None or fragments is None or sheets is None:
-        return _where_needed(needed, _shape_hits(scene, rays, codes.code, needed), found)
+        return where_rows(needed, _shape_hits(scene, rays, codes.code, needed), found)
     on_mesh = codes.code >= _first_sheet(scene)
     found = _colored(found[0]), found[1]
     if scene.occluders:
         on_shape = needed & ~on_mesh
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
-        found = _where_needed(on_shape, (_colored(hits), alphas), found)
+        found = where_rows(on_shape, (_colored(hits), alphas), found)
 
     there, shared = needed & on_mesh, (scene.triangles, fragments)
     hits = sheet_hits(shared, there, rays, sheets, how.layers)
-    return _where_needed(there, hits, found)
+    return where_rows(there, hits, found)
 
 
 def _shape_hits(
@@ -224,13 +224,7 @@ def _shape_hits(
     """Returns the hits on parts of shapes, and their opacities."""
     parts, code = count_parts(scene), jnp.maximum(codes, 0)
 
-    def meet(instance: Instance, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
-        ray, part = row
-        hits = intersect(instance, ray)
-        one = jnp.arange(hits.t.shape[0]) == part
-        pick = lambda x: jnp.sum(jnp.where(one.reshape(-1, *(1,) * (x.ndim - 1)), x, 0), axis=0)
-        return jax.tree.map(pick, (hits, part_alphas(hits)))
-
+    meet = lambda instance, row: hit_on_part(instance, *row)
     # code = number parts + part
     rows = rays, code % parts
     total = scene.cuts.shape[0]
@@ -252,11 +246,6 @@ def _facing_hit(ray: Ray) -> Hit:
     one, none = jnp.ones_like(ray.near), jnp.zeros_like(ray.near)
     normal = -safe_normalise(ray.direction)
     return Hit(one, ray.at(1), normal, flat[0], flat, none, d_point=sides)
-
-
-def _where_needed(needed: Bool[Array, " rows"], yes: PyTree, no: PyTree) -> PyTree:
-    pick = lambda x, y: jnp.where(needed.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
-    return jax.tree.map(pick, yes, no)
 
 
 def _irradiance(

@@ -4,13 +4,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, PyTree
+from .._typing import Array
 from ..flat import FlatScene, Instance, intersect
 from ..numerics import choose_block, safe_normalise
 from ..rays import Hit, Ray, widen
 from ..shapes import fragment_hit
 from ..visibility import count_parts, find_nearest, Nearest
-from ._by_kind import map_by_kind
+from ._by_kind import map_by_kind, where_rows
 from ._masks import mask_opacities
 
 
@@ -28,7 +28,7 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
     hits = jax.vmap(_no_hit)(rays)
     if scene.occluders:
         on_shape = found.code >= 0
-        hits = _where(on_shape, _shape_hits(scene, rays, found, on_shape), hits)
+        hits = where_rows(on_shape, _shape_hits(scene, rays, found, on_shape), hits)
     if scene.triangles is not None:
         # Rays that hit no face compute the first one, which then does not count.
         faces = scene.triangles.take(jnp.maximum(found.face, 0))
@@ -39,7 +39,7 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
         stopped *= mask_opacities(scene.masks, own, rays.view, owners, there, total=total)
         values = safe_normalise(own.normal), stopped
         own = eqx.tree_at(lambda x: (x.normal, x.coverage), own, values)
-        hits = _where(there, own, hits)
+        hits = where_rows(there, own, hits)
     return eqx.tree_at(lambda x: x.t, hits, jnp.where(missed, jnp.inf, hits.t))
 
 
@@ -77,8 +77,3 @@ def _no_hit(ray: Ray) -> Hit:
     zero, none = jnp.zeros_like(ray.near), jnp.zeros_like(ray.origin)
     flat, sides = jnp.zeros((2, 2), ray.near.dtype), jnp.zeros_like(ray.d_origin)
     return Hit(zero, none, none, flat[0], flat, zero, d_point=sides, color=none + 1)
-
-
-def _where(there: Bool[Array, " rays"], yes: PyTree, no: PyTree) -> PyTree:
-    pick = lambda x, y: jnp.where(there.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
-    return jax.tree.map(pick, yes, no)

@@ -24,7 +24,7 @@ def tree_of(**nodes):
 
 def numbers_of(tree):
     """The surface of every leaf that has one."""
-    filled = np.asarray(tree.boxes)[tree.leaves :]
+    filled = np.asarray(tree.boxes)[len(tree.kinds) :]
     count = np.sum(~(filled[:, 0] > filled[:, 3]))
     numbers = [np.asarray(stack.members.number) for stack in tree.stacks]
     places = zip(np.asarray(tree.kinds)[:count], np.asarray(tree.places)[:count], strict=True)
@@ -35,19 +35,19 @@ def numbers_of(tree):
 def test_every_node_holds_its_children_and_every_surface_is_in_one_leaf(count):
     tree = tree_of(balls=balls_at(CENTERS[:count]))
     boxes = np.asarray(tree.boxes)
-    assert boxes.shape == (2 * tree.leaves, 6) and tree.leaves < 2 * count
+    assert boxes.shape == (2 * len(tree.kinds), 6) and len(tree.kinds) < 2 * count
     numbers = numbers_of(tree)
     assert sorted(numbers) == list(range(count))
-    leaves = boxes[tree.leaves : tree.leaves + count]
+    leaves = boxes[len(tree.kinds) : len(tree.kinds) + count]
     assert np.all(leaves[:, :3] <= CENTERS[numbers] - 0.05)
     assert np.all(leaves[:, 3:] >= CENTERS[numbers] + 0.05)
     np.testing.assert_allclose(leaves[:, 3:] - leaves[:, :3], 0.1, rtol=1e-3)
-    for node in range(1, tree.leaves):
+    for node in range(1, len(tree.kinds)):
         for child in (2 * node, 2 * node + 1):
             assert np.all(boxes[node, :3] <= boxes[child, :3])
             assert np.all(boxes[node, 3:] >= boxes[child, 3:])
     # A box that holds nothing is touched by nothing.
-    assert np.all(boxes[tree.leaves + count :, 0] > boxes[tree.leaves + count :, 3])
+    assert np.all(boxes[len(tree.kinds) + count :, 0] > boxes[len(tree.kinds) + count :, 3])
 
 
 def test_neighbours_are_near():
@@ -60,7 +60,7 @@ def test_what_has_no_bounds_comes_last():
     plane, ball = sg.Surface(sg.Plane(), "white"), sg.Surface(sg.Sphere(), "white")
     tree = tree_of(plane=plane, first=ball, second=ball)
     assert numbers_of(tree)[-1] == 1  # in the order of names
-    assert np.all(np.isinf(tree.boxes[tree.leaves + 2]))
+    assert np.all(np.isinf(tree.boxes[len(tree.kinds) + 2]))
     assert np.all(np.isfinite(tree.boxes[2]))
 
 
