@@ -26,7 +26,7 @@ COMMANDS = (
 # Flags of other programs.
 FOREIGN = """--xla --torch --requeue --ntasks-per-node --nodes --logdir --kill-on-bad-exit
     --gpus-per-node --cpus-per-task --time --help --index-url --mesh --runs
-    --counts""".split()
+    --counts --name""".split()
 
 
 @pytest.fixture
