@@ -18,7 +18,7 @@ from ._flat import (
     stack_scene_once,
 )
 from ._instances import Instance, InstanceStack, locate, Places, split_large
-from ._mesh_faces import Boxes, CLUSTER, FaceTree, MeshFace, MeshFaces
+from ._mesh_faces import FaceTree, FACES_OF_LEAF, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree
 from ._surface_instances import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, Scalar
+from .._typing import Array, Bool, Float, Int, Scalar, UInt32
 from ..numerics import (
     AbstractModule,
     max_or_nan,
@@ -20,14 +20,18 @@ from ..rays import Hit
 from ..scene import has_pattern
 from ..shaders import AbstractShader
 from ..shapes import Triangle, TriangleMesh
-from ..transforms import AffineMap, Ball, rotate
+from ..transforms import AffineMap, rotate
 from ._instances import Instance
 from ._stacks import LeafStack, place_stack
 from ._surface_instances import opacity_at
+from ._tree import boxes_above
 
 
-# Faces in a cluster: as many as a word has bits.
-CLUSTER = 32
+# Faces of a leaf of the tree, which is a run of them. With one, a ray tests as many boxes as faces;
+# with sixteen, many faces in vain.
+FACES_OF_LEAF = 4
+# Faces whose bounds say whether an order is good.
+_RUN = 32
 
 
 class MeshFace(AbstractModule):
@@ -40,26 +44,26 @@ class MeshFace(AbstractModule):
     one_sided: Bool[Array, "*faces"] | None = None
 
 
-class Boxes(NamedTuple):
-    """Boxes along the axes of the world."""
-
-    center: Float[Array, "*boxes 3"]
-    half: Float[Array, "*boxes 3"]
-
-
 class FaceTree(NamedTuple):
-    """All that searches need of faces, without derivatives; clusters are runs of 32 faces.
+    """All that searches need of faces, without derivatives: a complete binary tree of boxes.
 
-    The last cluster is filled with faces of no area.
+    As of `SurfaceTree`, the root is node 1, and the children of node `i` are nodes `2 i` and
+    `2 i + 1`. Leaves are runs of `FACES_OF_LEAF` faces, of which the last is filled with faces of
+    no area.
     """
 
     corners: Float[Array, "padded 3 3"]
     opacity: Float[Array, " padded"]  # the mean over a face, where it is a shader
     owner: Int[Array, " padded"]
-    balls: Ball  # about every face
-    clusters: Boxes
-    by_cluster: Float[Array, "clusters 9 32"]  # the corners, component by component
     one_sided: Bool[Array, " padded"] | None  # `None` if no face is
+    boxes: Float[Array, "nodes 6"]
+    first_leaf: UInt32[Array, ""]
+
+    def without_boxes(self) -> "FaceTree":
+        """Returns a tree of which every ray meets all faces."""
+        boxes, empty = self.boxes, self.boxes[:, :1] > self.boxes[:, 3:4]
+        endless = jnp.asarray([-jnp.inf] * 3 + [jnp.inf] * 3, boxes.dtype)
+        return self._replace(boxes=jnp.where(empty, boxes, endless))
 
 
 class MeshVertices(NamedTuple):
@@ -158,8 +162,8 @@ def _part_of(instance: Instance) -> _Part:
     return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means, one_sided)
 
 
-# Boxes about clusters may be so many times as large as those about their faces together: about one
-# and a half times in the order of a k-d tree, two times in that of Hilbert's curve.
+# Boxes about runs of faces may be so many times as large as those about their faces together: about
+# one and a half times in the order of a k-d tree, two times in that of Hilbert's curve.
 _WIDE = 4
 
 
@@ -168,9 +172,13 @@ def _in_order(
 ) -> Int[Array, "faces 3"]:
     """Puts faces in an order in which neighbours are near, unless they are in one."""
     own = points[corners]
-    whole = own[: len(own) // CLUSTER * CLUSTER].reshape(-1, 3 * CLUSTER, 3)
-    # The sum of squares of the sides: as a picture sees it.
-    size = lambda points: 4 * jnp.sum(_boxes_about(points).half ** 2)
+    whole = own[: len(own) // _RUN * _RUN].reshape(-1, 3 * _RUN, 3)
+
+    def size(points: Array) -> Array:
+        # The sum of squares of the sides: as a picture sees it.
+        low, high = _bounds_of(points)
+        return jnp.sum((high - low) ** 2)
+
     place = lambda: order_by_place(jnp.mean(own, axis=1), jnp.ones(len(own), bool))
     given = lambda: jnp.arange(len(own), dtype=jnp.int32)
     return corners[jax.lax.cond(size(whole) > _WIDE * size(own), place, given)]
@@ -236,37 +244,27 @@ def _moved(forward: AffineMap, inverse: AffineMap, vertices: MeshVertices) -> Me
     return vertices._replace(point=jax.vmap(forward.point)(vertices.point), normal=normals)
 
 
-def _tree_of(part: _Part) -> FaceTree:
-    """Bounds faces, and clusters of them."""
-    more = -part.corners.shape[0] % CLUSTER
-    fill = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
-    # The last cluster is filled with points: one vertex of the last face, three times.
-    numbers = part.corners.at[-1:].get()[:, :1]
-    numbers = jnp.concatenate([part.corners, jnp.broadcast_to(numbers, (more, 3))])
-    corners = part.vertices.point[numbers]
-    by_cluster = jnp.swapaxes(corners.reshape(-1, CLUSTER, 9), 1, 2)
-    balls = jax.vmap(_ball_about)(corners)
-    real = jnp.arange(corners.shape[0]) < part.corners.shape[0]
-    balls = Ball(balls.center, jnp.where(real, balls.radius, -jnp.inf))
-    clusters = _boxes_about(corners.reshape(-1, CLUSTER * 3, 3))
-    opacity = fill(part.mean_opacity)
-    owner, one_sided = jax.tree.map(fill, (part.owner, part.one_sided))
-    return FaceTree(corners, opacity, owner, balls, clusters, by_cluster, one_sided)
-
-
-def _boxes_about(points: Float[Array, "boxes points 3"]) -> Boxes:
-    low, high = min_or_nan(points, 1), max_or_nan(points, 1)
-    return Boxes((low + high) / 2, (high - low) / 2)
-
-
-# Relative to a ball's size: the rounding of its bounds.
+# Relative to the size and place of a box: the rounding of its bounds.
 _ROUNDING = 1e-5
 
 
-def _ball_about(points: Float[Array, "points 3"]) -> Ball:
-    """Returns a ball about points: the middle of their bounds, and the farthest of them."""
-    center = (min_or_nan(points, 0) + max_or_nan(points, 0)) / 2
-    return Ball(center, (1 + _ROUNDING) * max_or_nan(safe_norm(points - center), 0))
+def _tree_of(part: _Part) -> FaceTree:
+    """Bounds runs of faces."""
+    more = -part.corners.shape[0] % FACES_OF_LEAF
+    fill = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
+    # The last leaf is filled with points: one vertex of the last face, three times.
+    numbers = part.corners.at[-1:].get()[:, :1]
+    numbers = jnp.concatenate([part.corners, jnp.broadcast_to(numbers, (more, 3))])
+    corners = part.vertices.point[numbers]
+    low, high = _bounds_of(corners.reshape(-1, FACES_OF_LEAF * 3, 3))
+    margin = _ROUNDING * jnp.maximum(jnp.maximum(jnp.abs(low), jnp.abs(high)), high - low)
+    boxes, first_leaf = boxes_above(jnp.concatenate([low - margin, high + margin], axis=1))
+    owner, one_sided = jax.tree.map(fill, (part.owner, part.one_sided))
+    return FaceTree(corners, fill(part.mean_opacity), owner, one_sided, boxes, first_leaf)
+
+
+def _bounds_of(points: Float[Array, "sets points 3"]) -> tuple[Array, Array]:
+    return min_or_nan(points, 1), max_or_nan(points, 1)
 
 
 def _cross(corners: Float[Array, "*faces 3 3"]) -> Float[Array, "*faces 3"]:

@@ -46,7 +46,6 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
     balls = jax.tree.map(lambda *xs: jnp.concatenate(xs), *each)
     kinds, places = places_of_members(stacks)
     count = kinds.shape[0]
-    leaves = 1 << (count - 1).bit_length()
 
     center, radius = balls.center, balls.radius[:, None]
     margin = (1 + _ROUNDING) * radius + _ROUNDING * jnp.abs(center)
@@ -54,16 +53,24 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
     if count > 1:
         order = order_by_place(center, jnp.all(jnp.isfinite(boxes), axis=1))
         boxes, kinds, places = boxes[order], kinds[order], places[order]
-    pad = lambda x: jnp.pad(x, (0, leaves - count))
-    nothing = jnp.asarray([jnp.inf] * 3 + [-jnp.inf] * 3, boxes.dtype)
-    empty = jnp.broadcast_to(nothing, (leaves - count, 6))
+    boxes, first_leaf = boxes_above(boxes)
+    pad = lambda x: jnp.pad(x, (0, boxes.shape[0] // 2 - count))
+    return SurfaceTree(stacks, boxes, pad(kinds), pad(places), first_leaf)
 
-    levels = [jnp.concatenate([boxes, empty])]
+
+def boxes_above(
+    leaves: Float[Array, "leaves 6"],
+) -> tuple[Float[Array, "nodes 6"], UInt32[Array, ""]]:
+    """Returns the boxes of a complete binary tree over those of leaves, and its first leaf."""
+    count = leaves.shape[0]
+    size = 1 << (count - 1).bit_length()
+    nothing = jnp.asarray([jnp.inf] * 3 + [-jnp.inf] * 3, leaves.dtype)
+    empty = jnp.broadcast_to(nothing, (size - count, 6))
+    levels = [jnp.concatenate([leaves, empty])]
     while levels[0].shape[0] > 1:
         levels.insert(0, _joined(levels[0]))
     # Node 0 does not exist.
-    boxes = jnp.concatenate([nothing[None], *levels])
-    return SurfaceTree(stacks, boxes, pad(kinds), pad(places), jnp.uint32(leaves))
+    return jnp.concatenate([nothing[None], *levels]), jnp.uint32(size)
 
 
 def _joined(boxes: Float[Array, "nodes 6"]) -> Float[Array, "parents 6"]:

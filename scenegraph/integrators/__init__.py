@@ -5,8 +5,8 @@ Media: `_media` at samples, in `_sample_blocks`, for `_hierarchical`, `_guided` 
 `_occupancy_march` with `_march` and `_packed`; `_per_volume`, where volumes have integrators of
 their own. Surfaces: `_surfaces` for few things; of many, `_along_ray` for a picture, whose rays are
 one function from the search to the colours, and `_listed`, layer by layer, for derivatives, with
-`_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; `_beside_meshes`,
-for what needs no search; and `_nearest_hits`.
+`_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; and
+`_nearest_hits`.
 """
 
 from ._base import AbstractIntegrator as AbstractIntegrator
@@ -18,13 +18,6 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractMediaIntegrator
-from ._beside_meshes import (
-    count_touched,
-    may_pass_meshes,
-    shadow_rays_of,
-    ShadowRays,
-    without_meshes,
-)
 from ._listed import goes_ray_by_ray
 from ._integrator import (
     choose_integrator,

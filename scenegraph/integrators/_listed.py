@@ -14,19 +14,17 @@ from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rows import map_rows
 from ..rowwise import map_blocks, take_rows
 from ..visibility import (
-    BUNDLE,
     count_parts,
     find_layers,
-    find_mesh_sheets,
-    FoundFragments,
-    FoundMeshes,
+    find_sheets,
+    FoundSheet,
     needed_layers,
 )
 from ._along_ray import layers_of_rays
 from ._by_kind import map_by_kind, map_in_turn, where_rows
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
-from ._mesh_layers import sheet_coverage, sheet_hits, SheetRows
+from ._mesh_layers import sheet_coverage, sheet_hits
 from ._ray_size import count_samples
 from ._shadows import reaches_front, Shading, visible_past_all
 
@@ -71,21 +69,22 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     The search takes no derivatives, and says which surfaces are the layers of which ray. These are
     then shaded one behind the other, without those that do not count, block by block.
     """
-    count = rays.near.shape[0]
-    rays, used = _in_whole_bundles(rays)
-    codes, needed, overflow, meshes = jax.lax.stop_gradient(
-        _find(*jax.lax.stop_gradient((scene, rays)), used, how)
-    )
-    fragments, sheets = (None, None) if meshes is None else _sheets(scene, rays, codes, meshes)
+    # Rays that end where they begin meet nothing; those with NaN count, and are seen.
+    used = ~(rays.far <= rays.near)
+    found = _find(*jax.lax.stop_gradient((scene, rays)), used, how)
+    codes, needed, overflow, sheets = jax.lax.stop_gradient(found)
+    if sheets is not None:
+        whole, hidden = sheet_coverage(scene, rays, sheets)
+        sheets = sheets._replace(coverage=whole, hidden=hidden)
     layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (codes, sheets))
     block = min(choose_block(_BLOCK, 2**17), needed.size)
     order, places, total = _order_of(needed, block)
-    shared = scene.without_media(), fragments, rays, layers
+    shared = scene.without_media(), rays, layers
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
-    t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places[:, :count].T)
-    return Layers(t, alpha, rgb, overflow[:count] + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
+    t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places.T)
+    return Layers(t, alpha, rgb, overflow + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
 
 
 def _order_of(
@@ -118,34 +117,11 @@ def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
     return jax.tree.map(take, table)
 
 
-def _in_whole_bundles(rays: Ray) -> tuple[Ray, Bool[Array, " rays"]]:
-    """Repeats the last ray until the last bundle is full, and says which rays count.
-
-    Those that end where they begin meet nothing.
-    """
-    # Written so that rays with NaN count, and are seen.
-    count = rays.near.shape[0]
-    more = -count % BUNDLE
-    if not more:
-        return rays, ~(rays.far <= rays.near)
-    pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)), mode="edge")
-    rays = jax.tree.map(pad, rays)
-    return rays, ~(rays.far <= rays.near) & (jnp.arange(count + more) < count)
-
-
 class _Codes(NamedTuple):
     """The identity of layers."""
 
     code: Int[Array, "*layers"]  # a surface's part, or a sheet of a mesh; -1 for none
-    owner: Int[Array, "*layers"] | None  # the surface that a sheet belongs to
-
-
-def _number(scene: FlatScene, codes: _Codes) -> Int[Array, "*layers"]:
-    """Returns the numbers of the surfaces of layers."""
-    number = jnp.maximum(codes.code, 0) // count_parts(scene)
-    if codes.owner is None:
-        return number
-    return jnp.where(codes.code < _first_sheet(scene), number, codes.owner)
+    owner: Int[Array, "*layers"]  # the surface that it belongs to
 
 
 def _first_sheet(scene: FlatScene) -> int:
@@ -155,37 +131,25 @@ def _first_sheet(scene: FlatScene) -> int:
 
 def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
     """Returns what the layers are, which of them count, how many are missed, and meshes' sheets."""
-    found = find_layers(scene, rays, used, how.layers)
-    if scene.triangles is None:
-        codes = _Codes(found.codes, None)
-        return codes, *needed_layers(found, scene.cuts, _number(scene, codes)), None
-    first = _first_sheet(scene)
-    tree, whole = scene.triangles.tree, how.everything
-    meshes = find_mesh_sheets(tree, rays, used, found, first, everything=whole)
-    codes = _Codes(meshes.ranking.codes, jnp.maximum(jnp.abs(meshes.sheets.kind) - 1, 0))
-    needed, missed = needed_layers(meshes.ranking, scene.cuts, _number(scene, codes))
-    return codes, needed, missed, meshes
-
-
-def _sheets(
-    scene: FlatScene, rays: Ray, codes: _Codes, meshes: FoundMeshes
-) -> tuple[FoundFragments, SheetRows]:
-    """Returns the fragments of meshes, and the layers that are sheets (`layers rays`)."""
-    whole, hidden = sheet_coverage(scene, rays, meshes)
-    place = jnp.maximum(codes.code - _first_sheet(scene), 0)
-    ray = jnp.broadcast_to(meshes.places, place.shape)
-    return meshes.fragments, SheetRows(ray, place, whole, hidden, meshes.sheets.size)
+    found, sheets = find_layers(scene, rays, used, how.layers), None
+    owner = jnp.maximum(found.codes, 0) // count_parts(scene)
+    if scene.triangles is not None:
+        tree, first = scene.triangles.tree, _first_sheet(scene)
+        found, sheets = find_sheets(tree, scene.cuts, rays, used, found, first)
+        owner = jnp.maximum(found.codes, 0) // count_parts(scene)
+        owner = jnp.where(sheets.kind == 0, owner, jnp.abs(sheets.kind) - 1)
+    needed, missed = needed_layers(found, scene.cuts, owner)
+    return _Codes(found.codes, owner), needed, missed, sheets
 
 
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
-    scene, fragments, rays, layers = shared
+    scene, rays, layers = shared
     needed, order = order >= 0, jnp.maximum(order, 0)
     # Layer k of ray r is the one of number k rays + r.
     rays, (codes, sheets) = take_rows(rays, order % rays.near.shape[0]), take_rows(layers, order)
-    numbers = _number(scene, codes)
-    hits, alphas = _found_hits(scene, rays, (fragments, sheets), codes, needed, how)
-    total = scene.cuts.shape[0]
+    hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
+    total, numbers = scene.cuts.shape[0], codes.owner
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     one = lambda instance, row: shade(instance, instance.node, *row)
@@ -196,25 +160,24 @@ def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tup
 def _found_hits(
     scene: FlatScene,
     rays: Ray,
-    meshes: tuple[FoundFragments | None, SheetRows | None],
+    sheets: FoundSheet | None,
     codes: _Codes,
     needed: Bool[Array, " rows"],
     how: Shading,
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Returns the hits on what was found, and their opacities; for rows without, a plane across."""
+    """Returns the hits on layers, and their opacities."""
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
-    fragments, sheets = meshes
-    if scene.triangles is None or fragments is None or sheets is None:
+    if scene.triangles is None or sheets is None:
         return where_rows(needed, _shape_hits(scene, rays, codes.code, needed), found)
-    on_mesh = codes.code >= _first_sheet(scene)
+    on_mesh = sheets.kind != 0
     found = _colored(found[0]), found[1]
     if scene.occluders:
         on_shape = needed & ~on_mesh
         hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
         found = where_rows(on_shape, (_colored(hits), alphas), found)
 
-    there, shared = needed & on_mesh, (scene.triangles, fragments)
-    hits = sheet_hits(shared, there, rays, sheets, how.layers)
+    there = needed & on_mesh
+    hits = sheet_hits(scene.triangles, there, rays, sheets, how.layers)
     return where_rows(there, hits, found)
 
 

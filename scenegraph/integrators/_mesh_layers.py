@@ -1,67 +1,48 @@
 """Meshes on rays: the layers that were found, and shadows, computed with derivatives."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, UInt8
-from ..flat import FaceTree, FlatScene, InstanceStack, MeshFace, MeshFaces
+from .._typing import Array, Bool, Float, Int
+from ..flat import FaceTree, FlatScene, MeshFaces
 from ..rays import Hit, Ray
 from ..rows import map_rows
-from ..rowwise import take_rows
 from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import (
     by_side,
     face_transmission,
+    faces_of_sheet,
     FaceSums,
-    FoundFragments,
-    FoundMeshes,
+    FoundSheet,
     Ranking,
     sum_moving_shadows,
     sum_shadows,
     sum_sheets,
 )
-from ._by_kind import map_by_case, map_used
 from ._masks import mask_opacities
-
-
-# The opacities of meshes that are shaders.
-Masks: TypeAlias = tuple[InstanceStack, ...]
-
-
-class SheetRows(NamedTuple):
-    """Sheets, one a row."""
-
-    ray: Int[Array, " rows"]  # the place of the fragments of its ray
-    place: Int[Array, " rows"]  # of its first one among these
-    coverage: Float[Array, " rows"]
-    hidden: Float[Array, " rows"]
-    size: UInt8[Array, " rows"]  # of fragments
 
 
 @eqx.filter_custom_jvp
 def sheet_coverage(
-    scene: FlatScene, rays: Ray, found: FoundMeshes
+    scene: FlatScene, rays: Ray, sheets: FoundSheet
 ) -> tuple[Float[Array, "layers rays"], Float[Array, "layers rays"]]:
     """Returns what sheets cover, and what hides them, with the derivatives of all faces."""
     del scene, rays
-    return jnp.minimum(found.sheets.coverage, 1), found.sheets.hidden
+    return jnp.minimum(sheets.coverage, 1), sheets.hidden
 
 
 @sheet_coverage.def_jvp
 def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
-    scene, rays, found = primals
-    found = jax.lax.stop_gradient(found)
-    sheets = found.sheets
+    scene, rays, sheets = primals
+    sheets = jax.lax.stop_gradient(sheets)
     partly = [(x > _ROUNDING) & (x < 1 - _ROUNDING) for x in (sheets.coverage, sheets.hidden)]
     used = jnp.any(partly[0], axis=0)
 
     def sums(scene: FlatScene, rays: Ray) -> tuple[Array, Array]:
-        return sum_sheets(*_moving_faces(scene)[:2], found.listed, used, rays, sheets)
+        return sum_sheets(*_moving_faces(scene)[:2], used, rays, sheets)
 
     changes = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
     # Where neither meshes nor rays move, there are none.
@@ -78,71 +59,49 @@ def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"]
     return tree, corners, meshes.mean_opacity
 
 
-# Most sheets have no more fragments than these, and are computed with as few of them.
-_USUAL = 2, 4
-
-
 def sheet_hits(
-    shared: tuple[MeshFaces, FoundFragments],
-    used: Bool[Array, " rows"],
-    rays: Ray,
-    sheets: SheetRows,
-    count: int,
+    meshes: MeshFaces, used: Bool[Array, " rows"], rays: Ray, sheets: FoundSheet, count: int
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Computes the hits on sheets that are used, and their opacities.
 
     Of every sheet, the `count` fragments that cover most count for what is seen there.
     """
-    counts = [*(some for some in _USUAL if some < count), count]
-    case = sum((sheets.size > some).astype(jnp.int32) for some in counts[:-1])
-    functions = [partial(_hits_of, count=some) for some in counts]
-    return map_by_case(functions, shared, jnp.where(used, case, len(counts)), (rays, sheets))
-
-
-def _hits_of(
-    shared: tuple[MeshFaces, FoundFragments], block: tuple[Ray, SheetRows], count: int
-) -> tuple[Hit, Float[Array, " rows"]]:
-    """Computes the hits on some sheets, of `count` fragments each."""
-    (meshes, fragments), (rays, sheets) = shared, block
-    rows = take_rows(fragments, sheets.ray)
-    member = rows.leader == sheets.place[:, None].astype(rows.leader.dtype)
-    covers, best = _strongest(jnp.where(member, rows.share, 0), min(count, member.shape[1]))
-    used, ids = covers > 0, jnp.take_along_axis(rows.ids, best, axis=1)
-    faces = meshes.take(jnp.where(used, ids, 0))
-    hits = _each_fragment(fragment_hit, rays, faces.shape)
-    hits = jax.vmap(sheet_hit)(hits, used, sheets.coverage)
-    alphas = faces.opacity[:, 0] * unhidden(sheets.coverage, sheets.hidden)
+    search = lambda tree, row: faces_of_sheet(tree, *row, count)
+    still = jax.lax.stop_gradient((meshes.tree, (rays, sheets, used)))
+    faces = jax.lax.stop_gradient(map_rows(search, *still))
+    hits, opacity = _hits_on_faces(meshes, rays, faces)
+    join = lambda _, row: sheet_hit(*row)
+    hits = map_rows(join, None, (hits, faces >= 0, sheets.coverage))
+    alphas = opacity[:, 0] * unhidden(sheets.coverage, sheets.hidden)
     return eqx.tree_at(lambda x: x.coverage, hits, alphas), alphas
 
 
-def _strongest(
-    values: UInt8[Array, "rows n"], count: int
-) -> tuple[UInt8[Array, "rows count"], Int[Array, "rows count"]]:
-    """Returns the largest values of every row, and their places; made for rows of few values."""
-    # Along the leading axis, which is faster on CPUs than `top_k`.
-    left, places = values.T, jnp.arange(values.shape[1], dtype=jnp.int32)[:, None]
+def _hits_on_faces(
+    meshes: MeshFaces, rays: Ray, faces: Int[Array, "rows n"]
+) -> tuple[Hit, Float[Array, "rows n"]]:
+    """Returns the hits on some faces of every row, and their opacities; zeros where it is -1."""
 
-    def next_best(left: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
-        most = jnp.max(left, axis=0)
-        first = jnp.min(jnp.where(left == most, places, len(places)), axis=0)
-        return jnp.where(places == first, 0, left), (most, first)
+    def one(meshes: MeshFaces, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
+        ray, number = row
 
-    found = jax.lax.scan(next_best, left, None, length=count)[1]
-    return found[0].T, found[1].T
+        def compute() -> tuple[Hit, Array]:
+            face = meshes.take(number)
+            return fragment_hit(ray, face.shape), face.opacity
 
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))
+        return jax.lax.cond(number >= 0, compute, lambda: zeros)
 
-def _each_fragment(function: Callable[[Ray, PyTree], PyTree], rays: Ray, faces: PyTree) -> PyTree:
-    """Maps a function over the faces of every row and its ray; small programs compile fast."""
-    rows, count = jax.tree.leaves(faces)[0].shape[:2]
-    repeat = lambda x: jnp.repeat(x, count, axis=0)
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), faces)
-    each = map_rows(lambda _, row: function(*row), None, (jax.tree.map(repeat, rays), flat))
-    return jax.tree.map(lambda x: x.reshape(rows, count, *x.shape[1:]), each)
+    # The first faces of all rows, then the second ones: most rows have few.
+    rows, count = faces.shape
+    again = jax.tree.map(lambda x: jnp.concatenate([x] * count), rays)
+    found = map_rows(one, meshes, (again, faces.T.ravel()))
+    apart = lambda x: jnp.moveaxis(x.reshape(count, rows, *x.shape[1:]), 0, 1)
+    return jax.tree.map(apart, found)
 
 
 @eqx.filter_custom_jvp
 def mesh_transmission(
-    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], *, occluders: int, everything: bool
+    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], *, occluders: int
 ) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
     """Returns the fraction of shadow rays that passes meshes; none is left out.
 
@@ -150,7 +109,7 @@ def mesh_transmission(
     further ones have their mean.
     """
     some = occluders if scene.masks else 0
-    sums, found = _search(scene, rays, used, some, everything)
+    sums, found = _search(scene, rays, used, some)
     if found is None:
         return face_transmission(sums), jnp.zeros(used.shape, jnp.int32)
     visible = face_transmission(_with_masks(scene, rays, sums, found))
@@ -158,15 +117,12 @@ def mesh_transmission(
 
 
 @mesh_transmission.def_jvp
-def _mesh_transmission_jvp(
-    primals: tuple, tangents: tuple, *, occluders: int, everything: bool
-) -> tuple:
+def _mesh_transmission_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     scene, rays, used = primals
-    found = _search(scene, rays, used, occluders, everything)[1] if scene.masks else None
+    found = _search(scene, rays, used, occluders)[1] if scene.masks else None
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        search = partial(sum_moving_shadows, *_moving_faces(scene))
-        sums = search(rays, used, everything=everything)
+        sums = sum_moving_shadows(*_moving_faces(scene), rays, used)
         if found is not None:
             sums = _with_masks(scene, rays, sums, found)
         visible = face_transmission(sums)
@@ -186,13 +142,13 @@ _ROUNDING = 1e-5
 
 
 def _search(
-    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], count: int, everything: bool
+    scene: FlatScene, rays: Ray, used: Bool[Array, " rows"], count: int
 ) -> tuple[FaceSums, Ranking | None]:
     """Sums what all faces stop of rays, and finds the `count` that cover most."""
     assert scene.triangles is not None
     tree, lines = jax.lax.stop_gradient((scene.triangles.tree, rays))
     count = min(count, scene.triangles.owner.shape[0])
-    found = sum_shadows(tree, lines, used, count, everything=everything)
+    found = sum_shadows(tree, lines, used, count)
     return jax.lax.stop_gradient(found)
 
 
@@ -204,39 +160,51 @@ def _missed(visible: Float[Array, " rows"], found: Ranking, occluders: int) -> I
 
 def _with_masks(scene: FlatScene, rays: Ray, sums: FaceSums, found: Ranking) -> FaceSums:
     """Returns sums with the opacities of the faces that were found."""
-    some, ids = found.codes >= 0, jnp.maximum(found.codes, 0)
-    rows = rays, ids, some
-    sums_of = partial(_sums_of, total=scene.cuts.shape[0])
-    meshes = scene.triangles, scene.masks
-    own, mean = map_used(sums_of, meshes, jnp.any(some, axis=1), rows)
-    # What these faces stop on average gives way to what they do stop.
-    return jax.tree.map(lambda every, own, mean: every + own.T - mean.T, sums, own, mean)
-
-
-def _sums_of(
-    shared: tuple[MeshFaces, Masks], block: tuple[Ray, Array, Array], total: int
-) -> tuple[FaceSums, FaceSums]:
-    """Sums what the faces of some rows stop, and what they do by mean opacity; sides come last."""
-    (meshes, masks), (rays, ids, some) = shared, block
-    faces = meshes.take(ids)
-    fragments = _each_fragment(cross_triangle, rays, faces.shape.corners)
-    covered = jnp.where(some, fragments.coverage, 0)
+    assert scene.triangles is not None
+    faces, meshes = jnp.where(found.codes >= 0, found.codes, -1).T, scene.triangles
+    hits, own = _hits_on_faces(meshes, rays, faces)
+    opacity = own * _masks_of(scene, hits, rays, faces)
+    crossed = _crossings(meshes, rays, faces)
 
     def added(opacity: Array) -> FaceSums:
-        sides = by_side(covered, fragments.facing, opacity, faces.one_sided)
-        return jax.tree.map(lambda x: jnp.sum(x, axis=-1).T, sides)
+        sides = by_side(crossed.coverage, crossed.facing, opacity, crossed.one_sided)
+        return jax.tree.map(lambda x: jnp.sum(x, axis=-1), sides)
 
-    opacity = faces.opacity * _masks_of(masks, rays, faces, some, total)
-    return added(opacity), added(faces.mean_opacity)
+    # What these faces stop on average gives way to what they do stop.
+    change = jax.tree.map(jnp.subtract, added(opacity), added(crossed.mean_opacity))
+    return jax.tree.map(jnp.add, sums, change)
+
+
+class _Crossings(NamedTuple):
+    """The coverage of rays by faces."""
+
+    coverage: Float[Array, "rows n"]
+    facing: Float[Array, "rows n"]
+    mean_opacity: Float[Array, "rows n"]
+    one_sided: Bool[Array, "rows n"] | None
+
+
+def _crossings(meshes: MeshFaces, rays: Ray, faces: Int[Array, "rows n"]) -> _Crossings:
+    def one(meshes: MeshFaces, row: tuple[Ray, Array]) -> _Crossings:
+        ray, number = row
+        face = meshes.take(jnp.maximum(number, 0))
+        crossed = cross_triangle(ray, face.shape.corners)
+        covered = jnp.where(number >= 0, crossed.coverage, 0)
+        return _Crossings(covered, crossed.facing, face.mean_opacity, face.one_sided)
+
+    several = lambda meshes, row: jax.vmap(lambda face: one(meshes, (row[0], face)))(row[1])
+    return map_rows(several, meshes, (rays, faces))
 
 
 def _masks_of(
-    masks: Masks, rays: Ray, faces: MeshFace, some: Bool[Array, "rows n"], total: int
+    scene: FlatScene, hits: Hit, rays: Ray, faces: Int[Array, "rows n"]
 ) -> Float[Array, "rows n"]:
     """Returns the opacities of shaders where rays meet some faces each."""
-    hits = _each_fragment(fragment_hit, rays, faces.shape)
+    assert scene.triangles is not None
     flat = lambda x: x.reshape(-1, *x.shape[2:])
-    views = jnp.repeat(rays.view, some.shape[1], axis=0)
-    hits, owners, used = jax.tree.map(flat, (hits, faces.owner, some))
-    found = mask_opacities(masks, hits, views, owners, used, total=total)
-    return found.reshape(some.shape)
+    views = jnp.repeat(rays.view, faces.shape[1], axis=0)
+    owners = scene.triangles.owner[jnp.maximum(faces, 0)]
+    rows = jax.tree.map(flat, (hits, owners, faces >= 0))
+    total = scene.cuts.shape[0]
+    found = mask_opacities(scene.masks, rows[0], views, *rows[1:], total=total)
+    return found.reshape(faces.shape)

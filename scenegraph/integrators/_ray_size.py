@@ -98,12 +98,6 @@ def count_samples(scene: FlatScene) -> int:
     return _count(scene.lights)
 
 
-def count_shadow_rays(scene: FlatScene) -> int:
-    """Counts the shadow rays of a ray, from all parts of all surfaces to all lights."""
-    kinds = [(stack.count, _sizes_of(*stack.outline())) for stack in scene.occluders]
-    return _count(scene.lights) * sum(count * size.parts for count, size in kinds)
-
-
 def _count(lights: Sequence[InstanceStack]) -> int:
     return sum(stack.count * _directions_of(*stack.outline()) for stack in lights)
 

@@ -28,7 +28,6 @@ class Shading(NamedTuple):
     occluders: int
     shadows: bool
     normal: bool
-    everything: bool  # whether rays are tested against all faces of meshes, without lists
 
 
 def reaches_front(
@@ -52,8 +51,8 @@ def visible_past_all(
     visible, missed = _visible(scene, rays, own, used, occluders=how.occluders)
     if scene.triangles is None:
         return visible, missed
-    see = partial(mesh_transmission, occluders=how.occluders, everything=how.everything)
-    passed, faces = see(scene, _past_footprint(rays, _on_meshes(scene, own)), used)
+    past = _past_footprint(rays, _on_meshes(scene, own))
+    passed, faces = mesh_transmission(scene, past, used, occluders=how.occluders)
     return visible * passed, missed + faces
 
 

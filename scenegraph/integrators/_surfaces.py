@@ -98,11 +98,12 @@ class Surfaces(AbstractIntegrator):
         """
         if self.asks_all(scene):
             return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
-        return find_and_shade(
-            scene,
-            rays,
-            Shading(self.layers, self.occluders, self.shadows, normal, self.lists is False),
-        )
+        if self.lists is False and scene.triangles is not None:
+            scene = eqx.tree_at(
+                lambda x: x.triangles.tree, scene, scene.triangles.tree.without_boxes()
+            )
+        how = Shading(self.layers, self.occluders, self.shadows, normal)
+        return find_and_shade(scene, rays, how)
 
     def asks_all(self, scene: FlatScene) -> bool:
         """Returns true if every ray is tested against all surfaces of a scene, without lists.

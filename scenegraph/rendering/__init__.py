@@ -1,6 +1,6 @@
 """`render` and `render_rays`; `cast_rays`; films and folders of frames.
 
-Read `_render`, then `_pixels`, `_passes` and `_chunks`: what is computed of which pixels together.
+Read `_render`, then `_pixels` and `_chunks`: what is computed of which pixels together.
 """
 
 from ._cast import cast_rays as cast_rays

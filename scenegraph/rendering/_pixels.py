@@ -1,4 +1,4 @@
-"""Values of some pixels: all that they show, or what they show beside meshes."""
+"""Values of some pixels."""
 
 from functools import partial
 from typing import NamedTuple
@@ -12,17 +12,12 @@ from ..cameras import AbstractCamera
 from ..flat import FlatScene
 from ..integrators import (
     AbstractIntegrator,
-    count_touched,
     goes_ray_by_ray,
     is_of_surfaces,
-    shadow_rays_of,
-    ShadowRays,
     uses_lists,
-    without_meshes,
 )
 from ..rays import Ray
 from ..rows import as_operands, map_rows
-from ._pixel_order import TILE
 from ._rays import integrate
 from ._subpixels import (
     pixels_of_parts,
@@ -55,28 +50,9 @@ class Pixels(NamedTuple):
                 compute = partial(_compute_ray_by_ray, pixels=self)
         return pixels_of_parts(compute(shared, rows), self.side)
 
-    def compute_beside_meshes(
-        self, shared: "_Shared", indices: Int[Array, " pixels"]
-    ) -> tuple[PixelValues, Int[Array, " tiles"]]:
-        """Computes pixels as without meshes, and counts what tiles of 64 may show of these."""
-        scene, *more = shared
-        rows = split_pixels(indices, self.side)
-        one, rest = self._compute_one_beside_meshes, without_meshes(scene)
-        parts, rays, shadows = map_rows(one, (rest, *more), rows)
-        touched = count_touched(scene, rays, shadows).reshape(indices.shape[0] // TILE, -1)
-        return pixels_of_parts(parts, self.side), jnp.sum(touched, axis=1)
-
     def _compute_one(self, shared: "_Shared", row: Subpixels) -> PixelValues:
         rows = jax.tree.map(lambda x: x[None], row)
         return jax.tree.map(lambda x: x[0], self._compute_parts(shared, rows))
-
-    def _compute_one_beside_meshes(
-        self, shared: "_Shared", row: Subpixels
-    ) -> tuple[PixelValues, Ray, ShadowRays | None]:
-        scene, camera, _ = shared
-        ray = jax.tree.map(lambda x: x[0], self._rays(camera, jax.tree.map(lambda x: x[None], row)))
-        shadows = shadow_rays_of(scene, ray, self.integrator)
-        return self._compute_one(shared, row), jax.lax.stop_gradient(ray), shadows
 
     def _rays(self, camera: AbstractCamera, rows: Subpixels) -> Ray:
         """Returns the rays of parts of pixels; those of no pixel end where they begin."""

@@ -1,5 +1,5 @@
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -27,7 +27,6 @@ from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
     is_of_surfaces,
-    may_pass_meshes,
     uses_lists,
     with_all_occluders,
     with_more_surfaces,
@@ -53,8 +52,7 @@ from ..programs import (
 from ..scene import check_leaves, Contents, find_camera, find_contents, Scene
 from ..visibility import count_touched
 from ._chunks import choose_chunk, choose_share
-from ._passes import in_one_pass, in_two_passes
-from ._pixel_order import PixelOrder, TILE, TILE_SIDE
+from ._pixel_order import PixelOrder, TILE_SIDE
 from ._pixels import ALWAYS, Pixels
 from ._subpixels import parts_along_side, split_pixels, subpixel_rays
 from ._warnings import check_scene, is_traced, report_overflow
@@ -268,11 +266,6 @@ _SAMPLES_BY_RAY = 2**19
 _SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
-# Pictures of fewer rays are drawn in one pass, unless the chunk says otherwise: measured, of 40,000
-# two take up to a sixth longer, of 65,536 and more a third less.
-_FEWEST_IN_TWO = 2**16
-
-
 def _render(
     scene: Scene | SceneStacks,
     camera: AbstractCamera,
@@ -296,11 +289,7 @@ def _render(
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
     size = _pixels_at_a_time(chunk, each, side, integrator, flat, threads)
-    passes = in_one_pass
-    several = each > size and (chunk != "auto" or each * side**2 >= _FEWEST_IN_TWO)
-    if several and size % TILE == 0 and may_pass_meshes(integrator, flat):
-        passes = partial(in_two_passes, some.compute_beside_meshes)
-    draw, spread = partial(passes, some.compute), not is_of_surfaces(integrator)
+    draw, spread = partial(_chunk_by_chunk, some.compute), not is_of_surfaces(integrator)
     pixels, overflow, requested = _in_chunks(draw, shared, order, size, mesh, spread)
     if "candidates" in extras:
         pixels["candidates"] = _count_candidates(flat, camera)
@@ -323,6 +312,15 @@ def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " 
     rows = split_pixels(order.pixel(jnp.arange(count)), 1)
     lengths = count_touched(scene, subpixel_rays(camera, rows, 1))
     return jnp.zeros_like(lengths).at[rows.pixel].set(lengths, unique_indices=True)
+
+
+def _chunk_by_chunk(
+    compute: Callable[[Any, Array], PyTree], shared: PyTree, indices: Int[Array, "chunks pixels"]
+) -> PyTree:
+    """Computes the pixels of all chunks; under `grad`, chunks are rematerialised."""
+    if indices.shape[0] == 1:
+        return jax.tree.map(lambda x: x[None], compute(shared, indices[0]))
+    return jax.lax.map(jax.checkpoint(partial(compute, shared)), indices)
 
 
 def _in_chunks(

@@ -31,18 +31,17 @@ from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
 from ._mesh_checks import sorted_faces
 from ._sheets import (
-    each_sheet,
-    find_sheets,
+    add_piece,
     fragment_hit,
+    no_sheets,
     NOISE,
+    Piece,
     piece_of,
-    Pieces,
     sheet_hit,
     Sheets,
     unhidden,
-    values_at,
 )
-from ._triangle import cross_line, cross_triangle, Fragment, Triangle
+from ._triangle import cross_line, cross_triangle, Fragment, may_cover, Triangle
 
 from .._first_use import finish_import
 

@@ -70,7 +70,7 @@ def ball_of_corners(lower: jnp.ndarray, upper: jnp.ndarray) -> Ball:
 def cone_touches(ray: Ray, ball: Ball) -> Bool[Array, ""]:
     """Tests whether the cone of a pixel may touch a ball; never false if it does.
 
-    Candidate lists hold every ball that it is true of: each bundle with the ray touches these, too.
+    A box about the ball is touched, too, in a walk through a tree of such boxes.
     """
     # The axis is nearest to the centre at t = (center - o) . d / |d|^2, within the ray.
     # Axis by axis: sums over short arrays are slow on CPUs.

@@ -11,14 +11,13 @@ wherever a mesh is folded back. Such a sheet counts as hidden as far as it can b
 equal.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from .._typing import Array, Bool, Float, Int, Scalar
 from ..numerics import dot, matmul, safe_divide, safe_norm, safe_normalise
 from ..rays import Hit, Ray
 from ._triangle import cross_triangle, Fragment, Triangle
@@ -28,32 +27,21 @@ from ._triangle import cross_triangle, Fragment, Triangle
 _VISIBLE = 1e-3
 # Coverage up to here is rounding.
 NOISE = 1e-7
-# The most fragments that are kept apart for a ray that is rendered by itself.
-_NEAREST = 64
 
 
-class Sheets(NamedTuple):
-    """The sheets of pixels, each in the place of its first fragment; zero in other places."""
+class Piece(NamedTuple):
+    """A fragment of a pixel, and the stretch of its ray over which it is seen."""
 
-    leader: Int[Array, "fragments *rays"]  # of every fragment, the place of its sheet
-    coverage: Float[Array, "fragments *rays"]
-    t: Float[Array, "fragments *rays"]
-    end: Float[Array, "fragments *rays"]  # where the last of its stretches ends
-    hidden: Float[Array, "fragments *rays"]  # by sheets of the mesh that are turned to the eye
-    size: Int[Array, "fragments *rays"]  # the number of its fragments
-
-
-class Pieces(NamedTuple):
-    """Fragments of pixels, in the order in which their stretches begin."""
-
-    begin: Float[Array, "fragments *rays"]  # infinite for none
-    end: Float[Array, "fragments *rays"]
-    t: Float[Array, "fragments *rays"]
-    coverage: Float[Array, "fragments *rays"]
-    kind: Int[Array, "fragments *rays"]  # equal, but for the sign, for faces of one mesh
+    begin: Scalar
+    end: Scalar
+    t: Scalar
+    coverage: Scalar
+    # Equal, but for the sign, for faces of one mesh: its number, counted from one, and below zero
+    # for a face that is turned to the eye.
+    kind: Int[Array, ""]
 
 
-def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> Pieces:
+def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> Piece:
     """Returns the fragment of a triangle, and the stretch of the ray over which it is seen."""
     fragment = cross_triangle(ray, corners)
     # A point p is seen at t = (p - o) . d / |d|^2. With p = sum_i w_i c_i, its derivatives by the
@@ -69,96 +57,88 @@ def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> P
     begin = jnp.maximum(jnp.min(t), fragment.t - reach) - width / 2
     end = jnp.minimum(jnp.max(t), fragment.t + reach) + width / 2
     kind = jnp.where(fragment.facing < 0, -1 - owner, 1 + owner)
-    return Pieces(begin, end, fragment.t, fragment.coverage, kind)
+    return Piece(begin, end, fragment.t, fragment.coverage, kind)
 
 
-def find_sheets(pieces: Pieces) -> Sheets:
-    """Groups the fragments of pixels."""
-    kind, places = pieces.kind, _places_of(pieces.begin)
-    used = jnp.isfinite(pieces.begin)
-    # A loop, because arrays that are compared with themselves must not be computed twice, rounded
-    # in two ways.
-    most = jnp.max(jnp.sum(used, axis=0), initial=0)
+class Sheets(NamedTuple):
+    """The sheets of a pixel, in no order."""
 
-    def reach(i: Array, ends: Array) -> Array:
-        later = (places > i) & (kind == kind[i])
-        return jnp.where(later, jnp.maximum(ends, pieces.end[i]), ends)
+    kind: Int[Array, " sheets"]  # of its fragments, see `Piece`; zero for none
+    begin: Float[Array, " sheets"]
+    end: Float[Array, " sheets"]
+    coverage: Float[Array, " sheets"]
+    moment: Float[Array, " sheets"]  # the sum of coverage times `t`
+    opaque: Float[Array, " sheets"]  # the sum of coverage times opacity
 
-    # Sorted by their begins: those before have begun, and touch if they have not ended.
-    before = jax.lax.fori_loop(0, most, reach, jnp.full_like(pieces.end, -jnp.inf))
-    first = used & ~(pieces.begin <= before)
+    @property
+    def t(self) -> Float[Array, " sheets"]:
+        """The places of sheets: means over their fragments."""
+        # t = sum_i c_i t_i / sum_i c_i
+        return safe_divide(self.moment, self.coverage)
 
-    def join(place: Array, there: Array, leader: Array) -> Array:
-        own = used & there & (places >= place) & (kind == values_at(kind, place))
-        return jnp.where(own, place, leader)
+    @property
+    def opacity(self) -> Float[Array, " sheets"]:
+        """Their mean opacities."""
+        return safe_divide(self.opaque, self.coverage)
 
-    leader = each_sheet(first, join, jnp.full(kind.shape, -1, jnp.int32))
+    @property
+    def hidden(self) -> Float[Array, " sheets"]:
+        """The coverage of what may lie before sheets that are turned away from the eye.
 
-    def add(place: Array, there: Array, sums: tuple[Array, Array, Array, Array]) -> tuple:
-        own, here = there & (leader == place), there & (places == place)
-        share = jnp.where(own, pieces.coverage, 0)
-        end = jnp.max(jnp.where(own, pieces.end, -jnp.inf), axis=0)
-        count = jnp.sum(own, axis=0, dtype=jnp.int32)
-        new = jnp.sum(share, axis=0), jnp.sum(share * pieces.t, axis=0), end, count
-        return tuple(jnp.where(here, x, y) for x, y in zip(new, sums, strict=True))
-
-    zero = jnp.zeros_like(pieces.t)
-    start = zero, zero, jnp.full_like(zero, -jnp.inf), jnp.zeros(zero.shape, jnp.int32)
-    total, moment, end, count = each_sheet(first, add, start)
-    # t = sum_i c_i t_i / sum_i c_i over a sheet's fragments
-    hidden = _hidden(pieces._replace(coverage=total, end=end), first)
-    return Sheets(leader, total, safe_divide(moment, total), end, hidden, count)
-
-
-def _places_of(fragments: Array) -> Int[Array, "fragments *rays"]:
-    """Returns the places of fragments, for all rays."""
-    count, *rays = fragments.shape
-    return jnp.arange(count, dtype=jnp.int32).reshape(-1, *(1,) * len(rays))
-
-
-def each_sheet(
-    first: Bool[Array, "fragments *rays"],
-    step: Callable[[Int[Array, "*rays"], Bool[Array, "*rays"], PyTree], PyTree],
-    start: PyTree,
-) -> PyTree:
-    """Calls a step with the first fragment of every ray's next sheet, and whether there is one."""
-    count, places = first.shape[0], _places_of(first)
-
-    def one(_: Array, carry: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-        place, state = carry
-        place = jnp.min(jnp.where(first & (places > place), places, count), axis=0, initial=count)
-        return place, step(jnp.minimum(place, count - 1), place < count, state)
-
-    none = jnp.full(first.shape[1:], -1, jnp.int32)
-    most = jnp.max(jnp.sum(first, axis=0), initial=0)
-    return jax.lax.fori_loop(0, most, one, (none, start))[1]
-
-
-def values_at(
-    values: Float[Array, "fragments *rays"] | Int[Array, "fragments *rays"],
-    place: Int[Array, "*rays"],
-) -> Array:
-    """Returns the values of rays at their own places."""
-    return jnp.take_along_axis(values, place[None], axis=0)[0]
-
-
-def _hidden(sheets: Pieces, first: Bool[Array, "fragments *rays"]) -> Array:
-    """Returns what may lie before sheets that are turned away from the eye.
-
-    Every line that enters a closed mesh leaves it again: what is entered, less what is left.
-    """
-    kind, total, places = sheets.kind, sheets.coverage, _places_of(sheets.begin)
-
-    def one(place: Array, there: Array, hidden: Array) -> Array:
-        own = values_at(kind, place)
+        Every line that enters a closed mesh leaves it again: what is entered, less what is left.
+        """
+        own, others = (self.kind[:, None], self.kind[None, :])
         # At an outline both sides begin at one place.
-        enters = (kind == -own) & (sheets.begin <= values_at(sheets.end, place))
-        leaves = (kind == own) & (places < place)
-        passed = jnp.sum(jnp.where(enters, total, 0) - jnp.where(leaves, total, 0), axis=0)
-        mine = (places == place) & there & (own > 0)
-        return jnp.where(mine, jnp.clip(passed, 0, 1), hidden)
+        enters = (others == -own) & (self.begin[None, :] <= self.end[:, None])
+        leaves = (others == own) & (self.begin[None, :] < self.begin[:, None])
+        sign = enters.astype(self.begin.dtype) - leaves.astype(self.begin.dtype)
+        passed = jnp.sum(sign * self.coverage[None, :], axis=1)
+        return jnp.where(self.kind > 0, jnp.clip(passed, 0, 1), 0)
 
-    return each_sheet(first, one, jnp.zeros_like(total))
+
+def no_sheets(count: int, dtype: Any) -> Sheets:
+    """Returns places for so many sheets, without any."""
+    zero, far = jnp.zeros(count, dtype), jnp.full(count, jnp.inf, dtype)
+    return Sheets(jnp.zeros(count, jnp.int32), far, -far, zero, zero, zero)
+
+
+def add_piece(
+    sheets: Sheets, piece: Piece, opacity: Scalar, there: Bool[Array, ""]
+) -> tuple[Sheets, Scalar]:
+    """Adds a fragment, if it is `there`, to the sheets of a pixel, and joins those it touches.
+
+    If there is no place for one more, that which begins last is lost; returns its coverage, too.
+    """
+    # Stretches of one kind that touch are of one sheet, in whatever order they come.
+    touches = (piece.begin <= sheets.end) & (sheets.begin <= piece.end)
+    same = there & (sheets.kind == piece.kind) & touches
+    number = jnp.arange(sheets.kind.shape[0], dtype=jnp.int32)
+    first = lambda some: jnp.min(jnp.where(some, number, number.shape[0]))
+    # Places without a sheet begin at infinity: they are taken first.
+    last = jnp.max(sheets.begin)
+    place, own = first(same), first(sheets.begin == last)
+    has_place = (place < number.shape[0]) | (piece.begin < last)
+    place = jnp.where(place < number.shape[0], place, own)
+
+    mine = number == place
+    lost = jnp.where(mine & ~same, sheets.coverage, 0)
+    lost = jnp.where(there, jnp.where(has_place, jnp.sum(lost), piece.coverage), 0)
+    sum_of = lambda x, own: own + jnp.sum(jnp.where(same, x, 0))
+    joined = Sheets(
+        piece.kind,
+        jnp.minimum(piece.begin, jnp.min(jnp.where(same, sheets.begin, jnp.inf))),
+        jnp.maximum(piece.end, jnp.max(jnp.where(same, sheets.end, -jnp.inf))),
+        sum_of(sheets.coverage, piece.coverage),
+        sum_of(sheets.moment, piece.coverage * piece.t),
+        sum_of(sheets.opaque, piece.coverage * opacity),
+    )
+    none = Sheets(*(x[0] for x in no_sheets(1, piece.begin.dtype)))
+    put, gone = there & has_place & mine, same & ~mine
+    after = [
+        jnp.where(put, x, jnp.where(gone, y, before))
+        for x, y, before in zip(joined, none, sheets, strict=True)
+    ]
+    return Sheets(*after), lost
 
 
 def unhidden(coverage: Array, hidden: Array) -> Array:
@@ -224,17 +204,26 @@ def shadow_of(fragments: Fragment, two_sided: bool) -> Scalar:
     return jnp.minimum(jnp.maximum(side(-1), side(1)) if two_sided else side(1), 1)
 
 
+# The most sheets that are kept apart for a ray that is rendered by itself.
+_SHEETS = 32
+
+
 def first_sheet(ray: Ray, faces: Triangle, two_sided: bool) -> Hit:
     """Returns the hit on the nearest sheet of triangles, of all or those turned to the eye."""
     line, corners = jax.lax.stop_gradient((ray, faces.corners))
     pieces = jax.vmap(lambda x: piece_of(line, x, jnp.zeros((), jnp.int32)))(corners)
     seen = (pieces.coverage > NOISE) & (two_sided | (pieces.kind < 0))
-    begin = jnp.where(seen, pieces.begin, jnp.inf)
-    order = jnp.argsort(begin)[:_NEAREST]
-    pieces, faces = jax.tree.map(lambda x: x[order], (pieces._replace(begin=begin), faces))
-    sheets = find_sheets(pieces)
+
+    def add(sheets: Sheets, one: tuple[Piece, Array]) -> tuple[Sheets, None]:
+        piece, there = one
+        return add_piece(sheets, piece, jnp.ones_like(piece.t), there)[0], None
+
+    sheets, _ = jax.lax.scan(add, no_sheets(_SHEETS, line.near.dtype), (pieces, seen))
+    first = jnp.argmin(sheets.begin)
+    kind, begin, end = (x[first] for x in sheets[:3])
+    member = seen & (pieces.kind == kind) & (pieces.begin >= begin) & (pieces.begin <= end)
     # A ray that misses has a hit on some triangle, with coverage 0.
-    nothing = ~jnp.isfinite(pieces.begin[0])
-    member = (sheets.leader == 0) | (nothing & (jnp.arange(len(order)) == 0))
+    nearest = jnp.arange(seen.shape[0]) == jnp.argmin(pieces.begin)
+    member |= ~jnp.any(seen) & nearest
     hits = jax.vmap(fragment_hit, (None, 0))(ray, faces)
     return sheet_hit(hits, member)

@@ -88,6 +88,15 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     return Fragment(coverage, t, weights, d_weights, facing)
 
 
+def may_cover(ray: Ray, corners: Float[Array, "3 3"]) -> Bool[Array, ""]:
+    """Returns false only if one of a triangle's edges leaves nothing of a pixel."""
+    volumes = lambda origin, direction: _edge_volumes(corners - origin, direction)
+    edges, changes = pixel_jvp(volumes, ray)
+    half = jnp.sum(jnp.abs(changes), axis=1) / 2 + _rounding_of(ray, corners)
+    # Written so that a comparison with NaN says "covers".
+    return ~(jnp.any(edges + half < 0) & jnp.any(edges - half > 0))
+
+
 def cross_line(
     ray: Ray, corners: Float[Array, "3 3"]
 ) -> tuple[Scalar, Bool[Array, ""], Bool[Array, ""]]:
@@ -98,8 +107,7 @@ def cross_line(
     """
     edges, plane, speed = _volumes(corners, ray.origin, ray.direction)
     t = safe_divide(plane, speed)
-    sizes = _sizes(corners - ray.origin, _normal(corners))[:3] * safe_norm(ray.direction)
-    rounding = _ROUNDINGS * jnp.finfo(t.dtype).eps * sizes
+    rounding = _rounding_of(ray, corners)
     inside = jnp.all(edges >= -rounding) | jnp.all(edges <= rounding)
     # Of a face seen from the edge, only rounding is left.
     inside &= jnp.abs(speed) > jnp.sum(rounding)
@@ -108,6 +116,12 @@ def cross_line(
 
 # The error of a volume, in roundings of the product of its lengths.
 _ROUNDINGS = 4
+
+
+def _rounding_of(ray: Ray, corners: Float[Array, "3 3"]) -> Vector:
+    """Returns the errors of the volumes of edges."""
+    sizes = _sizes(corners - ray.origin, _normal(corners))[:3] * safe_norm(ray.direction)
+    return _ROUNDINGS * jnp.finfo(sizes.dtype).eps * sizes
 
 
 def _normal(corners: Float[Array, "3 3"]) -> Vector:
@@ -129,11 +143,15 @@ def _volumes(
     """Returns the volumes of the edges, `a . n` and `d . n`."""
     normal, away = _normal(corners), corners - origin
     return (
-        jnp.stack([dot(direction, moment) for moment in _moments(away)]),
+        _edge_volumes(away, direction),
         # All corners have the same a . n; their mean is symmetric in rounding, too.
         dot(jnp.mean(away, axis=0), normal),
         dot(direction, normal),
     )
+
+
+def _edge_volumes(away: Float[Array, "3 3"], direction: Vector) -> Vector:
+    return jnp.stack([dot(direction, moment) for moment in _moments(away)])
 
 
 def _moments(away: Float[Array, "3 3"]) -> list[Vector]:

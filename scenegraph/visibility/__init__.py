@@ -1,17 +1,13 @@
 """Visibility: what rays see, found without derivatives.
 
-Read `_walk` for one ray's way through the tree of surfaces, and `_search` for what it keeps of what
-it meets. Of meshes: `_bundles` for the cone about a set of rays, `_lists` for the faces that it may
-touch, `_order` for which rays belong together, `_beams` for triangles that single rays may touch,
-`_face_search` for the search over faces, `_face_pairs` for sums over them and `_sum_faces` for sums
-with derivatives; then `_fragments`, `_sheet_coverage` and `_face_shadows`, which integrators call,
-and `_nearest` for rays that do not go together.
+Read `_walk` for one ray's way through a tree of boxes, `_search` for what it keeps of the surfaces
+that it meets, and `_faces` for faces of meshes, whose fragments it joins to sheets. Of meshes, too:
+`_face_shadows`, sums over all faces that a shadow ray meets, and `_sum_faces`, such sums with
+derivatives, of which `_sheet_coverage` are some. Then `_nearest` for lines, and `_order` for rays
+that come in any order.
 """
 
-from ._bundles import bound_rays as bound_rays, Bundle as Bundle, may_touch as may_touch
-
 # Internal: for other packages of the library, and for none of its users.
-from ._bundles import BUNDLE
 from ._face_shadows import (
     by_side,
     face_transmission,
@@ -19,16 +15,9 @@ from ._face_shadows import (
     sum_moving_shadows,
     sum_shadows,
 )
-from ._fragments import find_mesh_sheets, FoundFragments, FoundMeshes
-from ._lists import (
-    AbstractCandidates,
-    CandidateLists,
-    Everything,
-    list_along_rays,
-    list_candidates,
-)
+from ._faces import faces_of_sheet, find_sheets, FoundSheet
 from ._nearest import find_nearest, Nearest
-from ._order import invert_order, order_by_place, order_rays, order_shadow_rays
+from ._order import BUNDLE, invert_order, order_rays
 from ._search import (
     count_parts,
     count_touched,

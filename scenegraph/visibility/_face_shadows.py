@@ -1,28 +1,19 @@
 """Shadows of meshes: sums over what all faces stop of rays, and the faces that cover most."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int, Scalar
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
 from ..rows import map_rows
-from ..rowwise import take_rows
 from ..shapes import cross_triangle
-from ._face_pairs import add_terms, FaceSum, Sums
-from ._face_search import FaceVisit, list_faces, ListedFaces, search_faces
-from ._order import invert_order, order_shadow_rays
+from ._faces import is_turned, row_of, SHADING, walk_faces
 from ._search import FAINT, insert, no_items, Ranking
 from ._sum_faces import fill_faces, sum_over_faces
-
-
-# Rays in a bundle, see `_fragments`.
-_BUNDLE = 32
-# See `FaceVisit`.
-_WAY = -1
-# With more faces than this, putting shadow rays in order pays.
-_MANY = 256
 
 
 class FaceSums(AbstractModule):
@@ -34,22 +25,40 @@ class FaceSums(AbstractModule):
 
 
 def sum_shadows(
-    tree: FaceTree,
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    count: int,
-    *,
-    everything: bool,
+    tree: FaceTree, rays: Ray, used: Bool[Array, " rays"], count: int
 ) -> tuple[FaceSums, Ranking | None]:
     """Sums what all faces stop of rays, and finds the `count` faces that cover most, if any.
 
     Sums have rays last, and rankings first. They have no derivatives.
     """
-    rays, listed, order = _listed_in_order(tree, rays, used, everything=everything)
-    visit = _ranked_sums(tree, count, rays.near.dtype) if count else _sums(tree, rays.near.dtype)
-    found, places = search_faces(tree, listed, rays, visit)
-    found = take_rows(found, places if order is None else places[invert_order(order)])
-    return _with_rays_last(found[0]), found[1]
+    find = partial(_sums_of_ray, count=count)
+    sums, found = map_rows(lambda tree, row: find(tree, *row), tree, (rays, used))
+    first = lambda x: jnp.moveaxis(x, -1, 0)
+    if found is not None:
+        keys, codes, values = map(first, found[:3])
+        found = found._replace(keys=keys, codes=codes, values=values)
+    return _with_rays_last(sums), found
+
+
+def _sums_of_ray(
+    tree: FaceTree, ray: Ray, used: Bool[Array, ""], *, count: int
+) -> tuple[FaceSums, Ranking | None]:
+    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: tuple) -> tuple:
+        sums, best = now
+        coverage, facing = _cover(ray, corners)
+        coverage = jnp.where(there, coverage, 0)
+        one_sided = None if tree.one_sided is None else row_of(tree.one_sided, face)
+        terms = by_side(coverage, facing, row_of(tree.opacity, face), one_sided)
+        sums = jax.tree.map(jnp.add, sums, terms)
+        if best is None:
+            return sums, None
+        seen = there & (coverage > FAINT) & ~is_turned(tree, face, facing > 0, SHADING)
+        # Keys ascend: those that cover most are the first.
+        return sums, insert(best, -coverage, face.astype(jnp.int32), coverage, seen)
+
+    nothing = jnp.zeros(2, ray.near.dtype)
+    best = no_items(count, ray.near) if count else None
+    return walk_faces(tree, ray, used, visit, (FaceSums(nothing, nothing, nothing), best))
 
 
 def sum_moving_shadows(
@@ -58,80 +67,19 @@ def sum_moving_shadows(
     opacity: Float[Array, " faces"],
     rays: Ray,
     used: Bool[Array, " rays"],
-    *,
-    everything: bool,
 ) -> FaceSums:
     """Sums what all faces stop of rays, with derivatives; sums have rays last."""
-    rays, listed, order = _listed_in_order(tree, rays, used, everything=everything)
     faces = fill_faces(corners, tree.corners), fill_faces(opacity, tree.opacity), tree.one_sided
     stop = lambda ray, face: by_side(*_cover(ray, face[0]), *face[1:])
-    sums = sum_over_faces(stop, tree, listed, jax.lax.stop_gradient(rays), rays, faces, _WAY)
-    return _with_rays_last(sums if order is None else take_rows(sums, invert_order(order)))
-
-
-def _listed_in_order(
-    tree: FaceTree, rays: Ray, used: Bool[Array, " rays"], *, everything: bool
-) -> tuple[Ray, ListedFaces, Int[Array, " rays"] | None]:
-    """Returns shadow rays in an order, which pays with many faces, and clusters listed for them."""
-    order, still = None, jax.lax.stop_gradient(rays)
-    if tree.corners.shape[0] > _MANY:
-        order = order_shadow_rays(still, used, _BUNDLE)
-        rays, still, used = take_rows((rays, still, used), order)
-    return rays, list_faces(tree, still, used, _BUNDLE, everything=everything), order
+    sums = sum_over_faces(stop, tree, jax.lax.stop_gradient(rays), used, rays, faces)
+    return _with_rays_last(sums)
 
 
 def _with_rays_last(sums: FaceSums) -> FaceSums:
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), sums)
 
 
-def _sums(tree: FaceTree, dtype: jnp.dtype) -> FaceSum:
-    """Returns the search for sums alone."""
-    meet = lambda _, row: _cover(row[0][0], row[1])
-
-    def start(rays: int) -> FaceSums:
-        nothing = jnp.zeros((2, rays), dtype)
-        return FaceSums(nothing, nothing, nothing)
-
-    def add(own: PyTree, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
-        rows = take_rows(own, rays), take_rows(tree.corners, faces)
-        terms = _stopped(tree, map_rows(meet, None, rows), faces)
-        # Beyond the last ray, nothing is added.
-        place = jnp.where(there, rays, sums[0].coverage.shape[-1])
-        return add_terms(sums[0], terms, place, -1), None
-
-    finish = lambda sums: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), sums)
-    return FaceSum(start, add, finish, _WAY)
-
-
-def _stopped(tree: FaceTree, piece: tuple[Array, Array], face: Array) -> FaceSums:
-    """Returns what some faces stop of rays."""
-    return by_side(*piece, tree.opacity[face], take_rows(tree.one_sided, face))
-
-
-def _ranked_sums(tree: FaceTree, count: int, dtype: jnp.dtype) -> FaceVisit:
-    """Returns the search for sums, and for the faces that cover most."""
-    alone = _sums(tree, dtype)
-
-    def start(rays: int) -> tuple[FaceSums, Ranking]:
-        return alone.start(rays), no_items(count, jnp.zeros(rays, dtype))
-
-    def add(memory: tuple, piece: tuple, face: Array, there: Array, n: Array) -> tuple:
-        coverage, facing = jnp.where(there, piece[0], 0), piece[1]
-        seen = there & (coverage > FAINT)
-        if tree.one_sided is not None:
-            seen &= ~(tree.one_sided[face] & (facing < 0))
-        terms = _stopped(tree, (coverage, facing), face)
-        sums = jax.tree.map(lambda x, y: x + jnp.sum(y, axis=1), memory[0], terms)
-        # Keys ascend: those that cover most are the first.
-        one = lambda i, ranking: insert(ranking, -coverage[i], face[i], coverage[i], seen[i])
-        return sums, jax.lax.fori_loop(0, n, one, memory[1])
-
-    finish = lambda memory, _: jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), memory)
-    nothing = lambda count, _: finish(start(count), None)
-    return FaceVisit(start, _cover, add, nothing, finish, _WAY)
-
-
-def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Array, Array]:
+def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Scalar, Scalar]:
     """Returns what a face covers of a ray, and its side."""
     fragment = cross_triangle(ray, corners)
     return fragment.coverage, fragment.facing

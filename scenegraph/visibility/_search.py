@@ -12,6 +12,8 @@ import numpy as np
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import (
+    FACES_OF_LEAF,
+    FaceTree,
     FlatScene,
     Instance,
     intersect,
@@ -21,8 +23,6 @@ from ..flat import (
 )
 from ..rays import Hit, Ray
 from ..rows import any_in_packet, map_rows
-from ..shapes import cone_touches
-from ..transforms import Ball
 from ._walk import walk
 
 
@@ -272,7 +272,7 @@ def count_touched(scene: FlatScene, rays: Ray) -> Int[Array, " rays"]:
     if scene.tree is not None:
         total += map_rows(_count_of_ray, scene.tree, rays)
     if scene.triangles is not None:
-        total += map_rows(_count_balls, scene.triangles.tree.balls, rays)
+        total += map_rows(_count_faces, scene.triangles.tree, rays)
     return total
 
 
@@ -281,10 +281,9 @@ def _count_of_ray(tree: SurfaceTree, ray: Ray) -> Int[Array, ""]:
     return walk(tree, ray, jnp.asarray(True), add, jnp.zeros((), jnp.int32))
 
 
-def _count_balls(balls: Ball, ray: Ray) -> Int[Array, ""]:
-    touches = lambda i: cone_touches(ray, Ball(balls.center[i], balls.radius[i]))
-    add = lambda i, total: total + touches(i)
-    return jax.lax.fori_loop(0, balls.radius.shape[0], add, jnp.zeros((), jnp.int32))
+def _count_faces(tree: FaceTree, ray: Ray) -> Int[Array, ""]:
+    add = lambda leaf, touched, total: total + FACES_OF_LEAF * touched
+    return walk(tree, ray, jnp.asarray(True), add, jnp.zeros((), jnp.int32))
 
 
 def count_parts(scene: FlatScene) -> int:

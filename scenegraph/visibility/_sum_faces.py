@@ -22,14 +22,14 @@ from .._jax import (
     mlir,
     Primitive,
 )
-from .._typing import Array, Bool, Float, PyTree
+from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FaceTree
+from ..numerics import choose_block, compact
 from ..programs import find_within
 from ..rays import Ray
-from ..rows import map_rows, push_map, row_avals, transpose_map
+from ..rows import as_operands, map_rows, push_map, row_avals, transpose_map
 from ..rowwise import take_rows
-from ._face_pairs import add_terms, FaceSum, Sums
-from ._face_search import ListedFaces, search_faces
+from ._faces import row_of, walk_faces
 
 
 # The kinds of operands, and of sums: what all pairs share, and what rays and faces have.
@@ -39,22 +39,20 @@ _ALL, _RAYS, _FACES = 0, 1, 2
 def sum_over_faces(
     function: Callable[[PyTree, PyTree], PyTree],
     tree: FaceTree,
-    listed: ListedFaces,
     rays: Ray,
+    used: Bool[Array, " rays"],
     of_rays: PyTree,
     of_faces: PyTree,
-    way: int,
 ) -> PyTree:
     """Sums a function of what a ray and a face have over the faces that each ray may touch.
 
-    The function is zero for faces that a ray does not touch, and for those of one side that `way`
-    leaves out (see `FaceVisit`). It has derivatives by both operands, of any kind and order, whose
-    cost does not grow with the number of faces of a ray.
+    The function is zero for faces that a ray does not touch; sums of rays that are not used are
+    zero. It has derivatives by both operands, of any kind and order.
     """
     if not HAS_PRIMITIVES:
-        return _sum_over_all(function, of_rays, of_faces)
-    used = jnp.ones(rays.near.shape, bool)
-    shared, structure = jax.tree.flatten(jax.lax.stop_gradient((used, tree, listed, rays)))
+        sums = _sum_over_all(function, of_rays, of_faces)
+        return jax.tree.map(lambda x: jnp.where(_as_wide(used, x), x, 0), sums)
+    shared, structure = jax.tree.flatten(jax.lax.stop_gradient((used, tree, rays)))
     first, first_structure = jax.tree.flatten(of_rays)
     second, second_structure = jax.tree.flatten(of_faces)
     values = [*shared, *first, *second]
@@ -66,7 +64,7 @@ def sum_over_faces(
 
     jaxpr, out = jax.make_jaxpr(one, return_shape=True)(*row_avals(values, kinds))
     how = {"jaxpr": jaxpr, "varying": kinds, "reduced": (_RAYS,) * len(jaxpr.out_avals)}
-    sums = _sum_faces_p.bind(*values, **how, structure=structure, way=way)
+    sums = _sum_faces_p.bind(*values, **how, structure=structure)
     return jax.tree.unflatten(jax.tree.structure(out), sums)
 
 
@@ -81,6 +79,10 @@ def _sum_over_all(
         return jax.tree.map(lambda x: jnp.sum(x, axis=0), terms)
 
     return jax.lax.map(one_ray, of_rays)
+
+
+def _as_wide(used: Array, like: Array) -> Array:
+    return used.reshape(-1, *(1,) * (like.ndim - 1))
 
 
 def fill_faces(
@@ -102,41 +104,103 @@ def _merge(by_ray: list, by_face: list, kinds: tuple[int, ...]) -> list:
     return [next(left[kind]) for kind in kinds]
 
 
+# Rays whose faces are listed at once, and faces of a ray in a list.
+_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**12, 2**17, 16
+
+
 def _compute(
-    *values: Array, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any, way: int
+    *values: Array, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any
 ) -> list[Array]:
-    """Searches the faces of rays, and sums what each pair adds to its ray, and to its face."""
+    """Lists the faces of rays, and sums what each pair adds to its ray, and to its face."""
     shared, of_rays, of_faces = _split(values, varying)
-    used, tree, listed, rays = structure.unflatten(shared)
-    inner, needed = dce_jaxpr(jaxpr.jaxpr, [True] * len(reduced))
-    kinds = tuple(kind for kind, own in zip(varying, needed, strict=True) if own)
-    pair = jaxpr_as_fun(ClosedJaxpr(inner, jaxpr.consts))
-    of_rays, of_faces = (
-        [x for x, own in zip(some, _split(needed, varying)[kind], strict=True) if own]
-        for kind, some in ((_RAYS, of_rays), (_FACES, of_faces))
-    )
-    _, ray_avals, face_avals = _split(jaxpr.out_avals, reduced)
-    zeros = lambda aval, *shape: jnp.zeros(shape, aval.dtype)
+    used, tree, rays = structure.unflatten(shared)
+    pair = _Pair(jaxpr, varying, reduced)
+    _, by_ray, by_face = _split(jaxpr.out_avals, reduced)
+    count = rays.near.shape[0]
+    zeros = lambda aval, length: jnp.zeros((length, *aval.shape), aval.dtype)
+    start = [zeros(x, count) for x in by_ray], [zeros(x, tree.owner.shape[0]) for x in by_face]
 
-    def add(own: PyTree, rays: Array, faces: Array, there: Array, sums: Sums) -> Sums:
-        rows = take_rows(own, rays), take_rows(of_faces, faces)
-        one = lambda _, row: pair(*_merge(row[0][1], row[1], kinds))
-        _, by_ray, by_face = _split(map_rows(one, None, rows), reduced)
-        by_ray = [jnp.moveaxis(x, 0, -1) for x in by_ray]
-        # Beyond the last, nothing is added.
-        of_none = lambda places: jnp.where(there, places, jnp.iinfo(jnp.int32).max)
-        by_ray = add_terms(sums[0], by_ray, of_none(rays), -1)
-        return by_ray, add_terms(sums[1], by_face, of_none(faces), 0)
+    size = min(choose_block(_RAYS_AT_ONCE, _RAYS_ELSEWHERE), count)
+    chosen = compact(used, -(-count // size) * size).indices.reshape(-1, size)
+    total = jnp.sum(used, dtype=jnp.int32)
 
-    visit = FaceSum(
-        start=lambda count: [zeros(aval, *aval.shape, count) for aval in ray_avals],
-        add=add,
-        finish=lambda sums: [jnp.moveaxis(x, -1, 0) for x in sums],
-        way=way,
-        totals=[zeros(aval, *tree.owner.shape, *aval.shape) for aval in face_avals],
-    )
-    (by_ray, by_face), places = search_faces(tree, listed.of(used), rays, visit, of_rays)
-    return _merge(take_rows(by_ray, places), by_face, reduced)
+    def some_rays(i: Array, sums: tuple) -> tuple:
+        numbers = chosen[i]
+        there = i * size + jnp.arange(size, dtype=jnp.int32) < total
+        rows = take_rows((rays, of_rays), numbers)
+
+        def some_faces(state: tuple) -> tuple:
+            begin, _, sums = state
+            faces, known = map_rows(_listed_faces, tree, (rows[0], there, begin))
+            # One face of all rays after the other, so that those without a further one are skipped.
+            again = jnp.tile(jnp.arange(size, dtype=jnp.int32), _LISTED)
+            own = take_rows(rows[1], again)
+            to_rays, to_faces = pair(own, of_faces, faces.T.ravel())
+            by_rays = [x.reshape(_LISTED, size, *x.shape[1:]).sum(axis=0) for x in to_rays]
+            # Beyond the last ray, nothing is added.
+            place = jnp.where(there, numbers, count)
+            add = lambda x, y, at: x.at[at].add(y, mode="drop")
+            at_faces = jnp.where(faces.T.ravel() < 0, tree.owner.shape[0], faces.T.ravel())
+            sums = (
+                [add(x, y, place) for x, y in zip(sums[0], by_rays, strict=True)],
+                [add(x, y, at_faces) for x, y in zip(sums[1], to_faces, strict=True)],
+            )
+            return begin + _LISTED, jnp.any(known > begin + _LISTED), sums
+
+        state = jnp.zeros(size, jnp.int32), jnp.ones((), bool), sums
+        return jax.lax.while_loop(lambda state: state[1], some_faces, state)[2]
+
+    by_ray, by_face = jax.lax.fori_loop(0, -(-total // size), some_rays, start)
+    return _merge(by_ray, by_face, reduced)
+
+
+def _listed_faces(
+    tree: FaceTree, row: tuple[Ray, Bool[Array, ""], Int[Array, ""]]
+) -> tuple[Int[Array, " listed"], Int[Array, ""]]:
+    """Returns a ray's faces from the one of a number on, -1 beyond the last, and how many it has"""
+    ray, used, begin = row
+
+    def visit(face: Int[Array, ""], _: Array, there: Bool[Array, ""], found: tuple) -> tuple:
+        faces, count = found
+        here = there & (jnp.arange(_LISTED, dtype=jnp.int32) == count - begin)
+        return jnp.where(here, face.astype(jnp.int32), faces), count + there
+
+    nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
+    return walk_faces(tree, ray, used, visit, nothing)
+
+
+class _Pair:
+    """The function of one ray and one face: what they add to each other's sums."""
+
+    def __init__(self, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple):
+        # Without the operands that nothing needs.
+        inner, needed = dce_jaxpr(jaxpr.jaxpr, [True] * len(reduced))
+        self._function = jaxpr_as_fun(ClosedJaxpr(inner, jaxpr.consts))
+        self._kinds = tuple(kind for kind, own in zip(varying, needed, strict=True) if own)
+        _, *self._needed = _split(needed, varying)
+        self._avals, self._reduced = jaxpr.out_avals, reduced
+
+    def __call__(
+        self, of_rays: list[Array], of_faces: list[Array], faces: Int[Array, " pairs"]
+    ) -> tuple[list[Array], list[Array]]:
+        """Computes pairs of a row of what rays have and a face; zero where it is -1."""
+        some = [
+            [x for x, own in zip(values, needed, strict=True) if own]
+            for values, needed in zip((of_rays, of_faces), self._needed, strict=True)
+        ]
+        results = map_rows(self._of_row, as_operands(some[1]), (some[0], faces))
+        _, to_rays, to_faces = _split(results, self._reduced)
+        return to_rays, to_faces
+
+    def _of_row(self, table: list[Array], row: tuple[list[Array], Int[Array, ""]]) -> list[Array]:
+        own, face = row
+
+        def compute() -> list[Array]:
+            its = [row_of(x, face) for x in table]
+            return self._function(*_merge(own, its, self._kinds))
+
+        nothing = lambda: [jnp.zeros(x.shape, x.dtype) for x in self._avals]
+        return jax.lax.cond(face >= 0, compute, nothing)
 
 
 @functools.lru_cache(64)
@@ -151,9 +215,9 @@ def _by_jaxpr(*values: Array, **params: Any) -> list[Array]:
 
 
 def _abstract(
-    *avals: Any, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any, way: int
+    *avals: Any, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any
 ) -> list[Any]:
-    del structure, way
+    del structure
     count = {kind: avals[varying.index(kind)].shape[0] for kind in set(varying) - {_ALL}}
     return [
         aval.update(shape=(count[kind], *aval.shape))
@@ -188,7 +252,7 @@ def _define() -> Primitive:
     primitive = Primitive("sum_faces")
     primitive.multiple_results = True
     lower_when_compiled(primitive)
-    names = "jaxpr", "varying", "reduced", "structure", "way"
+    names = "jaxpr", "varying", "reduced", "structure"
     primitive.def_impl(jax.jit(_by_jaxpr, static_argnames=names))
     primitive.def_abstract_eval(_abstract)
     ad.primitive_jvps[primitive] = functools.partial(push_map, primitive)

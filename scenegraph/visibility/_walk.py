@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar, Vector
-from ..flat import SurfaceTree
+from ..flat import FaceTree, SurfaceTree
 from ..numerics import count_bits
 from ..rays import Ray
 from ..rows import any_in_packet
@@ -29,7 +29,7 @@ class _Cone(NamedTuple):
 
 
 def walk(
-    tree: SurfaceTree,
+    tree: SurfaceTree | FaceTree,
     ray: Ray,
     used: Bool[Array, ""],
     visit: Callable[[Int[Array, ""], Bool[Array, ""], PyTree], PyTree],
@@ -46,12 +46,12 @@ def walk(
     which is the same if the ray does not; `limit` says of a state from which `t` on nothing matters
     any more. A ray that is not `used` meets nothing. Returns the state at the end.
     """
-    cone, leaves = _cone_of(ray), tree.first_leaf
+    cone, leaves = cone_of(ray), tree.first_leaf
 
     def turn(carry: tuple) -> tuple:
         node, trail, state = carry
         box = _at(tree.boxes, node)
-        touched = used & _touches(cone, box, limit(state))
+        touched = used & may_touch(cone, box, limit(state))
         some = any_in_packet(touched)
         is_leaf = node >= leaves
         show = lambda state: visit((node - leaves).astype(jnp.int32), touched, state)
@@ -78,7 +78,7 @@ def _at(table: Array, place: Int[Array, ""]) -> Array:
 
 
 def _first_child(
-    tree: SurfaceTree, node: Int[Array, ""], cone: _Cone, touched: Bool[Array, ""]
+    tree: SurfaceTree | FaceTree, node: Int[Array, ""], cone: _Cone, touched: Bool[Array, ""]
 ) -> Int[Array, ""]:
     """Returns the child that is nearer to some ray of the packet."""
     first, second = _at(tree.boxes, 2 * node), _at(tree.boxes, 2 * node + 1)
@@ -91,7 +91,7 @@ def _first_child(
 _SMALL = 1e-30
 
 
-def _cone_of(ray: Ray) -> _Cone:
+def cone_of(ray: Ray) -> _Cone:
     # `cone_touches` takes a ball of radius r for touched if the ray comes nearer to its centre than
     # (r + w) / e, where w = 2^(1/2) |d_o + t d_d| there, and e = 1 - s^2 / 4 for the slope s of the
     # footprint. That place is within a box about the ball that is widened by w / e + (1 / e - 1) r.
@@ -113,7 +113,7 @@ def _cone_of(ray: Ray) -> _Cone:
     )
 
 
-def _touches(cone: _Cone, box: Float[Array, "6"], limit: Scalar) -> Bool[Array, ""]:
+def may_touch(cone: _Cone, box: Float[Array, "6"], limit: Scalar | float) -> Bool[Array, ""]:
     """Tests whether a cone may touch a box before a limit; never false if it does."""
     lower, upper = box[:3] - cone.origin, box[3:] - cone.origin
     farthest = jnp.sqrt(jnp.sum(jnp.maximum(jnp.abs(lower), jnp.abs(upper)) ** 2))

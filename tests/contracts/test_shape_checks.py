@@ -20,8 +20,7 @@ from jaxtyping import AbstractArray, TypeCheckError
 import scenegraph as sg
 from scenegraph.fitting import Deadline, RenderLoss, start_state
 from scenegraph.flat import SurfaceTree
-from scenegraph.visibility._face_search import ListedFaces
-from scenegraph.visibility._fragments import FoundSheets
+from scenegraph.visibility import FoundSheet
 from scenegraph.visibility._search import no_items
 from support.architecture_classes import find_modules
 from support.contract_table import INSTANCES, SCENE
@@ -50,8 +49,9 @@ VALUES = [
     SurfaceTree((), jnp.zeros((2, 6)), *jnp.zeros((2, 1), jnp.int32), jnp.uint32(1)),
     MESH,
     MESH.tree,
-    ListedFaces(None, None),
-    FoundSheets(*jnp.zeros((4, 2, 2)), jnp.zeros((2, 2), jnp.int32), jnp.zeros((2, 2), jnp.uint8)),
+    sg.shapes.no_sheets(2, jnp.float32),
+    sg.shapes.Piece(*jnp.ones(4), jnp.asarray(1)),
+    FoundSheet(jnp.zeros((2, 2), jnp.int32), *jnp.zeros((4, 2, 2))),
     OPTIMIZER,
     jax.random.key(0),
     "text",

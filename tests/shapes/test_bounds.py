@@ -1,4 +1,4 @@
-"""Bounds of shapes; cones of pixels against balls: what surfaces and lists have in common."""
+"""Bounds of shapes; cones of pixels against balls, and against the boxes of the tree."""
 
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ import scenegraph as sg
 from scenegraph.lights._base import rays_to
 from scenegraph.rays import Ray
 from scenegraph.shapes import bounding_ball, cone_touches
+from scenegraph.visibility._walk import cone_of, may_touch
 
 
 POSE = sg.Pose.look_at([0.0, -3.0, 1.5], [0.0, 0.0, 0.4], [0.0, 0.0, 1.0])
@@ -38,13 +39,16 @@ def shadow_rays():
     return jax.vmap(jax.vmap(one))(jnp.asarray(points), jnp.asarray(sides))
 
 
+def box_about(ball):
+    return jnp.concatenate([ball.center - ball.radius, ball.center + ball.radius])
+
+
 @jax.jit
 def answers(rays, balls):
-    """Whether rays may touch balls, and whether their bundles may."""
-    each = lambda ray: jax.vmap(lambda ball: cone_touches(ray, ball))(balls)
-    bundles = jax.vmap(sg.visibility.bound_rays)(rays, jnp.ones(rays.near.shape, bool))
-    listed = jax.vmap(lambda one: jax.vmap(lambda x: sg.visibility.may_touch(one, x))(balls))
-    return jax.vmap(jax.vmap(each))(rays), listed(bundles)[:, None]
+    """Whether rays may touch balls, and whether they may touch the boxes about them."""
+    over = lambda test: jax.vmap(jax.vmap(lambda ray: jax.vmap(lambda x: test(ray, x))(balls)))
+    in_box = lambda ray, ball: may_touch(cone_of(ray), box_about(ball), jnp.inf)
+    return over(cone_touches)(rays), over(in_box)(rays)
 
 
 @jax.jit
@@ -63,21 +67,22 @@ def is_hit(rays, balls):
 
 
 @pytest.mark.parametrize("name", [*CAMERAS, "shadow"])
-def test_what_a_pixel_touches_is_on_the_list_of_every_bundle(name):
+def test_what_a_pixel_touches_is_in_boxes_that_it_touches(name):
     draw = np.random.default_rng(0)
     centers, radii = draw.uniform(-3, 3, (200, 3)), 10 ** draw.uniform(-3, 0.5, 200)
     rays = shadow_rays() if name == "shadow" else camera_rays(CAMERAS[name])
     centers[0] = np.asarray(rays.origin[0, 0])
     balls = sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii))
-    touched, listed = map(np.asarray, answers(rays, balls))
+    touched, boxed = map(np.asarray, answers(rays, balls))
     hit = np.asarray(is_hit(rays, balls))
-    assert not np.any(touched & ~listed)
+    assert not np.any(touched & ~boxed)
+    assert boxed.mean() < 0.5
     assert not np.any(hit & ~touched)
     assert 0.01 < hit.mean() and touched.mean() < 2 * hit.mean() + 0.05
 
 
 def random_rays(kind, width, rays, draw):
-    """Two hundred bundles of rays, and how much a pixel's sides turn or are apart."""
+    """Two hundred sets of rays, and how much a pixel's sides turn or are apart."""
     shape = (200, rays, 3)
     sides = draw.normal(size=(200, rays, 2, 3)) * width
     origins, none = draw.uniform(-3, 3, (200, 1, 3)) + np.zeros(shape), np.zeros_like(sides)
@@ -93,14 +98,14 @@ def random_rays(kind, width, rays, draw):
 @pytest.mark.parametrize("rays", [1, 8])
 @pytest.mark.parametrize("width", [1e-3, 0.1, 0.5, 3.0])
 @pytest.mark.parametrize("kind", ["lamp", "camera", "parallel"])
-def test_bundles_of_any_width_list_what_their_rays_touch(kind, width, rays, x64):
+def test_boxes_of_what_rays_of_any_width_touch_are_touched(kind, width, rays, x64):
     draw = np.random.default_rng(0)
     origins, ways, *sides, far = random_rays(kind, width, rays, draw)
     bounds = np.zeros((200, rays)), np.full((200, rays), far)
     many = Ray(*map(jnp.asarray, (origins, ways, ways, *sides, *bounds)))
     centers, radii = draw.uniform(-3, 3, (200, 3)), 10 ** draw.uniform(-3, 0.5, 200)
-    touched, listed = answers(many, sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii)))
-    assert not np.any(np.asarray(touched & ~listed))
+    touched, boxed = answers(many, sg.transforms.Ball(jnp.asarray(centers), jnp.asarray(radii)))
+    assert not np.any(np.asarray(touched & ~boxed))
     assert np.any(np.asarray(touched)) and (width > 0.1 or not np.all(np.asarray(touched)))
 
 
@@ -110,11 +115,10 @@ def test_the_far_corners_of_wide_pixels_are_touched(width):
     across = width * jnp.eye(2, 3)
     down, zeros = jnp.array([0.0, 0.0, -1.0]), jnp.zeros((2, 3))
     ray = Ray(jnp.zeros(3), down, down, zeros, across, jnp.asarray(0.0), jnp.asarray(1.0))
-    bundle = sg.visibility.bound_rays(jax.tree.map(lambda x: x[None], ray), jnp.ones(1, bool))
     ends = down + jnp.array([[x, y] for x in (-0.5, 0.5) for y in (-0.5, 0.5)]) @ across
     for end in 0.9999 * ends:
         ball = sg.transforms.Ball(end, jnp.asarray(1e-5))
-        assert cone_touches(ray, ball) and sg.visibility.may_touch(bundle, ball)
+        assert cone_touches(ray, ball) and may_touch(cone_of(ray), box_about(ball), jnp.inf)
 
 
 def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
@@ -145,8 +149,7 @@ class Far(sg.shapes.AbstractSmoothShape, sg.shapes.AbstractBounded):
 
 
 def test_impossible_bounds_hide_nothing():
-    rays = CAMERAS["perspective"].ray(jnp.array([1.0, 1.0]))
-    bundle = sg.visibility.bound_rays(jax.tree.map(lambda x: x[None], rays), jnp.ones(1, bool))
+    ray = CAMERAS["perspective"].ray(jnp.array([1.0, 1.0]))
     for radius, touched in [(0.1, False), (-1.0, True), (-jnp.inf, True), (jnp.nan, True)]:
         far = Far(sg.Sphere([40.0, 0.0, 0.0]), radius)
-        assert sg.visibility.may_touch(bundle, bounding_ball(far)) == touched
+        assert cone_touches(ray, bounding_ball(far)) == touched

@@ -8,8 +8,6 @@ import pytest
 
 import scenegraph as sg
 import support.hard_surfaces as hard
-from scenegraph.rays import Ray
-from scenegraph.visibility import _beams
 from support.hard_triangles import flat_picture, icosphere, torus
 from support.model_files import everything, pack_glb, unpack_glb
 
@@ -128,28 +126,6 @@ def test_lines_hit_fronts_alone():
     ways = jnp.array([[0.0, 0, -1], [0, 0, 1], [0, 0, 1], [0, 0, -1]])
     hits = sg.cast_rays(scene, origins, ways)
     np.testing.assert_allclose(hits.t, [2.0, np.inf, 2.0, np.inf], rtol=1e-6)
-
-
-def test_only_what_all_rays_see_from_one_side_is_turned():
-    draw = np.random.default_rng(4)
-    count, faces = 16, 500
-    corners = draw.uniform(-2, 2, (faces, 1, 3)) + draw.normal(size=(faces, 3, 3)) * 0.2
-    origins = draw.uniform(-1, 1, (count, 1, 3)) + draw.normal(size=(count, 64, 3)) * 0.05
-    ways = draw.normal(size=(count, 1, 3)) + draw.normal(size=(count, 64, 3)) * 0.05
-    flat, sides = jnp.zeros((count, 64)), jnp.full((count, 64, 2, 3), 1e-3)
-    origins, ways = jnp.asarray(origins, jnp.float32), jnp.asarray(ways, jnp.float32)
-    rays = Ray(origins, ways, ways, sides, sides, flat, flat + 100)
-    beams = jax.jit(jax.vmap(_beams.beam_of))(rays, jnp.ones((count, 64), bool))
-    by_component = jnp.broadcast_to(jnp.asarray(corners.reshape(-1, 9).T), (count, 9, faces))
-    a, b, c = np.moveaxis(corners, 1, 0)
-    normal = np.cross(b - a, c - a)
-    along = np.asarray(ways, float) @ normal.T
-    beyond = np.sum(normal * a, axis=1) - np.asarray(origins, float) @ normal.T
-    for way in (1, -1):
-        turned = np.asarray(_beams.faces_turned(beams, by_component, way))
-        wrong = np.all((way * along > 0) & (way * beyond > 0), axis=1)
-        assert not np.any(turned & ~wrong)
-        assert turned.sum() > 0.8 * wrong.sum() > 100
 
 
 @pytest.mark.parametrize(("written", "two_sided"), [(None, False), (False, False), (True, True)])

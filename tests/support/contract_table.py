@@ -89,7 +89,6 @@ HITS = rays.Hit(NEAR, numbers(3, 3), RAYS.view, numbers(3, 2), numbers(3, 2, 2),
 RADIANCE = rays.Radiance(numbers(3, 2, 3), *numbers(2, 3, 2), numbers(3, 2, 4), numbers(3, 2, 5))
 TARGETS, COUNTS = numbers(3, 2, 3, seed=1), numbers(3, 2, seed=2)
 PICTURES = numbers(3, 2, 4, 3)
-BUNDLE = eqx.filter_jit(visibility.bound_rays)(RAYS, jnp.ones(3, bool))
 
 
 # --- Instances
@@ -268,14 +267,6 @@ TABLE = {
         lambda shape, center: (shape.bounding_ball().radius, center),
         (numbers(3, 3),),
     ),
-    visibility.AbstractCandidates: Contract(
-        [
-            visibility.Everything(jnp.ones(2, bool), 5),
-            visibility.CandidateLists(jnp.ones((2, 1), jnp.uint32), jnp.ones((2, 1), jnp.int32)),
-        ],
-        lambda lists, n: (lists.lengths, lists.nth_of(jnp.zeros(1, int), n[None])),
-        (jnp.arange(3),),
-    ),
     lights.AbstractEnvironment: Contract(
         [light for light in LIGHTS if isinstance(light, lights.AbstractEnvironment)],
         lambda light, normal, view: light.prepare().reflect(normal, view),
@@ -381,7 +372,6 @@ RECORDS = [
     jax.tree.map(lambda x: x[0], SECTIONS),
     rays.Span(1.0, 2.0),
     transforms.Ball(jnp.zeros(3), jnp.ones(())),
-    BUNDLE,
     rays.Medium(1.0, [0.1, 0.2, 0.3]),
     RADIANCE,
     images.Image(PICTURES[0], PICTURES[0, ..., 0], PICTURES[0, ..., 1]),

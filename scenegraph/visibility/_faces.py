@@ -1,0 +1,224 @@
+"""The search for faces of meshes that rays meet: walks of single rays, without derivatives."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from ..flat import FACES_OF_LEAF, FaceTree
+from ..rays import Ray
+from ..rows import any_in_packet, map_rows
+from ..shapes import (
+    add_piece,
+    cross_line,
+    may_cover,
+    no_sheets,
+    NOISE,
+    Piece,
+    piece_of,
+    Sheets,
+    unhidden,
+)
+from ._search import insert, no_items, Ranking
+from ._walk import walk
+
+
+# Coverage from this on is that of all of a pixel, summed over many faces and rounded.
+_WHOLE = 1 - 1e-5
+# Relative to depths: the rounding of where a stretch begins, which is computed in two programs.
+_ROUNDING = 1e-5
+# Sheets that are kept apart for every layer: before each lies one that is turned away.
+_SHEETS_OF_LAYER = 2
+# Faces of one side are seen if their fronts are turned to the eye, for 1, and throw shadows if
+# these are turned away from what is lit, for -1.
+SEEN, SHADING = 1, -1
+
+
+def walk_faces(
+    tree: FaceTree,
+    ray: Ray,
+    used: Bool[Array, ""],
+    visit: Callable[[Int[Array, ""], Float[Array, "3 3"], Bool[Array, ""], PyTree], PyTree],
+    state: PyTree,
+    limit: Callable[[PyTree], Scalar] = lambda _: jnp.asarray(jnp.inf),
+) -> PyTree:
+    """Shows a ray the faces that its footprint may touch; see `walk`.
+
+    `visit` maps a face's number, its corners, whether the ray may touch it, and the state to the
+    next state.
+    """
+
+    def leaf(number: Int[Array, ""], touched: Bool[Array, ""], state: PyTree) -> PyTree:
+        def one(k: Int[Array, ""], state: PyTree) -> PyTree:
+            face = FACES_OF_LEAF * number + k
+            corners = row_of(tree.corners, face)
+            there = touched & may_cover(ray, corners)
+            show = lambda state: visit(face, corners, there, state)
+            return jax.lax.cond(any_in_packet(there), show, lambda state: state, state)
+
+        return jax.lax.fori_loop(0, FACES_OF_LEAF, one, state)
+
+    return walk(tree, ray, used, leaf, state, limit)
+
+
+def row_of(table: Array, number: Int[Array, ""]) -> Array:
+    """Returns a row of a table, which must be there."""
+    how = {"keepdims": False, "allow_negative_indices": False}
+    return jax.lax.dynamic_index_in_dim(table, number, **how)
+
+
+def is_turned(tree: FaceTree, face: Int[Array, ""], away: Bool[Array, ""], way: int) -> Array:
+    """Returns true for faces of one side whose other side a ray meets."""
+    if tree.one_sided is None:
+        return jnp.zeros((), bool)
+    return row_of(tree.one_sided, face) & (away if way == SEEN else ~away)
+
+
+def _seen_piece(
+    tree: FaceTree, ray: Ray, face: Int[Array, ""], corners: Array, there: Bool[Array, ""]
+) -> tuple[Piece, Bool[Array, ""]]:
+    """Returns the fragment of a face, and whether it is seen."""
+    piece = piece_of(ray, corners, row_of(tree.owner, face))
+    seen = there & (piece.coverage > NOISE)
+    return piece, seen & ~is_turned(tree, face, piece.kind > 0, SEEN)
+
+
+class _Found(NamedTuple):
+    """The fragments that a ray has met so far."""
+
+    sheets: Sheets
+    lost: Int[Array, ""]  # the number of fragments without a place
+    rest: Scalar  # what passes them
+    closed: Scalar  # nothing is seen from here on
+
+
+class FoundSheet(NamedTuple):
+    """A sheet of a mesh on a ray, among its layers; zero where a layer is none."""
+
+    kind: Int[Array, "*layers"]  # of `Sheets`: the mesh, counted from one, and the side
+    begin: Float[Array, "*layers"]
+    end: Float[Array, "*layers"]
+    coverage: Float[Array, "*layers"]
+    hidden: Float[Array, "*layers"]  # by sheets of its mesh before it
+
+
+def find_sheets_of_ray(
+    tree: FaceTree,
+    cuts: Bool[Array, " surfaces"],
+    ray: Ray,
+    used: Bool[Array, ""],
+    found: Ranking,
+    first_code: int,
+) -> tuple[Ranking, FoundSheet]:
+    """Finds the sheets of meshes on one ray, and inserts them among the layers that were found.
+
+    Codes of sheets are `first_code` and above.
+    """
+    layers = found.keys.shape[0]
+
+    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: _Found) -> _Found:
+        piece, seen = _seen_piece(tree, ray, face, corners, there)
+        opacity = row_of(tree.opacity, face)
+        sheets, lost = add_piece(now.sheets, piece, opacity, seen)
+        # Nothing is seen behind a sheet that covers all, is opaque, and stays so.
+        whole = (sheets.kind < 0) & (sheets.coverage >= _WHOLE)
+        whole &= (sheets.opaque >= sheets.coverage) & row_of(cuts, row_of(tree.owner, face))
+        mine = seen & (sheets.kind == piece.kind)
+        closed = jnp.min(jnp.where(whole & mine, sheets.end, jnp.inf))
+        return _Found(
+            sheets,
+            now.lost + (lost > 0),
+            now.rest * (1 - jnp.minimum(lost, 1)),
+            jnp.minimum(now.closed, closed),
+        )
+
+    dtype = ray.near.dtype
+    nothing = no_sheets(_SHEETS_OF_LAYER * layers, dtype)
+    one, far = jnp.ones((), dtype), jnp.full((), jnp.inf, dtype)
+    start = _Found(nothing, jnp.zeros((), jnp.int32), one, far)
+    met = walk_faces(tree, ray, used, visit, start, lambda now: now.closed)
+    return _rank_sheets(met, found, first_code)
+
+
+def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking, FoundSheet]:
+    """Ranks sheets by depth among the layers before."""
+    sheets = met.sheets
+    # Nothing is looked for behind what covers all of a pixel.
+    whole = jnp.where(sheets.coverage >= _WHOLE, jnp.maximum(sheets.coverage, 1), sheets.coverage)
+    sheets = sheets._replace(coverage=whole, opaque=whole * sheets.opacity)
+    hidden, depths = sheets.hidden, sheets.t
+    alphas = jnp.where(sheets.kind == 0, 0, sheets.opacity * unhidden(whole, hidden))
+    count = alphas.shape[0]
+
+    def add(k: Int[Array, ""], ranking: Ranking) -> Ranking:
+        alpha = alphas[k]
+        return insert(ranking, depths[k], first_code + k, alpha, alpha > 0)
+
+    ranking = jax.lax.fori_loop(0, count, add, found)
+    # What has no place exceeds the layers, too.
+    most = jnp.maximum(ranking.total, found.keys.shape[0] + met.lost)
+    total = jnp.where(met.lost > 0, most, ranking.total)
+    ranking = ranking._replace(total=total, rest=ranking.rest * met.rest)
+    of_sheet = FoundSheet(sheets.kind, sheets.begin, sheets.end, whole, hidden)
+
+    def at(code: Int[Array, ""]) -> FoundSheet:
+        some, place = code >= first_code, jnp.maximum(code - first_code, 0)
+        return jax.tree.map(lambda x: jnp.where(some, x[place], jnp.zeros((), x.dtype)), of_sheet)
+
+    return ranking, jax.vmap(at)(ranking.codes)
+
+
+def find_sheets(
+    tree: FaceTree,
+    cuts: Bool[Array, " surfaces"],
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    found: Ranking,
+    first_code: int,
+) -> tuple[Ranking, FoundSheet]:
+    """Finds sheets of meshes on rays, and inserts them among the layers; ranks come first."""
+    of_row = lambda shared, row: find_sheets_of_ray(*shared, *row, first_code=first_code)
+    by_ray = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), found)
+    results = map_rows(of_row, (tree, cuts), (rays, used, by_ray))
+    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), results)
+
+
+def faces_of_sheet(
+    tree: FaceTree, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], count: int
+) -> Int[Array, " faces"]:
+    """Returns the faces of a sheet that cover most of a pixel; -1 beyond the last."""
+
+    def visit(
+        face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: Ranking
+    ) -> Ranking:
+        piece, seen = _seen_piece(tree, ray, face, corners, there)
+        begins = starts_after(piece, sheet.begin) & (piece.begin <= sheet.end)
+        # Keys ascend: those that cover most are the first.
+        seen &= begins & (piece.kind == sheet.kind)
+        return insert(best, -piece.coverage, face.astype(jnp.int32), piece.coverage, seen)
+
+    behind = lambda _: sheet.end
+    return walk_faces(tree, ray, used, visit, no_items(count, ray.near), behind).codes
+
+
+def starts_after(piece: Piece, begin: Float[Array, "*some"]) -> Bool[Array, "*some"]:
+    """Returns whether a fragment's stretch begins at a place or after it, to within rounding."""
+    return piece.begin >= begin - _ROUNDING * jnp.abs(begin)
+
+
+def nearest_face(tree: FaceTree, ray: Ray, used: Bool[Array, ""]) -> tuple[Scalar, Int[Array, ""]]:
+    """Returns where the line of a ray first meets a face, and which; infinity and -1 for none."""
+
+    def visit(
+        face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: tuple
+    ) -> tuple[Scalar, Int[Array, ""]]:
+        t, inside, behind = cross_line(ray, corners)
+        inside &= there & ~is_turned(tree, face, behind, SEEN)
+        (before, known), number = best, face.astype(jnp.int32)
+        nearer = inside & ((t < before) | ((t == before) & (number < known)))
+        return jnp.where(nearer, t, before), jnp.where(nearer, number, known)
+
+    nothing = jnp.full_like(ray.near, jnp.inf), jnp.full((), -1, jnp.int32)
+    return walk_faces(tree, ray, used, visit, nothing, lambda best: best[0])
