@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import (
     FlatScene,
     hit_on_part,
@@ -15,36 +16,42 @@ from ..flat import (
     Places,
     shade,
     split_large,
-    SurfaceTree,
 )
+from ..numerics import safe_normalise
 from ..rays import Hit, Layers, Ray
 from ..rows import as_operands, map_rows
-from ..visibility import count_parts, find_layers_of_ray, needed_layers, transmission_of_ray
+from ..shapes import fragment_hit, unhidden
+from ..visibility import (
+    count_parts,
+    face_transmission,
+    faces_of_sheet,
+    find_layers,
+    FoundSheet,
+    sums_of_ray,
+    transmission_of_ray,
+)
 from ._irradiance import irradiance_at
-from ._shadows import reaches_front, Shading
+from ._shadows import are_meshes, past_footprint, reaches_front, Shading
 
 
 def layers_of_rays(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
-    """Finds the nearest layers of rays and shades them, ray by ray; the scene has no meshes."""
+    """Finds the nearest layers of rays and shades them, ray by ray; no opacity is a shader."""
     along = partial(_layers_of_ray, how=how, parts=count_parts(scene))
     return map_rows(along, as_operands(scene.without_media()), rays)
 
 
 def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> Layers:
-    tree, occluders_at, shaders_at = scene.tree, scene.occluders_at, scene.shaders_at
-    assert tree is not None and occluders_at is not None and shaders_at is not None
-    used = ~(ray.far <= ray.near)
-    found = find_layers_of_ray(tree, scene.cuts, ray, used, parts=parts, count=how.layers)
-    needed, missed = needed_layers(found, scene.cuts, jnp.maximum(found.codes, 0) // parts)
-    count = jnp.sum(needed, dtype=jnp.int32)
+    found = find_layers(scene, ray, how.layers)
+    count = jnp.sum(found.needed, dtype=jnp.int32)
+    shaders_at = scene.shaders_at
+    assert shaders_at is not None
 
     def turn(state: tuple[Array, tuple]) -> tuple[Array, tuple]:
         k, layers = state
-        code = jnp.maximum(found.codes[k], 0)
-        number = code // parts
-        meet = partial(hit_on_part, ray=ray, part=code % parts)
-        hit, alpha = _of_surface(meet, scene.occluders, occluders_at, number)
-        see = partial(_visible, scene, tree, own=number, hit=hit, used=k < count)
+        number, part = found.owner[k], jnp.maximum(found.code[k], 0) % parts
+        sheet = jax.tree.map(lambda x: x[k], found.sheets)
+        hit, alpha = _hit(scene, ray, number, part, sheet, k < count, how)
+        see = partial(_visible, scene, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
         paint = lambda instance: shade(instance, instance.node, hit, ray.view, lit)
         rgb = _of_surface(paint, scene.shaders, shaders_at, number)
@@ -55,16 +62,73 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
     wide = jnp.zeros((how.layers, 3), ray.near.dtype)
     start = jnp.zeros((), jnp.int32), (empty, empty, wide, wide if how.normal else None)
     _, (t, alpha, rgb, normal) = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
-    return Layers(t, alpha, rgb, missed, normal)
+    return Layers(t, alpha, rgb, found.missed, normal)
+
+
+def _hit(
+    scene: FlatScene,
+    ray: Ray,
+    number: Int[Array, ""],
+    part: Int[Array, ""],
+    sheet: FoundSheet | None,
+    used: Bool[Array, ""],
+    how: Shading,
+) -> tuple[Hit, Array]:
+    """Returns the hit on a layer, and its opacity."""
+    meet = partial(hit_on_part, ray=ray, part=part)
+    on_shape = lambda: _of_surface(meet, scene.occluders, scene.occluders_at, number)
+    if sheet is None:
+        return on_shape()
+    on_sheet = lambda: _hit_on_sheet(scene, ray, sheet, used & (sheet.kind != 0), how)
+    if not scene.occluders:
+        return on_sheet()
+    return jax.lax.cond(sheet.kind != 0, on_sheet, lambda: _with_color(*on_shape()))
+
+
+def _with_color(hit: Hit, alpha: Array) -> tuple[Hit, Array]:
+    """Returns a hit with a colour, as those on meshes have."""
+    white = jnp.ones_like(hit.point)
+    return eqx.tree_at(lambda x: x.color, hit, white, is_leaf=lambda x: x is None), alpha
+
+
+def _hit_on_sheet(
+    scene: FlatScene, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], how: Shading
+) -> tuple[Hit, Array]:
+    """Returns the hit on a sheet, the mean over its fragments; see `sheet_hit`."""
+    meshes = scene.triangles
+    assert meshes is not None
+    faces = faces_of_sheet(meshes.tree, ray, sheet, used, how.layers)
+    count = jnp.sum(faces >= 0, dtype=jnp.int32)
+    face_at = lambda k: meshes.take(jnp.maximum(faces[k], 0))
+    means = lambda hit: (hit.t, hit.normal, hit.color)
+
+    def turn(state: tuple) -> tuple:
+        k, total, sums, first = state
+        hit = fragment_hit(ray, face_at(k).shape)
+        share = jnp.where(k < count, hit.coverage, 0)
+        sums = jax.tree.map(lambda x, y: x + share * y, sums, means(hit))
+        first = jax.tree.map(lambda x, y: jnp.where(k == 0, y, x), first, hit)
+        return k + 1, total + share, sums, first
+
+    shape = jax.eval_shape(lambda: fragment_hit(ray, face_at(0).shape))
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+    zero = jnp.zeros_like(ray.near)
+    start = jnp.zeros((), jnp.int32), zero, means(nothing), nothing
+    _, total, sums, first = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
+    t, normal, color = jax.tree.map(lambda x: x / jnp.where(total > 0, total, 1), sums)
+    alpha = meshes.opacity[jnp.maximum(faces[0], 0)] * unhidden(sheet.coverage, sheet.hidden)
+    hit = eqx.tree_at(means, first, (t, safe_normalise(normal), color))
+    return eqx.tree_at(lambda x: x.coverage, hit, alpha), alpha
 
 
 def _of_surface(
     function: Callable[[Instance], PyTree],
     stacks: Sequence[InstanceStack],
-    at: Places,
+    at: Places | None,
     number: Int[Array, ""],
 ) -> PyTree:
     """Computes a function of the instance of a surface."""
+    assert at is not None
     of_stack = lambda stack: lambda place: function(stack.pick(place))
     branches, place = list(map(of_stack, split_large(stacks))), at.places[number]
     if len(branches) == 1:
@@ -74,7 +138,6 @@ def _of_surface(
 
 def _visible(
     scene: FlatScene,
-    tree: SurfaceTree,
     rays: Ray,
     *,
     own: Int[Array, ""],
@@ -86,9 +149,21 @@ def _visible(
 
     def see(i: Int[Array, ""], visible: Array) -> Array:
         ray = jax.tree.map(lambda x: x[i], rays)
-        return visible.at[i].set(transmission_of_ray(tree, ray, own, lit[i])[0])
+        return visible.at[i].set(_passes(scene, ray, own, lit[i]))
 
     count = rays.near.shape[0]
     if count == 1:
         return see(jnp.zeros((), jnp.int32), jnp.ones_like(rays.near))
     return jax.lax.fori_loop(0, count, see, jnp.ones_like(rays.near))
+
+
+def _passes(scene: FlatScene, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]) -> Scalar:
+    """Returns the fraction of a shadow ray that passes shapes and meshes."""
+    visible = jnp.ones_like(ray.near)
+    if scene.tree is not None:
+        visible = transmission_of_ray(scene.tree, ray, own, used)[0]
+    if scene.triangles is None:
+        return visible
+    past = past_footprint(ray, are_meshes(scene)[own])
+    sums, _ = sums_of_ray(scene.triangles.tree, past, used & (visible > 0), count=0)
+    return visible * face_transmission(sums)

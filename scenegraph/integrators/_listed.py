@@ -1,7 +1,6 @@
 """Layers of surfaces in scenes of many things: found first, then computed with derivatives."""
 
 from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,14 +10,15 @@ from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..flat import FlatScene, hit_on_part, Instance, InstanceStack, shade
 from ..numerics import choose_block, count_before, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
-from ..rows import map_rows
+from ..rows import as_operands, map_rows
 from ..rowwise import map_blocks, take_rows
 from ..visibility import (
     count_parts,
     find_layers,
-    find_sheets,
+    FoundLayers,
     FoundSheet,
-    needed_layers,
+    list_faces,
+    map_ranked,
 )
 from ._along_ray import layers_of_rays
 from ._by_kind import map_by_kind, map_in_turn, where_rows
@@ -46,7 +46,9 @@ def find_and_shade(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
 
 def goes_ray_by_ray(scene: FlatScene) -> bool:
     """Returns true if what a ray shows of a scene is one function of it."""
-    if scene.triangles is not None or scene.tree is None or any(map(mirrors, scene.lights)):
+    if scene.masks or any(map(mirrors, scene.lights)):
+        return False
+    if scene.triangles is None and scene.tree is None:
         return False
     return count_samples(scene) <= _FEW_SAMPLES
 
@@ -69,14 +71,19 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     The search takes no derivatives, and says which surfaces are the layers of which ray. These are
     then shaded one behind the other, without those that do not count, block by block.
     """
-    # Rays that end where they begin meet nothing; those with NaN count, and are seen.
-    used = ~(rays.far <= rays.near)
-    found = _find(*jax.lax.stop_gradient((scene, rays)), used, how)
-    codes, needed, overflow, sheets = jax.lax.stop_gradient(found)
+    still, lines = jax.lax.stop_gradient((as_operands(scene.without_media()), rays))
+
+    def search(scene: FlatScene, ray: Ray) -> tuple[FoundLayers, Array | None]:
+        found = find_layers(scene, ray, how.layers)
+        return found, list_faces(scene, ray, found, how.layers)
+
+    found, faces = jax.lax.stop_gradient(map_ranked(search, still, lines))
+    sheets, needed = found.sheets, found.needed
     if sheets is not None:
         whole, hidden = sheet_coverage(scene, rays, sheets)
         sheets = sheets._replace(coverage=whole, hidden=hidden)
-    layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (codes, sheets))
+    layers = found.code, found.owner, sheets, faces
+    layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), layers)
     block = min(choose_block(_BLOCK, 2**17), needed.size)
     order, places, total = _order_of(needed, block)
     shared = scene.without_media(), rays, layers
@@ -84,7 +91,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
     t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places.T)
-    return Layers(t, alpha, rgb, overflow + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
+    return Layers(t, alpha, rgb, found.missed + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
 
 
 def _order_of(
@@ -117,39 +124,15 @@ def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
     return jax.tree.map(take, table)
 
 
-class _Codes(NamedTuple):
-    """The identity of layers."""
-
-    code: Int[Array, "*layers"]  # a surface's part, or a sheet of a mesh; -1 for none
-    owner: Int[Array, "*layers"]  # the surface that it belongs to
-
-
-def _first_sheet(scene: FlatScene) -> int:
-    """Returns the least code of a sheet."""
-    return scene.cuts.shape[0] * count_parts(scene)
-
-
-def _find(scene: FlatScene, rays: Ray, used: Array, how: Shading) -> tuple:
-    """Returns what the layers are, which of them count, how many are missed, and meshes' sheets."""
-    found, sheets = find_layers(scene, rays, used, how.layers), None
-    owner = jnp.maximum(found.codes, 0) // count_parts(scene)
-    if scene.triangles is not None:
-        tree, first = scene.triangles.tree, _first_sheet(scene)
-        found, sheets = find_sheets(tree, scene.cuts, rays, used, found, first)
-        owner = jnp.maximum(found.codes, 0) // count_parts(scene)
-        owner = jnp.where(sheets.kind == 0, owner, jnp.abs(sheets.kind) - 1)
-    needed, missed = needed_layers(found, scene.cuts, owner)
-    return _Codes(found.codes, owner), needed, missed, sheets
-
-
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
     scene, rays, layers = shared
     needed, order = order >= 0, jnp.maximum(order, 0)
     # Layer k of ray r is the one of number k rays + r.
-    rays, (codes, sheets) = take_rows(rays, order % rays.near.shape[0]), take_rows(layers, order)
-    hits, alphas = _found_hits(scene, rays, sheets, codes, needed, how)
-    total, numbers = scene.cuts.shape[0], codes.owner
+    rays = take_rows(rays, order % rays.near.shape[0])
+    codes, numbers, sheets, faces = take_rows(layers, order)
+    hits, alphas = _found_hits(scene, rays, codes, (sheets, faces), needed)
+    total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
     one = lambda instance, row: shade(instance, instance.node, *row)
@@ -160,24 +143,24 @@ def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tup
 def _found_hits(
     scene: FlatScene,
     rays: Ray,
-    sheets: FoundSheet | None,
-    codes: _Codes,
+    codes: Int[Array, " rows"],
+    meshes: tuple[FoundSheet | None, Int[Array, "rows faces"] | None],
     needed: Bool[Array, " rows"],
-    how: Shading,
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Returns the hits on layers, and their opacities."""
     found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
-    if scene.triangles is None or sheets is None:
-        return where_rows(needed, _shape_hits(scene, rays, codes.code, needed), found)
+    sheets, faces = meshes
+    if scene.triangles is None or sheets is None or faces is None:
+        return where_rows(needed, _shape_hits(scene, rays, codes, needed), found)
     on_mesh = sheets.kind != 0
     found = _colored(found[0]), found[1]
     if scene.occluders:
         on_shape = needed & ~on_mesh
-        hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes.code), on_shape)
+        hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes), on_shape)
         found = where_rows(on_shape, (_colored(hits), alphas), found)
 
     there = needed & on_mesh
-    hits = sheet_hits(scene.triangles, there, rays, sheets, how.layers)
+    hits = sheet_hits(scene.triangles, there, rays, sheets, faces)
     return where_rows(there, hits, found)
 
 

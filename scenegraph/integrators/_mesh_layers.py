@@ -14,7 +14,6 @@ from ..shapes import cross_triangle, fragment_hit, sheet_hit, unhidden
 from ..visibility import (
     by_side,
     face_transmission,
-    faces_of_sheet,
     FaceSums,
     FoundSheet,
     Ranking,
@@ -42,7 +41,8 @@ def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
     used = jnp.any(partly[0], axis=0)
 
     def sums(scene: FlatScene, rays: Ray) -> tuple[Array, Array]:
-        return sum_sheets(*_moving_faces(scene)[:2], used, rays, sheets)
+        tree, corners, _ = _moving_faces(scene)
+        return sum_sheets(tree, corners, used, rays, sheets)
 
     changes = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
     # Where neither meshes nor rays move, there are none.
@@ -60,15 +60,17 @@ def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"]
 
 
 def sheet_hits(
-    meshes: MeshFaces, used: Bool[Array, " rows"], rays: Ray, sheets: FoundSheet, count: int
+    meshes: MeshFaces,
+    used: Bool[Array, " rows"],
+    rays: Ray,
+    sheets: FoundSheet,
+    faces: Int[Array, "rows n"],
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Computes the hits on sheets that are used, and their opacities.
 
-    Of every sheet, the `count` fragments that cover most count for what is seen there.
+    Of every sheet, some `faces`, those that cover most, count for what is seen there.
     """
-    search = lambda tree, row: faces_of_sheet(tree, *row, count)
-    still = jax.lax.stop_gradient((meshes.tree, (rays, sheets, used)))
-    faces = jax.lax.stop_gradient(map_rows(search, *still))
+    faces = jnp.where(used[:, None], faces, -1)
     hits, opacity = _hits_on_faces(meshes, rays, faces)
     join = lambda _, row: sheet_hit(*row)
     hits = map_rows(join, None, (hits, faces >= 0, sheets.coverage))
@@ -119,20 +121,19 @@ def mesh_transmission(
 @mesh_transmission.def_jvp
 def _mesh_transmission_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
     scene, rays, used = primals
-    found = _search(scene, rays, used, occluders)[1] if scene.masks else None
+    visible, missed = mesh_transmission(scene, rays, used, occluders=occluders)
+    partly = (visible > _ROUNDING) & (visible < 1 - _ROUNDING)
+    found = _search(scene, rays, used & partly, occluders)[1] if scene.masks else None
 
     def passes(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        sums = sum_moving_shadows(*_moving_faces(scene), rays, used)
+        sums = sum_moving_shadows(*_moving_faces(scene), rays, used & partly)
         if found is not None:
             sums = _with_masks(scene, rays, sums, found)
-        visible = face_transmission(sums)
-        partly = (visible > _ROUNDING) & (visible < 1 - _ROUNDING)
-        return jnp.where(partly, visible, jax.lax.stop_gradient(visible))
+        return face_transmission(sums)
 
-    visible, change = eqx.filter_jvp(passes, primals[:2], tangents[:2])
-    missed = jnp.zeros(used.shape, jnp.int32)
-    if found is not None:
-        missed = _missed(visible, found, occluders)
+    change = eqx.filter_jvp(passes, primals[:2], tangents[:2])[1]
+    if change is not None:
+        change = jnp.where(partly, change, 0)
     return (visible, missed), (change, None)
 
 

@@ -51,7 +51,7 @@ def visible_past_all(
     visible, missed = _visible(scene, rays, own, used, occluders=how.occluders)
     if scene.triangles is None:
         return visible, missed
-    past = _past_footprint(rays, _on_meshes(scene, own))
+    past = past_footprint(rays, are_meshes(scene)[own])
     passed, faces = mesh_transmission(scene, past, used, occluders=how.occluders)
     return visible * passed, missed + faces
 
@@ -60,15 +60,15 @@ def visible_past_all(
 _OWN = 0.25
 
 
-def _on_meshes(scene: FlatScene, own: Int[Array, " rows"]) -> Bool[Array, " rows"]:
-    """Returns which surfaces, given by their numbers, are meshes."""
+def are_meshes(scene: FlatScene) -> Bool[Array, " surfaces"]:
+    """Returns which surfaces, by their numbers, are meshes."""
     on_mesh = jnp.ones(scene.cuts.shape[0], bool)
     for stack in scene.occluders:
         on_mesh = on_mesh.at[stack.map(lambda instance: instance.number)].set(False)
-    return on_mesh[own]
+    return on_mesh
 
 
-def _past_footprint(rays: Ray, on_mesh: Bool[Array, " rows"]) -> Ray:
+def past_footprint(rays: Ray, on_mesh: Bool[Array, "*rows"]) -> Ray:
     """Begins shadow rays past the unevenness of small faces, which a pixel has a point of."""
     size = safe_norm(rays.d_origin.reshape(*rays.near.shape, -1))
     near = safe_divide(_OWN * size, safe_norm(rays.direction))

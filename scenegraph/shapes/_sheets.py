@@ -81,19 +81,23 @@ class Sheets(NamedTuple):
         """Their mean opacities."""
         return safe_divide(self.opaque, self.coverage)
 
-    @property
     def hidden(self) -> Float[Array, " sheets"]:
-        """The coverage of what may lie before sheets that are turned away from the eye.
+        """Computes the coverage of what may lie before sheets that are turned away from the eye.
 
         Every line that enters a closed mesh leaves it again: what is entered, less what is left.
         """
-        own, others = (self.kind[:, None], self.kind[None, :])
-        # At an outline both sides begin at one place.
-        enters = (others == -own) & (self.begin[None, :] <= self.end[:, None])
-        leaves = (others == own) & (self.begin[None, :] < self.begin[:, None])
-        sign = enters.astype(self.begin.dtype) - leaves.astype(self.begin.dtype)
-        passed = jnp.sum(sign * self.coverage[None, :], axis=1)
-        return jnp.where(self.kind > 0, jnp.clip(passed, 0, 1), 0)
+
+        def one(k: Array, hidden: Array) -> Array:
+            kind, begin, end = self.kind[k], self.begin[k], self.end[k]
+            # At an outline both sides begin at one place.
+            enters = (self.kind == -kind) & (self.begin <= end)
+            leaves = (self.kind == kind) & (self.begin < begin)
+            passed = jnp.where(enters, self.coverage, jnp.where(leaves, -self.coverage, 0))
+            before = jnp.clip(jnp.sum(passed), 0, 1)
+            return hidden.at[k].set(jnp.where(kind > 0, before, 0))
+
+        count = self.kind.shape[0]
+        return jax.lax.fori_loop(0, count, one, jnp.zeros_like(self.coverage))
 
 
 def no_sheets(count: int, dtype: Any) -> Sheets:

@@ -1,7 +1,8 @@
 """Visibility: what rays see, found without derivatives.
 
 Read `_walk` for one ray's way through a tree of boxes, `_search` for what it keeps of the surfaces
-that it meets, and `_faces` for faces of meshes, whose fragments it joins to sheets. Of meshes, too:
+that it meets, `_faces` for faces of meshes, whose fragments it joins to sheets, and `_layers` for
+both together. Of meshes, too:
 `_face_shadows`, sums over all faces that a shadow ray meets, and `_sum_faces`, such sums with
 derivatives, of which `_sheet_coverage` are some. Then `_nearest` for lines, and `_order` for rays
 that come in any order.
@@ -14,18 +15,18 @@ from ._face_shadows import (
     FaceSums,
     sum_moving_shadows,
     sum_shadows,
+    sums_of_ray,
 )
-from ._faces import faces_of_sheet, find_sheets, FoundSheet
+from ._faces import faces_of_sheet, FoundSheet
+from ._layers import find_layers, FoundLayers, list_faces
 from ._nearest import find_nearest, Nearest
 from ._order import BUNDLE, invert_order, order_rays
 from ._search import (
     count_parts,
     count_touched,
-    find_layers,
-    find_layers_of_ray,
     find_occluders,
     INVISIBLE,
-    needed_layers,
+    map_ranked,
     Ranking,
     transmission,
     transmission_of_ray,

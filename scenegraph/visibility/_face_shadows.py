@@ -9,10 +9,9 @@ from .._typing import Array, Bool, Float, Int, Scalar
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
-from ..rows import map_rows
 from ..shapes import cross_triangle
 from ._faces import is_turned, row_of, SHADING, walk_faces
-from ._search import FAINT, insert, no_items, Ranking
+from ._search import FAINT, insert, map_ranked, no_items, Ranking
 from ._sum_faces import fill_faces, sum_over_faces
 
 
@@ -31,18 +30,15 @@ def sum_shadows(
 
     Sums have rays last, and rankings first. They have no derivatives.
     """
-    find = partial(_sums_of_ray, count=count)
-    sums, found = map_rows(lambda tree, row: find(tree, *row), tree, (rays, used))
-    first = lambda x: jnp.moveaxis(x, -1, 0)
-    if found is not None:
-        keys, codes, values = map(first, found[:3])
-        found = found._replace(keys=keys, codes=codes, values=values)
-    return _with_rays_last(sums), found
+    find = partial(sums_of_ray, count=count)
+    return map_ranked(lambda tree, row: find(tree, *row), tree, (rays, used))
 
 
-def _sums_of_ray(
+def sums_of_ray(
     tree: FaceTree, ray: Ray, used: Bool[Array, ""], *, count: int
 ) -> tuple[FaceSums, Ranking | None]:
+    """Sums what all faces stop of one ray, and finds the `count` that cover most, if any."""
+
     def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: tuple) -> tuple:
         sums, best = now
         coverage, facing = _cover(ray, corners)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FACES_OF_LEAF, FaceTree
 from ..rays import Ray
-from ..rows import any_in_packet, map_rows
+from ..rows import any_in_packet
 from ..shapes import (
     add_piece,
     cross_line,
@@ -104,18 +104,20 @@ class FoundSheet(NamedTuple):
     hidden: Float[Array, "*layers"]  # by sheets of its mesh before it
 
 
-def find_sheets_of_ray(
+def find_sheets(
     tree: FaceTree,
     cuts: Bool[Array, " surfaces"],
     ray: Ray,
     used: Bool[Array, ""],
-    found: Ranking,
+    before: tuple[Ranking, Scalar],
     first_code: int,
 ) -> tuple[Ranking, FoundSheet]:
     """Finds the sheets of meshes on one ray, and inserts them among the layers that were found.
 
-    Codes of sheets are `first_code` and above.
+    Of these it is known, too, from which `t` on nothing is seen. Codes of sheets are `first_code`
+    and above.
     """
+    found, closed = before
     layers = found.keys.shape[0]
 
     def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: _Found) -> _Found:
@@ -136,8 +138,7 @@ def find_sheets_of_ray(
 
     dtype = ray.near.dtype
     nothing = no_sheets(_SHEETS_OF_LAYER * layers, dtype)
-    one, far = jnp.ones((), dtype), jnp.full((), jnp.inf, dtype)
-    start = _Found(nothing, jnp.zeros((), jnp.int32), one, far)
+    start = _Found(nothing, jnp.zeros((), jnp.int32), jnp.ones((), dtype), closed)
     met = walk_faces(tree, ray, used, visit, start, lambda now: now.closed)
     return _rank_sheets(met, found, first_code)
 
@@ -148,7 +149,7 @@ def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking,
     # Nothing is looked for behind what covers all of a pixel.
     whole = jnp.where(sheets.coverage >= _WHOLE, jnp.maximum(sheets.coverage, 1), sheets.coverage)
     sheets = sheets._replace(coverage=whole, opaque=whole * sheets.opacity)
-    hidden, depths = sheets.hidden, sheets.t
+    hidden, depths = sheets.hidden(), sheets.t
     alphas = jnp.where(sheets.kind == 0, 0, sheets.opacity * unhidden(whole, hidden))
     count = alphas.shape[0]
 
@@ -163,32 +164,20 @@ def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking,
     ranking = ranking._replace(total=total, rest=ranking.rest * met.rest)
     of_sheet = FoundSheet(sheets.kind, sheets.begin, sheets.end, whole, hidden)
 
-    def at(code: Int[Array, ""]) -> FoundSheet:
-        some, place = code >= first_code, jnp.maximum(code - first_code, 0)
-        return jax.tree.map(lambda x: jnp.where(some, x[place], jnp.zeros((), x.dtype)), of_sheet)
+    def put(k: Int[Array, ""], layers: FoundSheet) -> FoundSheet:
+        place = ranking.codes[k] - first_code
+        own = jax.tree.map(lambda x: jnp.where(place < 0, 0, x[jnp.maximum(place, 0)]), of_sheet)
+        return jax.tree.map(lambda x, y: x.at[k].set(y), layers, own)
 
-    return ranking, jax.vmap(at)(ranking.codes)
-
-
-def find_sheets(
-    tree: FaceTree,
-    cuts: Bool[Array, " surfaces"],
-    rays: Ray,
-    used: Bool[Array, " rays"],
-    found: Ranking,
-    first_code: int,
-) -> tuple[Ranking, FoundSheet]:
-    """Finds sheets of meshes on rays, and inserts them among the layers; ranks come first."""
-    of_row = lambda shared, row: find_sheets_of_ray(*shared, *row, first_code=first_code)
-    by_ray = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), found)
-    results = map_rows(of_row, (tree, cuts), (rays, used, by_ray))
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), results)
+    ranks = ranking.codes.shape[0]
+    none = jax.tree.map(lambda x: jnp.zeros(ranks, x.dtype), of_sheet)
+    return ranking, jax.lax.fori_loop(0, ranks, put, none)
 
 
 def faces_of_sheet(
     tree: FaceTree, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], count: int
 ) -> Int[Array, " faces"]:
-    """Returns the faces of a sheet that cover most of a pixel; -1 beyond the last."""
+    """Returns the faces of a sheet that cover most of a pixel, most first; -1 beyond the last."""
 
     def visit(
         face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: Ranking

@@ -104,15 +104,6 @@ def _rank(ranking: Ranking, items: _Items, touched: Bool[Array, ""]) -> Ranking:
     return ranking
 
 
-def find_layers(scene: FlatScene, rays: Ray, used: Bool[Array, " rays"], count: int) -> Ranking:
-    """Finds the nearest layers of surfaces on rays; `codes` are `number * parts + part`."""
-    if scene.tree is None:
-        return no_items(count, rays.near)
-    find = partial(find_layers_of_ray, parts=count_parts(scene), count=count)
-    of_row = lambda shared, row: find(*shared, *row)
-    return _ranks_first(map_rows(of_row, (scene.tree, scene.cuts), (rays, used)))
-
-
 class _Layers(NamedTuple):
     """The layers of a ray so far."""
 
@@ -120,7 +111,7 @@ class _Layers(NamedTuple):
     closed: Scalar  # the `t` of the nearest that nothing is seen behind
 
 
-def find_layers_of_ray(
+def find_shapes(
     tree: SurfaceTree,
     cuts: Bool[Array, " surfaces"],
     ray: Ray,
@@ -128,8 +119,11 @@ def find_layers_of_ray(
     *,
     parts: int,
     count: int,
-) -> Ranking:
-    """Finds the nearest layers of surfaces on one ray."""
+) -> tuple[Ranking, Scalar]:
+    """Finds the nearest layers on one ray, of all surfaces but meshes.
+
+    Their codes are `number * parts + part`. Returns also the `t` behind which nothing is seen.
+    """
 
     def of_one(instance: Instance) -> tuple[_Items, Bool[Array, ""]]:
         hits = intersect(instance, ray)
@@ -152,30 +146,25 @@ def find_layers_of_ray(
         )
 
     start = _Layers(no_items(count, ray.near), jnp.asarray(jnp.inf, ray.near.dtype))
-    return walk(tree, ray, used, visit, start, limit).ranking
+    found = walk(tree, ray, used, visit, start, limit)
+    return found.ranking, found.closed
 
 
-def _ranks_first(ranking: Ranking) -> Ranking:
-    swap = lambda x: jnp.moveaxis(x, -1, 0)
-    keys, codes, values = map(swap, ranking[:3])
-    return ranking._replace(keys=keys, codes=codes, values=values)
+def map_ranked(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:
+    """Maps a function over rows as `map_rows` does; the axes of its results come before rows.
 
+    What rows have of one rank is then in one place in memory.
+    """
+    structure: list[Any] = []
 
-def needed_layers(
-    found: Ranking, cuts: Bool[Array, " surfaces"], numbers: Int[Array, "ranks *rows"]
-) -> tuple[Bool[Array, "ranks *rows"], Int[Array, "*rows"]]:
-    """Returns which layers count, by the numbers of their surfaces, and how many are missed."""
-    there = found.codes >= 0
-    # Nothing is seen behind what is opaque and stays so.
-    closed = cuts[numbers] & (found.values >= 1)
-    opens = [jnp.ones(found.total.shape, bool)]
-    for shut in jnp.unstack(closed)[:-1]:
-        opens.append(opens[-1] & ~shut)
-    transmits = jnp.prod(jnp.where(there, 1 - found.values, 1), axis=0)
-    # Light that passes all layers and is stopped by what has no rank.
-    behind = transmits * (1 - found.rest)
-    missed = jnp.where(behind > INVISIBLE, jnp.maximum(found.total - len(found.codes), 0), 0)
-    return jnp.stack(opens) & there, missed
+    def of_row(shared: PyTree, row: PyTree) -> list:
+        leaves, tree = jax.tree.flatten(function(shared, row))
+        structure[:] = [tree]
+        return [jnp.unstack(x) if x.ndim else x for x in leaves]
+
+    stack = lambda x: jnp.stack(x) if isinstance(x, tuple) else x
+    found = map_rows(of_row, shared, rows)
+    return jax.tree.unflatten(structure[0], list(map(stack, found)))
 
 
 def find_occluders(
@@ -199,7 +188,7 @@ def find_occluders(
 
         return walk(tree, ray, used, visit, no_items(count, ray.near))
 
-    return _ranks_first(map_rows(find, scene.tree, (rays, own, used)))
+    return map_ranked(find, scene.tree, (rays, own, used))
 
 
 def transmission(

@@ -7,7 +7,8 @@ import numpy as np
 
 import scenegraph as sg
 from scenegraph.shapes import cross_triangle
-from scenegraph.visibility import find_sheets, sum_shadows
+from scenegraph.visibility import map_ranked, sum_shadows
+from scenegraph.visibility._faces import find_sheets
 from scenegraph.visibility._search import no_items
 from support.hard_triangles import icosphere
 
@@ -25,8 +26,13 @@ def test_pixels_within_a_mesh_are_covered_whole():
     @jax.jit
     def both(rays):
         flat = sg.flat.flatten(scene)
-        tree, used = flat.triangles.tree, jnp.ones(rays.near.shape, bool)
-        found, sheets = find_sheets(tree, flat.cuts, rays, used, no_items(3, rays.near), 8)
+        tree = flat.triangles.tree
+
+        def search(shared, ray):
+            nothing = no_items(3, ray.near), jnp.full_like(ray.near, jnp.inf)
+            return find_sheets(*shared, ray, jnp.asarray(True), nothing, 8)
+
+        found, sheets = map_ranked(search, (tree, flat.cuts), rays)
         cross = jax.vmap(cross_triangle, (None, 0))
         fronts = jax.lax.map(lambda ray: cross(ray, tree.corners), rays)
         return found.values[0], sheets, fronts.coverage * (fronts.facing < 0)

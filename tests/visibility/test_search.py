@@ -1,5 +1,7 @@
 """What rays find on lists: all that they touch, and nothing else."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 import scenegraph as sg
 from scenegraph.flat import flatten, intersect, occlusion, part_alphas
 from scenegraph.rays import Ray
-from scenegraph.visibility import find_layers, transmission
+from scenegraph.visibility import count_parts, map_ranked, transmission
+from scenegraph.visibility._search import find_shapes
 
 
 MANY = 256
@@ -74,7 +77,10 @@ SCENES = {
 def test_rays_find_what_a_loop_over_all_things_finds(kinds):
     flat, rays = flatten(_scene(*kinds)), _rays(256)
     used = np.arange(256) % 7 > 0
-    found = jax.jit(find_layers, static_argnums=3)(flat, rays, jnp.asarray(used), 64)
+    find = partial(find_shapes, parts=count_parts(flat), count=64)
+    search = lambda shared, row: find(*shared, *row)[0]
+    rows = (flat.tree, flat.cuts), (rays, jnp.asarray(used))
+    found = jax.jit(partial(map_ranked, search))(*rows)
 
     def of_ray(ray, stack):
         hits = stack.map(lambda thing: intersect(thing, ray))
