@@ -31,7 +31,6 @@ HASTY_BEFORE = "--xla_cpu_use_fusion_emitters=false", (0, 11, 1)
 OPTIMISED = [
     *sorted(map(str, pathlib.Path("tests").rglob("test_golden_*.py"))),
     "tests/fitting/test_memory.py::test_the_compiler_says_what_a_step_needs",
-    "tests/rendering/test_tiers.py",
     "tests/test_architecture.py::test_compiler_sums_rightly",
 ]
 

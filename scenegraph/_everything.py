@@ -1,49 +1,43 @@
 """All public names of the library, which the root gives on their first use."""
 
-from ._garbage import defer_garbage_collection
-
-
-# Imports make some 170,000 objects that stay: searching them takes a fifth of the time.
-with defer_garbage_collection():
-    from . import (
-        assets as assets,
-        cameras as cameras,
-        compositing as compositing,
-        data as data,
-        diagnostics as diagnostics,
-        encodings as encodings,
-        fields as fields,
-        filters as filters,
-        fitting as fitting,
-        flat as flat,
-        images as images,
-        integrators as integrators,
-        interop as interop,
-        io as io,
-        lights as lights,
-        losses as losses,
-        meshing as meshing,
-        numerics as numerics,
-        optimizers as optimizers,
-        parallel as parallel,
-        photographs as photographs,
-        programs as programs,
-        rays as rays,
-        rendering as rendering,
-        rows as rows,
-        rowwise as rowwise,
-        runs as runs,
-        samplers as samplers,
-        scene as scene,
-        settings as settings,
-        shaders as shaders,
-        shapes as shapes,
-        solving as solving,
-        transforms as transforms,
-        visibility as visibility,
-    )
-
+from . import (
+    assets as assets,
+    cameras as cameras,
+    compositing as compositing,
+    data as data,
+    diagnostics as diagnostics,
+    encodings as encodings,
+    fields as fields,
+    filters as filters,
+    fitting as fitting,
+    flat as flat,
+    images as images,
+    integrators as integrators,
+    interop as interop,
+    io as io,
+    lights as lights,
+    losses as losses,
+    meshing as meshing,
+    numerics as numerics,
+    optimizers as optimizers,
+    parallel as parallel,
+    photographs as photographs,
+    rays as rays,
+    rendering as rendering,
+    rows as rows,
+    rowwise as rowwise,
+    runs as runs,
+    samplers as samplers,
+    scene as scene,
+    settings as settings,
+    shaders as shaders,
+    shapes as shapes,
+    solving as solving,
+    transforms as transforms,
+    visibility as visibility,
+)
 from ._checks import check_calls
+from ._deprecated import tiered_jit as tiered_jit
 from ._typing import typecheck_enabled
 from .assets import load_scene as load_scene, save_glb as save_glb
 from .cameras import (
@@ -98,7 +92,6 @@ from .lights import (
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim
-from .programs import tiered_jit as tiered_jit
 from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
 from .rows import compile_log as compile_log
 from .scene import (

@@ -4,16 +4,13 @@
 gets a warning and a simpler way, with the same results:
 
 - without `trace_state_clean`, a function counts as being traced, and is compiled by JAX alone;
-- without `weakref_lru_cache`, what was traced stays until its owner goes, whatever is cleared;
 - without `error_checks` or `nan_error_check`, `checkify` does not look for NaN in what maps return;
-- without any of the others, maps over rows are `jax.vmap`, and programs stay whole.
+- without any of the others, maps over rows are `jax.vmap`, and sums over faces take all faces.
 """
 
-import functools
 import importlib
 import importlib.metadata
 import warnings
-import weakref
 from collections.abc import Callable
 from typing import Any, TYPE_CHECKING
 
@@ -35,33 +32,19 @@ def _find(module: str, name: str, otherwise: Any = None) -> Any:
 if TYPE_CHECKING:
     from jax.extend.core import (
         ClosedJaxpr as ClosedJaxpr,
-        Jaxpr as Jaxpr,
         jaxpr_as_fun as jaxpr_as_fun,
         jaxprs_in_params as jaxprs_in_params,
         Literal as Literal,
         Primitive as Primitive,
     )
-    from jax.extend.core.primitives import (
-        add_jaxvals_p as add_jaxvals_p,
-        custom_jvp_call_p as custom_jvp_call_p,
-        jit_p as jit_p,
-        remat_p as remat_p,
-        scan_p as scan_p,
-    )
     from jax.interpreters import ad as ad, batching as batching, mlir as mlir
     from jax.interpreters.partial_eval import dce_jaxpr as dce_jaxpr, dce_rules as dce_rules
 else:
     ClosedJaxpr = _find("jax.extend.core", "ClosedJaxpr", object)
-    Jaxpr = _find("jax.extend.core", "Jaxpr", object)
     jaxpr_as_fun = _find("jax.extend.core", "jaxpr_as_fun")
     jaxprs_in_params = _find("jax.extend.core", "jaxprs_in_params")
     Literal = _find("jax.extend.core", "Literal", object)
     Primitive = _find("jax.extend.core", "Primitive", object)
-    add_jaxvals_p = _find("jax.extend.core.primitives", "add_jaxvals_p")
-    custom_jvp_call_p = _find("jax.extend.core.primitives", "custom_jvp_call_p")
-    jit_p = _find("jax.extend.core.primitives", "jit_p")
-    remat_p = _find("jax.extend.core.primitives", "remat_p")
-    scan_p = _find("jax.extend.core.primitives", "scan_p")
     ad = _find("jax.interpreters", "ad")
     batching = _find("jax.interpreters", "batching")
     mlir = _find("jax.interpreters", "mlir")
@@ -94,26 +77,9 @@ def _never_clean() -> bool:
     return False
 
 
-def _remember_by_owner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Caches a function's results for as long as its first argument lives."""
-    known: Any = weakref.WeakKeyDictionary()
-
-    @functools.wraps(function)
-    def call(owner: Any, *others: Any) -> Any:
-        results = known.setdefault(owner, {})
-        if others not in results:
-            results[others] = function(owner, *others)
-        return results[others]
-
-    return call
-
-
 trace_state_clean: Callable[[], bool] = _find("jax._src.core", "trace_state_clean", _never_clean)
 checkify_rules: dict[Any, Any] | None = _find("jax._src.checkify", "error_checks")
 nan_error_check: Callable[..., Any] | None = _find("jax._src.checkify", "nan_error_check")
-weakref_lru_cache: Callable[..., Any] = _find(
-    "jax._src.util", "weakref_lru_cache", _remember_by_owner
-)
 
 
 if _gone:

@@ -2,7 +2,6 @@ import os
 import pathlib
 import warnings
 
-from .._garbage import defer_garbage_collection
 from ..models import read_model
 from ..scene import Scene
 from ._build import build_scene
@@ -62,8 +61,7 @@ def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
     ```
     """
     turned = pathlib.Path(path).suffix.lower() in _Y_UP if y_up is None else y_up
-    with defer_garbage_collection():
-        scene, notes = build_scene(read_model(path), y_up=turned)
+    scene, notes = build_scene(read_model(path), y_up=turned)
     if notes:
         shown = "; ".join(notes[:20]) + (f"; and {len(notes) - 20} more" if len(notes) > 20 else "")
         warnings.warn(f"load_scene: {path}: repaired or left out: {shown}", stacklevel=2)

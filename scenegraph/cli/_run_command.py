@@ -1,5 +1,6 @@
 """The run of a command, and what is said of its errors."""
 
+import gc
 import os
 import pathlib
 import sys
@@ -8,7 +9,6 @@ from typing import Any
 import jax
 from jax.errors import JaxRuntimeError
 
-from .._garbage import collect_garbage_seldom
 from ..fitting import FitError, TooLarge
 from ..io import FileError, MissingExtra
 from ..parallel import ends_together
@@ -25,7 +25,7 @@ _USER_ERRORS = FileError, FitError, MissingExtra, ValueError, OSError, MemoryErr
 def run_command(command: Any) -> int:
     """Runs a command, and returns the exit code, as `main` says."""
     _remember_compiled_programs()
-    collect_garbage_seldom()
+    _collect_garbage_seldom()
     try:
         command.main()
         sys.stdout.flush()
@@ -72,3 +72,16 @@ def _explain(error: Exception) -> str:
     if isinstance(error, JaxRuntimeError):
         raise error
     return explain(error)
+
+
+# A search after so many new objects; one of all objects after a thousand times fifty of those.
+_SELDOM = 50_000, 50, 1_000
+
+
+def _collect_garbage_seldom() -> None:
+    """Makes searches for garbage rare in this process, and leaves what there is out of them.
+
+    Tracing makes many objects that stay, and searching them takes a quarter of its time.
+    """
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)

@@ -12,7 +12,6 @@ from .._typing import Array, Float
 from ..cameras import AbstractCamera, NDCCamera
 from ..io import MappedArray
 from ..pixels import frame_lines, known_cameras, on_host, pixel_lines, take_camera, Views
-from ..programs import FOR_SOME_RUNS, quick_jit
 
 
 # The cells of the box, and of the pictures' rasters, along each axis.
@@ -356,7 +355,7 @@ def _project(views: Views, frames: np.ndarray, points: np.ndarray) -> np.ndarray
     return np.concatenate(rows)
 
 
-@quick_jit(FOR_SOME_RUNS)
+@eqx.filter_jit
 def _project_block(
     cameras: AbstractCamera, points: Float[np.ndarray, "n 3"] | Float[Array, "n 3"]
 ) -> Float[Array, "cameras n 2"]:

@@ -15,7 +15,6 @@ from .._typing import Array, PyTree, Scalar
 from ..cameras import AbstractCamera
 from ..flat import flatten
 from ..integrators import AbstractIntegrator, choose_integrator
-from ..programs import FOR_A_FEW_RUNS, FOR_SOME_RUNS, quick_jit
 from ..rays import Ray
 from ..rendering import render_rays
 from ..rows import lower_by_vmap
@@ -151,7 +150,7 @@ def _objectives(
         return jax.vmap(find_camera(scene, camera).ray)(centres)
 
     fix = lambda scene: integrator.with_fixed_samples(flatten(scene), rays(scene))
-    fixed = quick_jit(FOR_A_FEW_RUNS)(fix)(scene)
+    fixed = eqx.filter_jit(fix)(scene)
 
     def mixture(scene: Scene, integrator: AbstractIntegrator) -> Scalar:
         levels = render_rays(scene, rays(scene), integrator)
@@ -160,8 +159,8 @@ def _objectives(
         return jnp.sum(jnp.asarray(np.random.default_rng(1).normal(size=colors.shape)) * colors)
 
     # The gradient is computed once, values eight times a leaf.
-    value_and_grad = quick_jit(FOR_A_FEW_RUNS)(eqx.filter_value_and_grad(mixture))
-    value = quick_jit(FOR_SOME_RUNS)(mixture)
+    value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(mixture))
+    value = eqx.filter_jit(mixture)
     return lambda scene: value_and_grad(scene, integrator), lambda scene: value(scene, fixed)
 
 

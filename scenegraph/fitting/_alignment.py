@@ -14,7 +14,6 @@ from ..losses import MultiLevelLoss
 from ..numerics import matmul, unfreeze
 from ..parallel import as_layout
 from ..pixels import known_cameras
-from ..programs import FOR_A_FEW_RUNS, quick_jit
 from ..scene import Capture, find_capture, Group, move_camera, Scene
 from ..transforms import Pose
 from ._corrections import with_corrections
@@ -64,7 +63,7 @@ def find_motion(before: np.ndarray, after: np.ndarray) -> Motion:
     return Motion(scale, turn, other - scale * turn @ middle)
 
 
-@quick_jit(FOR_A_FEW_RUNS)
+@eqx.filter_jit
 def _matrices(cameras: AbstractCamera) -> Float[Array, "frames 4 4"]:
     return eqx.filter_vmap(pose_matrix)(cameras)
 

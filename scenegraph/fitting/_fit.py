@@ -13,7 +13,6 @@ import jax
 import numpy as np
 import optax
 
-from .._garbage import defer_garbage_collection
 from .._typing import Array, Device, IntLike, PyTree, RandomKey
 from .._words import describe
 from ..data import Annealing, Batch, RayBatches, Views
@@ -23,7 +22,6 @@ from ..losses import AbstractLoss, LossTerms, MultiLevelLoss
 from ..numerics import AbstractModule
 from ..parallel import Agreement, as_layout, check_alike, Layout
 from ..pixels import in_stated_space
-from ..programs import make_room_for_programs
 from ..rendering import check_scene, report_overflow, say_violations
 from ..scene import check_leaves, named_leaves, Scene
 from ._budget import (
@@ -136,7 +134,6 @@ def fit(
     `TooLarge`, a `MemoryError`, before the first step, if there is not the memory for one.
     """
     steps = _check_arguments(views_or_batches, loss, steps)
-    make_room_for_programs()
     check_leaves(scene)
     batches, layout = _batches(scene, views_or_batches, annealing), as_layout(devices)
     chosen = choose_trainable(scene, trainable)
@@ -230,8 +227,7 @@ class _Advance:
         batch = self._feed.shapes(state, number)
         rays = batch.tree.lossmult if isinstance(batch.tree, Batch) else np.empty(0)
         self._rays = rays.shape[0]
-        with defer_garbage_collection():
-            lowered = _step.lower(self._others, state, batch, np.float32(0))
+        lowered = _step.lower(self._others, state, batch, np.float32(0))
         with ThreadPoolExecutor(1, "scenegraph-compiler") as pool:
             compiling = pool.submit(lowered.compile)
             self._feed(state, number)

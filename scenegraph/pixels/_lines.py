@@ -8,7 +8,6 @@ import numpy as np
 
 from .._typing import Array, Float
 from ..cameras import AbstractCamera
-from ..programs import FOR_A_FEW_RUNS, quick_jit
 from ._scene_cameras import SceneCameras
 from ._views import Views
 
@@ -62,7 +61,7 @@ def take_camera(cameras: AbstractCamera, frame: Any) -> AbstractCamera:
 
 
 # Of cameras that are taken already: the program does not depend on how many pictures there are.
-@quick_jit(FOR_A_FEW_RUNS)
+@eqx.filter_jit
 def _lines(
     cameras: AbstractCamera, pixels: Float[np.ndarray, "n 2"] | Float[Array, "n 2"]
 ) -> tuple[Array, Array]:

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,7 +6,6 @@ import numpy as np
 from .._typing import Array, Bool, Int, RandomKey, Vector
 from ..cameras import AbstractCamera, pixel_centres
 from ..numerics import as_float_leaf
-from ..programs import FOR_SOME_RUNS, quick_jit
 from ._batches import AbstractPixelChoice
 from ._lines import known_cameras, on_host, take_camera
 from ._views import Views
@@ -61,7 +61,7 @@ def _slopes(views: Views, frame: int) -> np.ndarray:
     return np.sqrt(sum((x**2 for x in along), np.zeros_like(brightness))).ravel()
 
 
-@quick_jit(FOR_SOME_RUNS)
+@eqx.filter_jit
 def _hits_box(
     camera: AbstractCamera, width: int, height: int, lower: Vector, upper: Vector
 ) -> Bool[Array, " pixels"]:

@@ -8,10 +8,6 @@ from ..integrators import AbstractIntegrator
 # Other devices take eight times as many samples at a time, between these numbers: with fewer they
 # wait for kernels to start, and with more memory would count.
 _FEWEST, _MOST = 2**17, 2**20
-# Rays that a thread works on at a time, the most if things are few and if they are more than that.
-# Measured on two cores: with more rays, threads are without work at the end and caches overflow;
-# with fewer, kernels start too often.
-_LEAST_SHARE, _LARGEST_SHARES, _FEW_THINGS = 2**12, (2**15, 2**14), 1000
 
 
 def choose_chunk(
@@ -31,11 +27,3 @@ def choose_chunk(
 
 def _choose_samples(on_cpu: int) -> int:
     return on_cpu if jax.default_backend() == "cpu" else min(max(8 * on_cpu, _FEWEST), _MOST)
-
-
-def choose_share(rays: int, threads: int, things: int) -> int:
-    """Returns the number of rays that one of several threads works on at a time."""
-    # Whole numbers of the least share, so that tiles of pixels are whole, too.
-    largest = _LARGEST_SHARES[things > _FEW_THINGS]
-    shares = max(threads, -(-rays // largest))
-    return min(_LEAST_SHARE * -(-rays // (shares * _LEAST_SHARE)), largest)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
-from ..programs import expect_calls
 from ..scene import Scene
 from ._render import render
 
@@ -44,14 +43,13 @@ class Film:
 
     def render_frame(self, number: int) -> Image:
         """Renders a frame, with all quantities that are to be shown of it."""
-        with expect_calls(len(self.cameras)):
-            return render(
-                self.scene,
-                self.cameras[number],
-                chunk=self.chunk,
-                outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
-                samples_per_pixel=self.samples_per_pixel,
-            )
+        return render(
+            self.scene,
+            self.cameras[number],
+            chunk=self.chunk,
+            outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
+            samples_per_pixel=self.samples_per_pixel,
+        )
 
     @functools.cached_property
     def depths(self) -> tuple[float, float]:

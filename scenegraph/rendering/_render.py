@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, SingleDeviceSharding
 
-from .._garbage import without_collections
 from .._jax import trace_state_clean
 from .._typing import Array, Device, Int, PyTree, RandomKey, Scalar
 from ..cameras import AbstractCamera
@@ -40,18 +39,9 @@ from ..parallel import (
     whole_on,
     with_automatic_axes,
 )
-from ..programs import (
-    can_be_quick,
-    count_threads,
-    FOR_MANY_RUNS,
-    FOR_SOME_RUNS,
-    kind_of,
-    make_room_for_programs,
-    TieredFunction,
-)
 from ..scene import check_leaves, Contents, find_camera, find_contents, Scene
 from ..visibility import count_touched
-from ._chunks import choose_chunk, choose_share
+from ._chunks import choose_chunk
 from ._pixel_order import PixelOrder, TILE_SIDE
 from ._pixels import ALWAYS, Pixels
 from ._subpixels import parts_along_side, split_pixels, subpixel_rays
@@ -62,8 +52,6 @@ from ._warnings import check_scene, is_traced, report_overflow
 _OUTPUTS = (*ALWAYS, "normal", "median_depth", "candidates")
 
 
-# Stacking many nodes, and tracing, which are most of a first call, are quicker without collections.
-@without_collections
 def render(
     scene: Scene,
     camera: AbstractCamera | str,
@@ -115,7 +103,6 @@ def render(
     says so if these do not do; in a traced function see `Image.overflow`. Warns if shaders have no
     light, and of values that an optimiser put out of range.
     """
-    make_room_for_programs()
     flattened = jax.tree.flatten(scene)
     check_leaves(scene, flattened=flattened)
     camera = find_camera(scene, camera)
@@ -131,19 +118,13 @@ def render(
     # Stacks that were made in a traced function are traced, even of numbers that are known.
     check_scene(scene, None if traced else placed, contents)
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
-    # Networks are most of the time of their pictures, and little of their programs.
-    count = count_surfaces(contents)
-    program, threads = _draw.fast, 1
-    if mesh is None and count > 0 and not traced:
-        program = _draw if count <= _MANY_SURFACES else _draw_many
-        threads = count_threads() if can_be_quick() else 1
-    more = key, filters, chunk, mesh, extras, side, threads
-    draw = lambda integrator: program(placed, camera, integrator, *more)
+    more = key, filters, chunk, mesh, extras, side
+    draw = lambda integrator: _draw(placed, camera, integrator, *more)
     if traced:
         whole = integrator.with_budget(math.inf)
-        picture = lambda tree: program(*tree, whole, *more)[0]
+        picture = lambda tree: _draw(tree[0], tree[1], whole, *more)[0]
         return with_automatic_axes(picture, (placed, camera))
-    integrator = _with_first_layers(with_all_occluders(integrator), contents, count)
+    integrator = _with_first_layers(with_all_occluders(integrator), contents)
     return _draw_completely(draw, integrator, (placed, camera))
 
 
@@ -151,7 +132,7 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
     """Draws a picture, and again with space for more as long as something overflows."""
     first = integrator
     if _enlarged:
-        integrator = _enlarged.get(kind_of((first, like)), first)
+        integrator = _enlarged.get(_kind_of((first, like)), first)
     image, missed, requested = draw(integrator)
     for margin in _MARGINS:
         # In a traced function even the number of a constant scene's picture is not known.
@@ -163,9 +144,15 @@ def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) ->
         integrator = larger
         image, missed, requested = draw(integrator)
     if integrator != first and not jax.tree.leaves(integrator):
-        _enlarged[kind_of((first, like))] = integrator
+        _enlarged[_kind_of((first, like))] = integrator
     report_overflow(missed)
     return image
+
+
+def _kind_of(tree: PyTree) -> Any:
+    """Returns what trees have in common that are compiled to the same program."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
 
 
 # The integrators with which pictures of scenes of some structure were complete at last: the next
@@ -174,9 +161,10 @@ _enlarged: dict[Any, AbstractIntegrator] = {}
 
 
 def _with_first_layers(
-    integrator: AbstractIntegrator, contents: Contents | SceneStacks, count: int
+    integrator: AbstractIntegrator, contents: Contents | SceneStacks
 ) -> AbstractIntegrator:
-    """Returns an integrator with the layers that pictures of so many surfaces are begun with."""
+    """Returns an integrator with the layers that pictures of some surfaces are begun with."""
+    count = count_surfaces(contents)
     if count > _MANY_SURFACES:
         integrator = with_more_surfaces(integrator)
     sided = count_sided_surfaces(contents)
@@ -185,8 +173,8 @@ def _with_first_layers(
     return integrator
 
 
-# Pictures of more surfaces have a second program with options of its own (`_draw_many`), and are
-# begun with twice the layers, because most need them, and each try is another program.
+# Pictures of more surfaces are begun with twice the layers, because most need them, and each try is
+# another program.
 _MANY_SURFACES = 4096
 # So are those of more surfaces of which a pixel may show several sides, each a layer, if they are
 # at least one in so many of all.
@@ -241,32 +229,28 @@ def _pixels_at_a_time(
     side: int,
     integrator: AbstractIntegrator,
     scene: FlatScene,
-    threads: int,
 ) -> int:
-    """Returns the number of pixels that a device, or a thread, works on at a time."""
+    """Returns the number of pixels that a device works on at a time."""
     samples, lists, rays = _SAMPLES, uses_lists(integrator, scene), pixels * side**2
     if is_of_surfaces(integrator):
         samples = _SAMPLES_BY_RAY
     elif lists:
         samples = _SAMPLES_AND_LAYERS if scene.shaders else _SAMPLES_LISTED
     size = choose_chunk(chunk, rays, integrator, samples_on_cpu=samples)
-    if chunk == "auto" and lists and is_of_surfaces(integrator):
-        # Gradients of meshes that take several chunks, too, take less time with smaller ones.
-        meshes = scene.triangles is not None and jax.default_backend() == "cpu"
-        if threads > 1 or (meshes and size < rays):
-            size = min(size, choose_share(rays, threads, scene.cuts.shape[0]))
     return max(1, size // side**2)
 
 
 # Samples in a chunk on a CPU. Measured: networks are fastest with fewer, cheap fields with more;
-# this serves both. Surfaces alone have no vectors of features, and are fastest with many.
+# this serves both. Surfaces alone have no vectors of features, and are fastest with many: chunks of
+# gradients are computed twice.
 _SAMPLES = 2**14
-_SAMPLES_BY_RAY = 2**19
+_SAMPLES_BY_RAY = 2**21
 # With media, but many things: lists want bundles of many rays, and those of surfaces more of them.
 _SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
-def _render(
+@eqx.filter_jit
+def _draw(
     scene: Scene | SceneStacks,
     camera: AbstractCamera,
     integrator: AbstractIntegrator,
@@ -276,7 +260,6 @@ def _render(
     mesh: Mesh | None,
     extras: tuple[str, ...],
     side: int,
-    threads: int,
 ) -> tuple[Image, Int[Array, ""] | None, Scalar | None]:
     """Returns the picture, the number of incomplete pixels, and of samples requested by a pixel."""
     camera, filters = unfreeze((camera, filters))
@@ -288,7 +271,7 @@ def _render(
     tile = TILE_SIDE if uses_lists(integrator, flat) else 1
     order, shared = PixelOrder(camera.width, camera.height, tile), (flat, camera, key)
     each = -(-camera.width * camera.height // (1 if mesh is None else mesh.size))
-    size = _pixels_at_a_time(chunk, each, side, integrator, flat, threads)
+    size = _pixels_at_a_time(chunk, each, side, integrator, flat)
     draw, spread = partial(_chunk_by_chunk, some.compute), not is_of_surfaces(integrator)
     pixels, overflow, requested = _in_chunks(draw, shared, order, size, mesh, spread)
     if "candidates" in extras:
@@ -298,12 +281,6 @@ def _render(
         image = one(image)
     missed = None if overflow is None else jnp.sum(overflow > 0)
     return image, missed, None if requested is None else jnp.mean(requested, dtype=jnp.float32)
-
-
-_draw = TieredFunction(_render, lambda equations: FOR_MANY_RUNS)
-# Of very many things, loops over rows are most of the time, for which XLA's newer emitters do not
-# matter: as fast, and compiled sooner.
-_draw_many = TieredFunction(_render, lambda equations: {**FOR_SOME_RUNS, **FOR_MANY_RUNS})
 
 
 def _count_candidates(scene: FlatScene, camera: AbstractCamera) -> Int[Array, " pixels"]:

@@ -8,10 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._jax import ad, batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
+from .._jax import batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
-from ..programs import are_kernels, Loop, take_turns_outside
-from ..rows import count_rows, define_map, map_rows_p, row_avals, trace_row
+from ..rows import count_rows, define_map, row_avals, trace_row
 
 
 def map_blocks(
@@ -120,24 +119,6 @@ def _batch(values: Any, axes: Any, *, jaxpr: ClosedJaxpr, varying: Any, reduced:
     return results, [0 if is_reduced else 1 for is_reduced in reduced]
 
 
-def _as_loop(equation: Any) -> Loop:
-    """Says how the blocks are computed one by one."""
-    its = equation.params
-    operands = ["row" if varies else "same" for varies in its["varying"]]
-    results = ["summed" if is_reduced else "row" for is_reduced in its["reduced"]]
-    rows = count_rows([x.aval for x in equation.invars], its["varying"])
-    return Loop(its["jaxpr"], operands, results, rows, lambda values: int(values[0]))
-
-
 if HAS_PRIMITIVES:
     _map_blocks_p = define_map("map_blocks", _by_loop, _by_loop)
     batching.primitive_batchers[_map_blocks_p] = _batch
-    take_turns_outside(_map_blocks_p, _as_loop)
-    are_kernels(map_rows_p)
-
-# Under `jax.vmap`, a `cond` whose predicate differs computes every branch for the whole batch, and
-# stops the gradients of what it reads for nothing. Where that is linear, as in the rule of a
-# `custom_jvp`, JAX lacks the transpose: these rows of the batch have none.
-_stop_gradient_p = jax.make_jaxpr(jax.lax.stop_gradient)(0.0).eqns[0].primitive
-if HAS_PRIMITIVES:
-    ad.primitive_transposes.setdefault(_stop_gradient_p, lambda cotangent, x: [ad.Zero(x.aval)])

@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+import equinox as eqx
 import numpy as np
 
 from .._typing import RandomKey
@@ -9,7 +10,6 @@ from ..data import Ball
 from ..encodings import Contraction
 from ..fields import AbstractField
 from ..integrators import AbstractMediaIntegrator
-from ..programs import FOR_SOME_RUNS, quick_jit
 from ..scene import Occupancy, Transformed, Volume
 from ..shapes import Box
 from ..transforms import Similarity
@@ -22,7 +22,7 @@ Corners: TypeAlias = tuple[np.ndarray, np.ndarray]
 Space: TypeAlias = Corners | Ball | None
 
 
-@quick_jit(FOR_SOME_RUNS)
+@eqx.filter_jit
 def build_field(method: AbstractMethod, key: RandomKey) -> AbstractField:
     """Makes a field in one compiled program, instead of one for each layer."""
     return method.make_field(key=key)

@@ -11,7 +11,6 @@ from .._typing import IntLike, PyTree, RandomKey
 from ..data import Annealing, Views
 from ..fitting import choose_trainable
 from ..integrators import AbstractIntegrator
-from ..programs import make_room_for_programs
 from ..scene import check_leaves
 from ._descent import FIRST_STEP, judge, LARGEST_STEP, propose, rounding, SMALLEST_STEP
 from ._method import Covariance, Method, Point
@@ -102,7 +101,6 @@ def solve(
     ```
     """
     steps = _check_numbers(steps, tolerance, sigma, covariance)
-    make_room_for_programs()
     check_leaves(scene)
     chosen = choose_trainable(scene, trainable)
     unknowns, paths = as_unknowns(scene, chosen)

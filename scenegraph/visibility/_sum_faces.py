@@ -25,7 +25,6 @@ from .._jax import (
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FaceTree
 from ..numerics import choose_block, compact
-from ..programs import find_within
 from ..rays import Ray
 from ..rows import as_operands, map_rows, push_map, row_avals, transpose_map
 from ..rowwise import take_rows
@@ -242,11 +241,6 @@ def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
     return results, [0] * len(results)
 
 
-def _find_within(equation: Any) -> Any:
-    avals = tuple(x.aval for x in equation.invars)
-    return _traced(avals, tuple(equation.params.items())).jaxpr
-
-
 def _define() -> Primitive:
     """Defines the sums as a primitive."""
     primitive = Primitive("sum_faces")
@@ -259,7 +253,6 @@ def _define() -> Primitive:
     ad.primitive_transposes[primitive] = _transpose
     batching.primitive_batchers[primitive] = _batch
     mlir.register_lowering(primitive, mlir.lower_fun(_by_jaxpr, multiple_results=True))
-    find_within(primitive, _find_within)
     return primitive
 
 

@@ -52,7 +52,7 @@ def picture(scene, camera, lists=None, samples_per_pixel=1):
 
 def gradient(scene, camera, weights, lists):
     loss = lambda x: jnp.sum(weights * picture(x, camera, lists)["rgb"])
-    return sg.tiered_jit(eqx.filter_grad(loss))(scene)
+    return eqx.filter_jit(eqx.filter_grad(loss))(scene)
 
 
 def assert_equal_pictures(a, b):

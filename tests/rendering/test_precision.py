@@ -25,7 +25,7 @@ def products(jaxpr):
 
 
 def is_jaxpr(value):
-    return isinstance(getattr(value, "jaxpr", value), jax.extend.core.Jaxpr)
+    return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
 def of_gradient(scene, camera=EYE, **options):
