@@ -37,6 +37,8 @@ def sheet_coverage(
 def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
     scene, rays, sheets = primals
     sheets = jax.lax.stop_gradient(sheets)
+    # By this function again, so that second derivatives know how these values change.
+    values = sheet_coverage(scene, rays, sheets)
     partly = [(x > _ROUNDING) & (x < 1 - _ROUNDING) for x in (sheets.coverage, sheets.hidden)]
     used = jnp.any(partly[0], axis=0)
 
@@ -48,7 +50,7 @@ def _sheet_coverage_jvp(primals: tuple, tangents: tuple) -> tuple:
     # Where neither meshes nor rays move, there are none.
     limit = lambda some, change: None if change is None else jnp.where(some, change, 0)
     changes = tuple(map(limit, partly, changes))
-    return (jnp.minimum(sheets.coverage, 1), sheets.hidden), changes
+    return values, changes
 
 
 def _moving_faces(scene: FlatScene) -> tuple[FaceTree, Float[Array, "faces 3 3"], Array]:

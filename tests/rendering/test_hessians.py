@@ -159,4 +159,8 @@ def test_through_candidate_lists():
         f"ball{i}": sg.Surface(sg.Sphere([0.6 * i - 1.2, 0.1 * i, 0.1], 0.4), [0.1 * i] * 3)
         for i in range(5)
     }
-    assert_hessian(lit(**balls), CAMERAS["perspective"], sg.Surfaces(4, lists=True))
+    # No floor, far away on which a pixel is larger than a ball: where a shadow ray of such a pixel
+    # begins changes with its size, which derivatives leave out.
+    lamps = {f"light{i}": light for i, light in enumerate(LIGHTS)}
+    scene = sg.Scene(sg.Group(**balls, **lamps))
+    assert_hessian(scene, CAMERAS["perspective"], sg.Surfaces(4, lists=True))
