@@ -97,27 +97,26 @@ def _hit_on_sheet(
     """Returns the hit on a sheet, the mean over its fragments; see `sheet_hit`."""
     meshes = scene.triangles
     assert meshes is not None
-    faces = faces_of_sheet(meshes.tree, ray, sheet, used, how.layers)
-    count = jnp.sum(faces >= 0, dtype=jnp.int32)
+    faces, shares = faces_of_sheet(meshes.tree, ray, sheet, used, how.layers)
+    count, most = jnp.sum(faces >= 0, dtype=jnp.int32), jnp.argmax(shares)
     face_at = lambda k: meshes.take(jnp.maximum(faces[k], 0))
     means = lambda hit: (hit.t, hit.normal, hit.color)
 
     def turn(state: tuple) -> tuple:
-        k, total, sums, first = state
+        k, sums, spot = state
         hit = fragment_hit(ray, face_at(k).shape)
-        share = jnp.where(k < count, hit.coverage, 0)
-        sums = jax.tree.map(lambda x, y: x + share * y, sums, means(hit))
-        first = jax.tree.map(lambda x, y: jnp.where(k == 0, y, x), first, hit)
-        return k + 1, total + share, sums, first
+        sums = jax.tree.map(lambda x, y: x + shares[k] * y, sums, means(hit))
+        spot = jax.tree.map(lambda x, y: jnp.where(k == most, y, x), spot, hit)
+        return k + 1, sums, spot
 
     shape = jax.eval_shape(lambda: fragment_hit(ray, face_at(0).shape))
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
-    zero = jnp.zeros_like(ray.near)
-    start = jnp.zeros((), jnp.int32), zero, means(nothing), nothing
-    _, total, sums, first = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
+    start = jnp.zeros((), jnp.int32), means(nothing), nothing
+    _, sums, spot = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
+    total = jnp.sum(shares)
     t, normal, color = jax.tree.map(lambda x: x / jnp.where(total > 0, total, 1), sums)
     alpha = meshes.opacity[jnp.maximum(faces[0], 0)] * unhidden(sheet.coverage, sheet.hidden)
-    hit = eqx.tree_at(means, first, (t, safe_normalise(normal), color))
+    hit = eqx.tree_at(means, spot, (t, safe_normalise(normal), color))
     return eqx.tree_at(lambda x: x.coverage, hit, alpha), alpha
 
 

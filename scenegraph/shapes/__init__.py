@@ -40,6 +40,7 @@ from ._sheets import (
     sheet_hit,
     Sheets,
     unhidden,
+    visible_shares,
 )
 from ._triangle import cross_line, cross_triangle, Fragment, may_cover, Triangle
 

@@ -177,15 +177,29 @@ def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     )
 
 
+def visible_shares(
+    coverage: Float[Array, " fragments"], t: Float[Array, " fragments"]
+) -> Float[Array, " fragments"]:
+    """Returns what nearer fragments leave of the coverage of fragments.
+
+    All of it where they lie side by side. In a crease, where one part of a mesh goes into another,
+    they lie one behind the other.
+    """
+    number = jnp.arange(coverage.shape[0])
+    first = (t[None, :] < t[:, None]) | ((t[None, :] == t[:, None]) & (number < number[:, None]))
+    nearer = jnp.sum(jnp.where(first, coverage[None, :], 0), axis=1)
+    return jnp.clip(1 - nearer, 0, coverage)
+
+
 def sheet_hit(hits: Hit, used: Bool[Array, " fragments"], whole: Scalar | None = None) -> Hit:
     """Returns the hit on a sheet: means over its fragments, weighted by their coverage.
 
-    Point, in either frame, and uv are those of the fragment that covers most: the mean of points on
-    a round mesh lies inside, in the shade, and the mean of uv on both sides of a seam on neither;
-    footprints of fragments seen from the edge have no end. `whole` is the coverage of the sheet, by
-    default that of the fragments.
+    Point, in either frame, and uv are those of the fragment of which most is seen: the mean of
+    points on a round mesh lies inside, in the shade, and the mean of uv on both sides of a seam on
+    neither; footprints of fragments seen from the edge have no end. `whole` is the coverage of the
+    sheet, by default that of the fragments.
     """
-    coverage = jnp.where(used, hits.coverage, 0)
+    coverage = visible_shares(jnp.where(used, hits.coverage, 0), hits.t)
     total = jnp.sum(coverage)
     # Shares c_i / sum_j c_j; even ones where nothing is covered, so that the hit is finite.
     even = used.astype(coverage.dtype) / jnp.maximum(jnp.sum(used), 1)

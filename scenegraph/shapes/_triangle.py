@@ -52,7 +52,7 @@ class Fragment(AbstractModule):
 def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     """Intersects the cone of a pixel with a triangle.
 
-    The point is where the ray meets the triangle; beside it, the nearest one by corner weights.
+    The point is where the ray meets the triangle; beside it, the one of the pixel nearest to that.
     """
     (edges, plane, speed), (d_edges, d_plane, d_speed) = pixel_jvp(
         lambda origin, direction: _volumes(corners, origin, direction), ray
@@ -67,17 +67,17 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     edge_on = jnp.abs(speed) + change[1] <= _ROUNDINGS * jnp.finfo(size.dtype).eps * size
     facing = jnp.where(edge_on, 0, jnp.sign(jnp.where(steady, plane, speed)))
     coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
-    # Beside the triangle, weights below zero count as zero, which moves the point to the outline.
-    inside = jnp.maximum(facing * edges, 0)
-    total = jnp.sum(inside)
-    third = jnp.full_like(inside, 1 / 3)
-    weights = jnp.where(total > 0, inside / jnp.where(total > 0, total, 1), third)
-    # w_i = e_i / sum(e), so dw_i = (de_i - w_i d sum(e)) / sum(e).
     # The volumes de_i are as large as the pixel is wide, d . n as the face is high.
     line = _THIN * jnp.max(jnp.abs(d_edges))
     least = jnp.maximum(_GRAZING * size, jnp.maximum(_THIN * line, jnp.finfo(size.dtype).tiny))
     steep = away_from_zero(speed, jax.lax.stop_gradient(least))
-    d_weights = (d_edges - weights[:, None] * d_speed) / steep
+    # w_i = e_i / sum(e), so dw_i = (de_i - w_i d sum(e)) / sum(e).
+    changes = lambda weights: (d_edges - weights[:, None] * d_speed) / steep
+    inside = jnp.maximum(_moved_inside(edges / steep, changes(edges / steep)), 0)
+    total = jnp.sum(inside)
+    third = jnp.full_like(inside, 1 / 3)
+    weights = jnp.where(total > 0, inside / jnp.where(total > 0, total, 1), third)
+    d_weights = changes(weights)
     fixed = jax.lax.stop_gradient((weights, d_weights))
     weights, d_weights = (
         jnp.where(size < line, x, y) for x, y in zip(fixed, (weights, d_weights), strict=True)
@@ -86,6 +86,20 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     # Where the ray is nearest to the point p = sum_i w_i c_i: t = (p - o) . d / |d|^2.
     t = safe_divide(dot(away, ray.direction), dot(ray.direction, ray.direction))
     return Fragment(coverage, t, weights, d_weights, facing)
+
+
+def _moved_inside(weights: Vector, gradients: Float[Array, "3 2"]) -> Vector:
+    """Returns the weights of the point of a pixel that is nearest to its middle and in a triangle.
+
+    Edge by edge, so that near corners, of which the pixel's middle is beyond two edges, they may
+    still be a little below zero.
+    """
+    for i in range(3):
+        # From w_i < 0, a step p with g_i . p = -w_i along g_i.
+        gradient = gradients[i]
+        step = safe_divide(-jnp.minimum(weights[i], 0), dot(gradient, gradient)) * gradient
+        weights = weights + matmul(gradients, step)
+    return weights
 
 
 def may_cover(ray: Ray, corners: Float[Array, "3 3"]) -> Bool[Array, ""]:

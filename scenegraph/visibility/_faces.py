@@ -20,6 +20,7 @@ from ..shapes import (
     piece_of,
     Sheets,
     unhidden,
+    visible_shares,
 )
 from ._search import insert, no_items, Ranking
 from ._walk import walk
@@ -176,8 +177,11 @@ def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking,
 
 def faces_of_sheet(
     tree: FaceTree, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], count: int
-) -> Int[Array, " faces"]:
-    """Returns the faces of a sheet that cover most of a pixel, most first; -1 beyond the last."""
+) -> tuple[Int[Array, " faces"], Float[Array, " faces"]]:
+    """Returns the faces of a sheet that cover most of a pixel, -1 beyond the last.
+
+    And what is seen of them, as coverage.
+    """
 
     def visit(
         face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: Ranking
@@ -186,10 +190,12 @@ def faces_of_sheet(
         begins = starts_after(piece, sheet.begin) & (piece.begin <= sheet.end)
         # Keys ascend: those that cover most are the first.
         seen &= begins & (piece.kind == sheet.kind)
-        return insert(best, -piece.coverage, face.astype(jnp.int32), piece.coverage, seen)
+        return insert(best, -piece.coverage, face.astype(jnp.int32), piece.t, seen)
 
     behind = lambda _: sheet.end
-    return walk_faces(tree, ray, used, visit, no_items(count, ray.near), behind).codes
+    best = walk_faces(tree, ray, used, visit, no_items(count, ray.near), behind)
+    coverage = jnp.where(best.codes >= 0, -best.keys, 0)
+    return best.codes, visible_shares(coverage, best.values)
 
 
 def starts_after(piece: Piece, begin: Float[Array, "*some"]) -> Bool[Array, "*some"]:

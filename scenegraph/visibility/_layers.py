@@ -73,7 +73,7 @@ def list_faces(
         k, faces = state
         sheet = jax.tree.map(lambda x: x[k], sheets)
         used = (k < number) & (sheet.kind != 0)
-        return k + 1, faces.at[k].set(faces_of_sheet(tree, ray, sheet, used, count))
+        return k + 1, faces.at[k].set(faces_of_sheet(tree, ray, sheet, used, count)[0])
 
     start = jnp.zeros((), jnp.int32), jnp.full((found.code.shape[0], count), -1, jnp.int32)
     return jax.lax.while_loop(lambda state: state[0] < number, turn, start)[1]

@@ -17,7 +17,6 @@ AVOCADO = (
 
 @pytest.mark.slow
 @pytest.mark.skipif(not AVOCADO.exists(), reason="SCENEGRAPH_DATA has no models/avocado")
-@pytest.mark.xfail(strict=True, reason="due in 'Seeing by hierarchy': faces found by lists")
 def test_one_cone_leaves_no_black_pixels_in_creases():
     """White under an even sky; with nine cones a pixel there is none."""
     node = sg.load_scene(AVOCADO).root.children["Avocado"]
@@ -30,7 +29,6 @@ def test_one_cone_leaves_no_black_pixels_in_creases():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="due in 'Seeing by hierarchy': faces found by lists")
 def test_thin_faces_of_a_plate_have_neither_edges_nor_holes():
     """A round plate as CAD writes it: 398 triangles about one corner, in one plane."""
     sides = 400
