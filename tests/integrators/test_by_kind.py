@@ -41,8 +41,7 @@ RADII = jnp.array([0.5, 0.7, 0.9, 1.1, 1.3, 1.5])
 
 
 @pytest.mark.parametrize("rows, share", [(1, 1.0), (5, 0.0), (37, 0.6), (64, 1.0)])
-def test_rows_and_gradients_are_those_of_each_row_alone(rows, share, monkeypatch):
-    monkeypatch.setattr(_by_kind, "_BLOCK", 8)
+def test_rows_and_gradients_are_those_of_each_row_alone(rows, share):
     draw = np.random.default_rng(rows)
     numbers, used = draw.integers(0, 6, rows), draw.random(rows) < share
     x, weights = draw.normal(size=(2, rows)).astype(np.float32)
@@ -63,41 +62,6 @@ def test_rows_and_gradients_are_those_of_each_row_alone(rows, share, monkeypatch
     np.testing.assert_allclose(values, true_values, rtol=1e-5, atol=1e-6)
     for a, b in zip(slopes, true_slopes, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
-
-
-def test_rows_get_the_function_of_their_case_with_its_gradient(monkeypatch):
-    monkeypatch.setattr(_by_kind, "_BLOCK", 4)
-    draw = np.random.default_rng(0)
-    # The last case has no function.
-    cases, x = draw.integers(0, 4, 23), draw.normal(size=23).astype(np.float32)
-    functions = [jnp.sin, lambda x: x**2, lambda x: 1 / (2 + x**2)]
-
-    def by_case(scale, x):
-        each = [lambda scale, x, f=f: scale * f(x) for f in functions]
-        found = _by_kind.map_by_case(each, scale, jnp.asarray(cases), x)
-        return jnp.sum(found * jnp.arange(23)), found
-
-    slopes, values = jax.jit(jax.grad(by_case, (0, 1), has_aux=True))(3.0, jnp.asarray(x))
-    slope = [jnp.cos, lambda x: 2 * x, lambda x: -2 * x / (2 + x**2) ** 2]
-    rows = list(zip(cases, x, strict=True))
-    by_hand = lambda table: np.array([table[n](y) if n < 3 else 0 for n, y in rows])
-    np.testing.assert_allclose(values, 3 * by_hand(functions), rtol=1e-5)
-    weights = np.arange(23)
-    np.testing.assert_allclose(slopes[0], np.sum(weights * by_hand(functions)), rtol=1e-5)
-    np.testing.assert_allclose(slopes[1], 3 * weights * by_hand(slope), rtol=1e-5, atol=1e-6)
-
-
-def test_kinds_that_no_row_has_are_not_computed(monkeypatch):
-    """A kind's blocks are as many as its rows fill."""
-    monkeypatch.setattr(_by_kind, "_BLOCK", 4)
-    kinds = jnp.array([2, 0, 0, 3, 2, 0, 0, 0, 3, 2])
-    schedule = _by_kind._schedule(kinds, 3)
-    # Five of the first kind fill two blocks, three of the third one; kind 3 stands for no kind.
-    assert int(schedule.filled) == 3
-    np.testing.assert_array_equal(schedule.kinds[:3], [0, 0, 2])
-    flat = np.asarray(schedule.rows).reshape(-1)
-    used = np.flatnonzero(np.asarray(kinds) < 3)
-    np.testing.assert_array_equal(flat[np.asarray(schedule.slots)[used]], used)
 
 
 def test_rows_map_under_a_further_vmap():
