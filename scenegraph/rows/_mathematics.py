@@ -7,6 +7,7 @@ them in double precision. For what is seldom used, the C library computes number
 **Source:** ranges and polynomials of S. Moshier's Cephes library, unless a function says otherwise.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -121,6 +122,15 @@ def integers(kind: Any) -> Any:
 
 def constant(kind: Any, number: Any) -> Any:
     """Returns a number as a constant of a type; the same one in all elements of a vector."""
+    # Also of their type, because 1 and 1.0 are equal, and by their bits, because 0.0 and -0.0 are.
+    sign = math.copysign(1, number)
+    return _constant(kind, number if number == number else None, type(number), sign)
+
+
+@functools.lru_cache(4096)
+def _constant(kind: Any, number: Any, of: type, sign: float) -> Any:
+    if number is None:
+        number = math.copysign(math.nan, sign)
     if isinstance(kind, ir.VectorType):
         return ir.Constant(kind, [constant(kind.element, number)] * kind.count)
     return ir.Constant(kind, int(number) if isinstance(kind, ir.IntType) else float(number))

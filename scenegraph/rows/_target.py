@@ -8,10 +8,12 @@ import os
 import pathlib
 import platform
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
 
+from ._entries import ENTRIES, entries_of, Entry
 from ._log import compile_log
 
 
@@ -31,7 +33,11 @@ def find_llvm() -> Any:
 
 _lock = threading.Lock()
 # Engines own the code of kernels, which stays as long as the process: XLA may call it at any time.
-_engines: dict[str, Any] = {}
+_engines: dict[str, "Future[Any]"] = {}
+_entries: list[Entry] = []
+_owners: list[Any] = []
+# LLVM works beside Python and XLA, on one kernel after the other: llvmlite lets in one thread.
+_compiler = ThreadPoolExecutor(1, "scenegraph-kernels")
 
 
 @functools.cache
@@ -71,14 +77,36 @@ def allowed_threads() -> int:
 
 
 def register(code: str) -> str:
-    """Compiles LLVM code and returns the name by which XLA calls its function `kernel`."""
+    """Returns the name by which XLA calls the function `kernel` of LLVM code.
+
+    It is compiled in another thread, for which calls wait.
+    """
     name = f"scenegraph_rows_{hashlib.sha256(code.encode()).hexdigest()[:32]}"
     with _lock:
         if name not in _engines:
-            _engines[name] = engine = _compile(code)
-            address = engine.get_function_address("kernel")
-            jax.ffi.register_ffi_target(name, _capsule(address), platform="cpu")
+            entry = _next_entry()
+            jax.ffi.register_ffi_target(name, _capsule(entry.address), platform="cpu")
+            _engines[name] = _compiler.submit(_make, code, entry)
     return name
+
+
+def _next_entry() -> Entry:
+    if not _entries:
+        _owners.append(_compile(ENTRIES))
+        _entries.extend(entries_of(_owners[-1]))
+    return _entries.pop()
+
+
+def _make(code: str, entry: Entry) -> Any:
+    """Compiles a kernel, and opens its entry."""
+    try:
+        engine = _compile(code)
+        entry.open(engine.get_function_address("kernel"))
+    except BaseException:
+        compile_log.exception("LLVM could not compile a kernel")
+        entry.open(None)
+        raise
+    return engine
 
 
 def _machine() -> Any:
