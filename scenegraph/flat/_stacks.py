@@ -13,6 +13,7 @@ from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule, Frozen, is_frozen, unfreeze
+from ..rows import stack_alike
 from ..scene import is_per_copy
 from ..shaders import PreparedTexture
 from ..transforms import AbstractTransform, compose, invert
@@ -176,24 +177,16 @@ def _joined(arrays: list[Array], frozen: list[bool]) -> Array:
         stop = lambda x, mark: jax.lax.stop_gradient(x) if mark else x
         if any(frozen) and not all(frozen):
             arrays = [stop(x, mark) for x, mark in zip(arrays, frozen, strict=True)]
-        return stop(_joined_in_turn(arrays), all(frozen))
+        whole = arrays[0][None] if len(arrays) == 1 else _stacked(arrays)
+        return stop(whole, all(frozen))
     # `jnp.asarray` compiles a program for every shape.
     return arrays[0][None] if len(arrays) == 1 else jax.device_put(np.stack(arrays))
 
 
-# Differentiating one stack takes JAX time by the square of its operands.
-_STACKED = 128
-# Of arrays of one shape and type; versions before 0.10.1 may only have what allows for others.
-_stack_alike = getattr(jax.lax, "stack", jnp.stack)
-
-
-def _joined_in_turn(arrays: list[Array]) -> Array:
-    """Stacks traced arrays, some at a time."""
-    if len(arrays) == 1:
-        return arrays[0][None]
-    some = [arrays[i : i + _STACKED] for i in range(0, len(arrays), _STACKED)]
-    stacked = list(map(_stack_alike, some))
-    return stacked[0] if len(some) == 1 else jnp.concatenate(stacked)
+def _stacked(arrays: list[Array]) -> Array:
+    """Stacks traced arrays; those that are known, or of weak type, take the type of the others."""
+    dtype = jnp.result_type(*arrays)
+    return stack_alike([jnp.asarray(x, dtype) for x in arrays])
 
 
 def _of_copies(copies: LeafCopies, tree: Any) -> LeafStack:

@@ -49,7 +49,7 @@ def entries_of(engine: Any) -> list[Entry]:
 _COMMON = """
 declare i32 @sched_yield()
 
-@message = internal constant [61 x i8] c"a kernel of scenegraph could not be compiled: see the log\\00\\00\\00\\00"
+@message = internal constant [45 x i8] c"LLVM could not compile a kernel: see the log\\00"
 
 define void @put(ptr %slot, ptr %kernel) {
   store atomic ptr %kernel, ptr %slot release, align 8

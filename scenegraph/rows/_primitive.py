@@ -62,7 +62,7 @@ def define_map(
     plain, whole = lower(lowering_for_cpus), lower(native or lowering_for_cpus)
 
     def lower_for_cpus(context: Any, *operands: Any, **params: Any) -> Any:
-        if _runs_here(context.module_context):
+        if runs_here(context.module_context):
             return whole(context, *operands, **params)
         if "name" in params:
             why = "not native: it is exported, or runs on several devices"
@@ -78,7 +78,7 @@ def _flip(kind: int) -> int:
     return {SHARED: ROW, ROW: SHARED, GROUP: GROUP}[kind]
 
 
-def _runs_here(module: Any) -> bool:
+def runs_here(module: Any) -> bool:
     """Returns true for programs of one device of this process: not exported, and not divided."""
     exported = getattr(getattr(module, "lowering_parameters", None), "for_export", True)
     devices = getattr(getattr(module, "axis_context", None), "num_devices", None)
