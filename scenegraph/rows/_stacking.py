@@ -86,7 +86,7 @@ def _native_stack(*arrays: Array) -> Array:
 def _native_unstack(whole: Array, *, count: int) -> list[Array]:
     name = register(_code(whole.size // count * bytes_of(whole.dtype), stacks=False))
     out = [jax.ShapeDtypeStruct(whole.shape[1:], whole.dtype)] * count
-    return jax.ffi.ffi_call(name, out)(whole)
+    return list(jax.ffi.ffi_call(name, out)(whole))
 
 
 def _define(name: str, multiple: bool, plain: Callable, native: Callable) -> Primitive:
@@ -109,7 +109,8 @@ def _define(name: str, multiple: bool, plain: Callable, native: Callable) -> Pri
 
 
 def _without_zeros(values: Sequence[Any]) -> list[Array]:
-    return [jnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(x, ad.Zero) else x for x in values]
+    zeros = lambda aval: jnp.zeros(aval.shape, aval.dtype)
+    return [zeros(x.aval) if isinstance(x, ad.Zero) else x for x in values]
 
 
 def _stack_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
