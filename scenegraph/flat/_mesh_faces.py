@@ -56,6 +56,7 @@ class FaceTree(NamedTuple):
     opacity: Float[Array, " padded"]  # the mean over a face, where it is a shader
     owner: Int[Array, " padded"]
     one_sided: Bool[Array, " padded"] | None  # `None` if no face is
+    is_opaque: Bool[Array, ""]  # all faces are
     boxes: Float[Array, "nodes 6"]
     first_leaf: UInt32[Array, ""]
 
@@ -260,7 +261,9 @@ def _tree_of(part: _Part) -> FaceTree:
     margin = _ROUNDING * jnp.maximum(jnp.maximum(jnp.abs(low), jnp.abs(high)), high - low)
     boxes, first_leaf = boxes_above(jnp.concatenate([low - margin, high + margin], axis=1))
     owner, one_sided = jax.tree.map(fill, (part.owner, part.one_sided))
-    return FaceTree(corners, fill(part.mean_opacity), owner, one_sided, boxes, first_leaf)
+    opacity = fill(part.mean_opacity)
+    opaque = jnp.all(opacity >= 1)
+    return FaceTree(corners, opacity, owner, one_sided, opaque, boxes, first_leaf)
 
 
 def _bounds_of(points: Float[Array, "sets points 3"]) -> tuple[Array, Array]:

@@ -7,11 +7,10 @@ import jax.numpy as jnp
 from .._typing import Array, Int
 
 
-# Pixels along the side of a tile that is a bundle of rays, and of the squares in which tiles go
-# together: what is shaded at once is one part of the picture, and its shadow rays are close.
+# Pixels along the side of a tile, and of the squares in which tiles go together: what is shaded at
+# once is one part of the picture, and its shadow rays are close. A tile is four squares, so that
+# the eight rays that walk together are 4 x 2 pixels.
 TILE_SIDE, _SQUARE_SIDE = 8, 128
-# Pixels of a tile.
-TILE = TILE_SIDE**2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +23,7 @@ class PixelOrder:
 
     @property
     def _sides(self) -> tuple[int, ...]:
-        return () if self.side == 1 else (_SQUARE_SIDE, self.side)
+        return () if self.side == 1 else (_SQUARE_SIDE, self.side, self.side // 2)
 
     def pixel(self, rank: Int[Array, "*n"]) -> Int[Array, "*n"]:
         """Returns the pixels (row by row) that have given places in the order."""

@@ -41,9 +41,11 @@ class Piece(NamedTuple):
     kind: Int[Array, ""]
 
 
-def piece_of(ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""]) -> Piece:
+def piece_of(
+    ray: Ray, corners: Float[Array, "3 3"], owner: Int[Array, ""], *, in_search: bool = False
+) -> Piece:
     """Returns the fragment of a triangle, and the stretch of the ray over which it is seen."""
-    fragment = cross_triangle(ray, corners)
+    fragment = cross_triangle(ray, corners, in_search=in_search)
     # A point p is seen at t = (p - o) . d / |d|^2. With p = sum_i w_i c_i, its derivatives by the
     # pixel are sum_i dw_i (c_i - o) . d / |d|^2; t differs from that in the middle by at most
     # (|t_x| + |t_y|) / 2, here by twice that.

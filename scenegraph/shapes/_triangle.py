@@ -14,6 +14,7 @@ from ..numerics import (
     safe_norm,
 )
 from ..rays import pixel_jvp, Ray
+from ..rows import any_in_packet
 from ..transforms import Ball
 from ._base import away_from_zero
 from ._bounds import AbstractBounded
@@ -49,10 +50,11 @@ class Fragment(AbstractModule):
     facing: Float[Array, "*rays"]  # -1 if its corners run counter-clockwise, seen from the eye
 
 
-def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
+def cross_triangle(ray: Ray, corners: Float[Array, "3 3"], *, in_search: bool = False) -> Fragment:
     """Intersects the cone of a pixel with a triangle.
 
     The point is where the ray meets the triangle; beside it, the one of the pixel nearest to that.
+    With `in_search` it takes less time, has more code, and is the same but for rounding.
     """
     (edges, plane, speed), (d_edges, d_plane, d_speed) = pixel_jvp(
         lambda origin, direction: _volumes(corners, origin, direction), ray
@@ -66,7 +68,8 @@ def cross_triangle(ray: Ray, corners: Float[Array, "3 3"]) -> Fragment:
     # All parallel lines along a face miss it.
     edge_on = jnp.abs(speed) + change[1] <= _ROUNDINGS * jnp.finfo(size.dtype).eps * size
     facing = jnp.where(edge_on, 0, jnp.sign(jnp.where(steady, plane, speed)))
-    coverage = _coverage(ray, corners, facing, (edges, plane, speed), (d_edges, d_plane, d_speed))
+    values, rates = (edges, plane, speed), (d_edges, d_plane, d_speed)
+    coverage = _coverage(ray, corners, facing, values, rates, in_search)
     # The volumes de_i are as large as the pixel is wide, d . n as the face is high.
     line = _THIN * jnp.max(jnp.abs(d_edges))
     least = jnp.maximum(_GRAZING * size, jnp.maximum(_THIN * line, jnp.finfo(size.dtype).tiny))
@@ -176,7 +179,12 @@ def _moments(away: Float[Array, "3 3"]) -> list[Vector]:
 
 
 def _coverage(
-    ray: Ray, corners: Float[Array, "3 3"], facing: Scalar, values: tuple, gradients: tuple
+    ray: Ray,
+    corners: Float[Array, "3 3"],
+    facing: Scalar,
+    values: tuple,
+    gradients: tuple,
+    in_search: bool,
 ) -> Scalar:
     """Returns the part of the pixel within the edges, and between `near` and `far`."""
     # near < t < far, times d . n.
@@ -185,7 +193,16 @@ def _coverage(
     scale = jax.lax.stop_gradient(facing / _sizes(corners - ray.origin, _normal(corners)))
     margins = jnp.concatenate([values[0], between(*values[1:])])
     rates = jnp.concatenate([gradients[0], between(*gradients[1:])])
-    covered = polygon_coverage(scale * margins, scale[:, None] * rates)
+    margins, rates = scale * margins, scale[:, None] * rates
+    if not in_search:
+        return jnp.where(facing == 0, 0, polygon_coverage(margins, rates))
+    # Where all of the pixel meets the plane between both ends, the edges alone count.
+    cut = jnp.any(~(margins[3:] > jnp.sum(jnp.abs(rates[3:]), axis=1) / 2))
+    covered = jax.lax.cond(
+        any_in_packet(cut),
+        lambda: polygon_coverage(margins, rates),
+        lambda: polygon_coverage(margins[:3], rates[:3]),
+    )
     return jnp.where(facing == 0, 0, covered)
 
 

@@ -41,7 +41,7 @@ def sums_of_ray(
 
     def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: tuple) -> tuple:
         sums, best = now
-        coverage, facing = _cover(ray, corners)
+        coverage, facing = _cover(ray, corners, in_search=True)
         coverage = jnp.where(there, coverage, 0)
         one_sided = None if tree.one_sided is None else row_of(tree.one_sided, face)
         terms = by_side(coverage, facing, row_of(tree.opacity, face), one_sided)
@@ -52,9 +52,14 @@ def sums_of_ray(
         # Keys ascend: those that cover most are the first.
         return sums, insert(best, -coverage, face.astype(jnp.int32), coverage, seen)
 
+    def limit(now: tuple) -> Scalar:
+        # Where all faces are opaque, those of one side that cover all leave nothing to be stopped.
+        dark = jnp.max(now[0].opaque) >= 1
+        return jnp.where(dark & tree.is_opaque, -jnp.inf, jnp.inf).astype(ray.near.dtype)
+
     nothing = jnp.zeros(2, ray.near.dtype)
-    best = no_items(count, ray.near) if count else None
-    return walk_faces(tree, ray, used, visit, (FaceSums(nothing, nothing, nothing), best))
+    start = FaceSums(nothing, nothing, nothing), no_items(count, ray.near) if count else None
+    return walk_faces(tree, ray, used, visit, start, limit)
 
 
 def sum_moving_shadows(
@@ -75,9 +80,11 @@ def _with_rays_last(sums: FaceSums) -> FaceSums:
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), sums)
 
 
-def _cover(ray: Ray, corners: Float[Array, "3 3"]) -> tuple[Scalar, Scalar]:
+def _cover(
+    ray: Ray, corners: Float[Array, "3 3"], *, in_search: bool = False
+) -> tuple[Scalar, Scalar]:
     """Returns what a face covers of a ray, and its side."""
-    fragment = cross_triangle(ray, corners)
+    fragment = cross_triangle(ray, corners, in_search=in_search)
     return fragment.coverage, fragment.facing
 
 

@@ -81,7 +81,7 @@ def _seen_piece(
     tree: FaceTree, ray: Ray, face: Int[Array, ""], corners: Array, there: Bool[Array, ""]
 ) -> tuple[Piece, Bool[Array, ""]]:
     """Returns the fragment of a face, and whether it is seen."""
-    piece = piece_of(ray, corners, row_of(tree.owner, face))
+    piece = piece_of(ray, corners, row_of(tree.owner, face), in_search=True)
     seen = there & (piece.coverage > NOISE)
     return piece, seen & ~is_turned(tree, face, piece.kind > 0, SEEN)
 
