@@ -104,7 +104,7 @@ def _merge(by_ray: list, by_face: list, kinds: tuple[int, ...]) -> list:
 
 
 # Rays whose faces are listed at once, and faces of a ray in a list.
-_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**12, 2**17, 16
+_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**9, 2**17, 64
 
 
 def _compute(
