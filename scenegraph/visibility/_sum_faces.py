@@ -129,8 +129,9 @@ def _compute(
         rows = take_rows((rays, of_rays), numbers)
 
         def some_faces(state: tuple) -> tuple:
-            begin, _, sums = state
-            faces, known = map_rows(_listed_faces, tree, (rows[0], there, begin))
+            begin, known, sums = state
+            # Rays of which all are listed walk no more.
+            faces, known = map_rows(_listed_faces, tree, (rows[0], there & (known > begin), begin))
             # One face of all rays after the other, so that those without a further one are skipped.
             again = jnp.tile(jnp.arange(size, dtype=jnp.int32), _LISTED)
             own = take_rows(rows[1], again)
@@ -144,10 +145,11 @@ def _compute(
                 [add(x, y, place) for x, y in zip(sums[0], by_rays, strict=True)],
                 [add(x, y, at_faces) for x, y in zip(sums[1], to_faces, strict=True)],
             )
-            return begin + _LISTED, jnp.any(known > begin + _LISTED), sums
+            return begin + _LISTED, known, sums
 
-        state = jnp.zeros(size, jnp.int32), jnp.ones((), bool), sums
-        return jax.lax.while_loop(lambda state: state[1], some_faces, state)[2]
+        state = jnp.zeros(size, jnp.int32), jnp.ones(size, jnp.int32), sums
+        more = lambda state: jnp.any(state[1] > state[0])
+        return jax.lax.while_loop(more, some_faces, state)[2]
 
     by_ray, by_face = jax.lax.fori_loop(0, -(-total // size), some_rays, start)
     return _merge(by_ray, by_face, reduced)
