@@ -104,7 +104,7 @@ def _merge(by_ray: list, by_face: list, kinds: tuple[int, ...]) -> list:
 
 
 # Rays whose faces are listed at once, and faces of a ray in a list.
-_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**9, 2**17, 64
+_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**12, 2**17, 16
 
 
 def _compute(
@@ -129,9 +129,8 @@ def _compute(
         rows = take_rows((rays, of_rays), numbers)
 
         def some_faces(state: tuple) -> tuple:
-            begin, known, sums = state
-            # Rays of which all are listed walk no more.
-            faces, known = map_rows(_listed_faces, tree, (rows[0], there & (known > begin), begin))
+            begin, _, sums = state
+            faces, known = map_rows(_listed_faces, tree, (rows[0], there, begin))
             # One face of all rays after the other, so that those without a further one are skipped.
             again = jnp.tile(jnp.arange(size, dtype=jnp.int32), _LISTED)
             own = take_rows(rows[1], again)
@@ -145,11 +144,10 @@ def _compute(
                 [add(x, y, place) for x, y in zip(sums[0], by_rays, strict=True)],
                 [add(x, y, at_faces) for x, y in zip(sums[1], to_faces, strict=True)],
             )
-            return begin + _LISTED, known, sums
+            return begin + _LISTED, jnp.any(known > begin + _LISTED), sums
 
-        state = jnp.zeros(size, jnp.int32), jnp.ones(size, jnp.int32), sums
-        more = lambda state: jnp.any(state[1] > state[0])
-        return jax.lax.while_loop(more, some_faces, state)[2]
+        state = jnp.zeros(size, jnp.int32), jnp.ones((), bool), sums
+        return jax.lax.while_loop(lambda state: state[1], some_faces, state)[2]
 
     by_ray, by_face = jax.lax.fori_loop(0, -(-total // size), some_rays, start)
     return _merge(by_ray, by_face, reduced)
