@@ -303,20 +303,7 @@ define ptr @kernel(ptr %frame) {
   %number = alloca i64
   %query = alloca [4 x i64]
   %request = alloca [5 x i64]
-  %extension.at = getelementptr i8, ptr %frame, i64 8
-  %extension = load ptr, ptr %extension.at
-  %is.call = icmp eq ptr %extension, null
-  br i1 %is.call, label %start, label %version
-version:
-  %metadata.at = getelementptr i8, ptr %extension, i64 24
-  %metadata = load ptr, ptr %metadata.at
-  %major = getelementptr i8, ptr %metadata, i64 24
-  %minor = getelementptr i8, ptr %metadata, i64 28
-  %traits = getelementptr i8, ptr %metadata, i64 32
-  store i32 0, ptr %major
-  store i32 3, ptr %minor
-  store i32 0, ptr %traits
-  ret ptr null
+  br label %start
 start:
   %api.at = getelementptr i8, ptr %frame, i64 16
   %api = load ptr, ptr %api.at
