@@ -55,7 +55,9 @@ def goes_ray_by_ray(scene: FlatScene) -> bool:
 
 @eqx.filter_custom_jvp
 def _layers(scene: FlatScene, rays: Ray, *, how: Shading) -> Layers:
-    return layers_of_rays(scene, rays, how)
+    # Without derivatives, nothing is seen behind what is opaque, whether or not it stays so.
+    opaque = eqx.tree_at(lambda flat: flat.cuts, scene, jnp.ones_like(scene.cuts))
+    return layers_of_rays(opaque, rays, how)
 
 
 @_layers.def_jvp

@@ -31,14 +31,17 @@ from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
 from ._mesh_checks import sorted_faces
 from ._sheets import (
-    add_piece,
+    add_sheet,
     fragment_hit,
+    join,
     no_sheets,
     NOISE,
     Piece,
     piece_of,
     sheet_hit,
+    sheet_of,
     Sheets,
+    touches,
     unhidden,
     visible_shares,
 )

@@ -108,37 +108,48 @@ def no_sheets(count: int, dtype: Any) -> Sheets:
     return Sheets(jnp.zeros(count, jnp.int32), far, -far, zero, zero, zero)
 
 
-def add_piece(
-    sheets: Sheets, piece: Piece, opacity: Scalar, there: Bool[Array, ""]
-) -> tuple[Sheets, Scalar]:
-    """Adds a fragment, if it is `there`, to the sheets of a pixel, and joins those it touches.
+def sheet_of(piece: Piece, opacity: Scalar) -> Sheets:
+    """Returns the sheet of a fragment alone, as scalars."""
+    moment, opaque = piece.coverage * piece.t, piece.coverage * opacity
+    return Sheets(piece.kind, piece.begin, piece.end, piece.coverage, moment, opaque)
+
+
+def touches(one: Sheets, other: Sheets) -> Bool[Array, "*sheets"]:
+    """Returns whether sheets are one: those of one kind whose stretches touch."""
+    same = (one.kind == other.kind) & (one.kind != 0)
+    return same & (one.begin <= other.end) & (other.begin <= one.end)
+
+
+def join(one: Sheets, other: Sheets) -> Sheets:
+    """Returns the sheet that two are together, of the kind of the first."""
+    begin, end = jnp.minimum(one.begin, other.begin), jnp.maximum(one.end, other.end)
+    sums = map(jnp.add, one[3:], other[3:])
+    return Sheets(one.kind, begin, end, *sums)
+
+
+def add_sheet(sheets: Sheets, one: Sheets, there: Bool[Array, ""]) -> tuple[Sheets, Scalar]:
+    """Adds a sheet, if it is `there`, to those of a pixel, and joins those it touches.
 
     If there is no place for one more, that which begins last is lost; returns its coverage, too.
     """
-    # Stretches of one kind that touch are of one sheet, in whatever order they come.
-    touches = (piece.begin <= sheets.end) & (sheets.begin <= piece.end)
-    same = there & (sheets.kind == piece.kind) & touches
+    # In whatever order they come.
+    same = there & touches(sheets, one)
     number = jnp.arange(sheets.kind.shape[0], dtype=jnp.int32)
     first = lambda some: jnp.min(jnp.where(some, number, number.shape[0]))
     # Places without a sheet begin at infinity: they are taken first.
     last = jnp.max(sheets.begin)
     place, own = first(same), first(sheets.begin == last)
-    has_place = (place < number.shape[0]) | (piece.begin < last)
+    has_place = (place < number.shape[0]) | (one.begin < last)
     place = jnp.where(place < number.shape[0], place, own)
 
     mine = number == place
     lost = jnp.where(mine & ~same, sheets.coverage, 0)
-    lost = jnp.where(there, jnp.where(has_place, jnp.sum(lost), piece.coverage), 0)
-    sum_of = lambda x, own: own + jnp.sum(jnp.where(same, x, 0))
-    joined = Sheets(
-        piece.kind,
-        jnp.minimum(piece.begin, jnp.min(jnp.where(same, sheets.begin, jnp.inf))),
-        jnp.maximum(piece.end, jnp.max(jnp.where(same, sheets.end, -jnp.inf))),
-        sum_of(sheets.coverage, piece.coverage),
-        sum_of(sheets.moment, piece.coverage * piece.t),
-        sum_of(sheets.opaque, piece.coverage * opacity),
-    )
-    none = Sheets(*(x[0] for x in no_sheets(1, piece.begin.dtype)))
+    lost = jnp.where(there, jnp.where(has_place, jnp.sum(lost), one.coverage), 0)
+    none = Sheets(*(x[0] for x in no_sheets(1, one.begin.dtype)))
+    pick = lambda x, nothing: jnp.where(same, x, nothing)
+    others = Sheets(*map(pick, sheets, none))
+    low, high = jnp.min(others.begin), jnp.max(others.end)
+    joined = join(one, Sheets(one.kind, low, high, *map(jnp.sum, others[3:])))
     put, gone = there & has_place & mine, same & ~mine
     after = [
         jnp.where(put, x, jnp.where(gone, y, before))
@@ -236,7 +247,7 @@ def first_sheet(ray: Ray, faces: Triangle, two_sided: bool) -> Hit:
 
     def add(sheets: Sheets, one: tuple[Piece, Array]) -> tuple[Sheets, None]:
         piece, there = one
-        return add_piece(sheets, piece, jnp.ones_like(piece.t), there)[0], None
+        return add_sheet(sheets, sheet_of(piece, jnp.ones_like(piece.t)), there)[0], None
 
     sheets, _ = jax.lax.scan(add, no_sheets(_SHEETS, line.near.dtype), (pieces, seen))
     first = jnp.argmin(sheets.begin)

@@ -106,12 +106,37 @@ def _moved_inside(weights: Vector, gradients: Float[Array, "3 2"]) -> Vector:
 
 
 def may_cover(ray: Ray, corners: Float[Array, "3 3"]) -> Bool[Array, ""]:
-    """Returns false only if one of a triangle's edges leaves nothing of a pixel."""
-    volumes = lambda origin, direction: _edge_volumes(corners - origin, direction)
-    edges, changes = pixel_jvp(volumes, ray)
-    half = jnp.sum(jnp.abs(changes), axis=1) / 2 + _rounding_of(ray, corners)
+    """Returns false only if an edge of a triangle, or its plane, leaves nothing of a pixel."""
+    # All is compared in the sum norm, which is the larger one.
+    size = lambda x: jnp.sum(jnp.abs(x))
+    away = corners - ray.origin
+    turns = jnp.cross(ray.direction, ray.d_origin)
+    rounding = _ROUNDINGS * jnp.finfo(away.dtype).eps * size(ray.direction)
+    some_before = some_behind = jnp.zeros((), bool)
+    for k in range(3):
+        # Of an edge from p to q, seen from the origin, with m = p x q: e = d . m, and its
+        # derivatives are de = dd . m - (q - p) . (d x do).
+        p, q = away[k], away[(k + 1) % 3]
+        side, double = q - p, p + q
+        moment = jnp.cross(double / 2, side)
+        changes = matmul(ray.d_direction, moment) - matmul(turns, side)
+        error = rounding * size(double) * size(side)
+        half, edge = size(changes) / 2 + error, dot(ray.direction, moment)
+        some_before |= edge + half < 0
+        some_behind |= edge - half > 0
+    # Nothing of it is met before the ray begins: (a . n - near d . n) / (d . n) < 0. Shadow rays
+    # leave a mesh past many faces.
+    normal = _normal(corners)
+    speed, d_speed = dot(ray.direction, normal), matmul(ray.d_direction, normal)
+    past = dot(away[0], normal) - ray.near * speed
+    d_past = matmul(ray.d_origin, normal) + ray.near * d_speed
+    error = _ROUNDINGS * jnp.finfo(away.dtype).eps * size(normal)
+    error *= size(away[0]) + jnp.abs(ray.near) * size(ray.direction)
+    half = size(d_past) / 2 + error
+    turned = jnp.abs(speed) > size(d_speed) / 2
+    begins = turned & (jnp.sign(speed) * past + half < 0)
     # Written so that a comparison with NaN says "covers".
-    return ~(jnp.any(edges + half < 0) & jnp.any(edges - half > 0))
+    return ~(some_before & some_behind) & ~begins
 
 
 def cross_line(

@@ -11,14 +11,17 @@ from ..flat import FACES_OF_LEAF, FaceTree
 from ..rays import Ray
 from ..rows import any_in_packet
 from ..shapes import (
-    add_piece,
+    add_sheet,
     cross_line,
+    join,
     may_cover,
     no_sheets,
     NOISE,
     Piece,
     piece_of,
+    sheet_of,
     Sheets,
+    touches,
     unhidden,
     visible_shares,
 )
@@ -90,6 +93,7 @@ class _Found(NamedTuple):
     """The fragments that a ray has met so far."""
 
     sheets: Sheets
+    last: Sheets  # one sheet: the last fragments that touched, not yet among the others
     lost: Int[Array, ""]  # the number of fragments without a place
     rest: Scalar  # what passes them
     closed: Scalar  # nothing is seen from here on
@@ -121,27 +125,36 @@ def find_sheets(
     found, closed = before
     layers = found.keys.shape[0]
 
+    def closes(sheet: Sheets, owner: Int[Array, ""]) -> Bool[Array, "*sheets"]:
+        # Nothing is seen behind a sheet that covers all, is opaque, and stays so.
+        whole = (sheet.kind == -1 - owner) & (sheet.coverage >= _WHOLE)
+        return whole & (sheet.opaque >= sheet.coverage) & row_of(cuts, owner)
+
+    def put(now: _Found, ends: Bool[Array, ""]) -> _Found:
+        sheets, lost = add_sheet(now.sheets, now.last, ends)
+        owner = jnp.maximum(jnp.abs(now.last.kind) - 1, 0)
+        closed = jnp.min(jnp.where(ends & closes(sheets, owner), sheets.end, jnp.inf))
+        last = jax.tree.map(lambda x, y: jnp.where(ends, x, y), none, now.last)
+        rest, closed = now.rest * (1 - jnp.minimum(lost, 1)), jnp.minimum(now.closed, closed)
+        return _Found(sheets, last, now.lost + (lost > 0), rest, closed)
+
     def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: _Found) -> _Found:
         piece, seen = _seen_piece(tree, ray, face, corners, there)
-        opacity = row_of(tree.opacity, face)
-        sheets, lost = add_piece(now.sheets, piece, opacity, seen)
-        # Nothing is seen behind a sheet that covers all, is opaque, and stays so.
-        whole = (sheets.kind < 0) & (sheets.coverage >= _WHOLE)
-        whole &= (sheets.opaque >= sheets.coverage) & row_of(cuts, row_of(tree.owner, face))
-        mine = seen & (sheets.kind == piece.kind)
-        closed = jnp.min(jnp.where(whole & mine, sheets.end, jnp.inf))
-        return _Found(
-            sheets,
-            now.lost + (lost > 0),
-            now.rest * (1 - jnp.minimum(lost, 1)),
-            jnp.minimum(now.closed, closed),
-        )
+        one = sheet_of(piece, row_of(tree.opacity, face))
+        # Most fragments touch the one before, and need not be compared with all sheets.
+        ends = seen & (now.last.kind != 0) & ~touches(one, now.last)
+        now = jax.lax.cond(any_in_packet(ends), put, lambda now, _: now, now, ends)
+        last = jax.tree.map(lambda x, y: jnp.where(seen, x, y), join(one, now.last), now.last)
+        whole = closes(last, row_of(tree.owner, face))
+        closed = jnp.where(whole, jnp.minimum(now.closed, last.end), now.closed)
+        return now._replace(last=last, closed=closed)
 
     dtype = ray.near.dtype
     nothing = no_sheets(_SHEETS_OF_LAYER * layers, dtype)
-    start = _Found(nothing, jnp.zeros((), jnp.int32), jnp.ones((), dtype), closed)
+    none = jax.tree.map(lambda x: x[0], no_sheets(1, dtype))
+    start = _Found(nothing, none, jnp.zeros((), jnp.int32), jnp.ones((), dtype), closed)
     met = walk_faces(tree, ray, used, visit, start, lambda now: now.closed)
-    return _rank_sheets(met, found, first_code)
+    return _rank_sheets(put(met, met.last.kind != 0), found, first_code)
 
 
 def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking, FoundSheet]:

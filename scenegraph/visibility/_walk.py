@@ -46,7 +46,10 @@ def walk(
     which is the same if the ray does not; `limit` says of a state from which `t` on nothing matters
     any more. A ray that is not `used` meets nothing. Returns the state at the end.
     """
-    cone, leaves = cone_of(ray), tree.first_leaf
+    cone, leaves = cone_of(ray, ball_margin), tree.first_leaf
+    if isinstance(tree, FaceTree):
+        # Of faces, what lies before the ray begins is nothing.
+        cone = cone_of(ray, _half_diagonal)._replace(near=ray.near)
 
     def turn(carry: tuple) -> tuple:
         node, trail, state = carry
@@ -91,24 +94,39 @@ def _first_child(
 _SMALL = 1e-30
 
 
-def cone_of(ray: Ray) -> _Cone:
+def ball_margin(sides: Float[Array, "2 3"]) -> Scalar:
+    """Returns what `cone_touches` widens a ball by, from the derivatives by the pixel."""
+    return jnp.sqrt(2 * jnp.sum(sides**2))
+
+
+# A little more than one: footprints that turn within a pixel are taken for straight ones.
+_SLACK = 1.05
+
+
+def _half_diagonal(sides: Float[Array, "2 3"]) -> Scalar:
+    """Returns how far a point of the pixel is from its middle at most."""
+    one, other = sides[0] + sides[1], sides[0] - sides[1]
+    return _SLACK / 2 * jnp.sqrt(jnp.maximum(jnp.sum(one**2), jnp.sum(other**2)))
+
+
+def cone_of(ray: Ray, spread: Callable[[Float[Array, "2 3"]], Scalar]) -> _Cone:
     # `cone_touches` takes a ball of radius r for touched if the ray comes nearer to its centre than
-    # (r + w) / e, where w = 2^(1/2) |d_o + t d_d| there, and e = 1 - s^2 / 4 for the slope s of the
+    # (r + w) / e, where w = spread(d_o + t d_d) there, and e = 1 - s^2 / 4 for the slope s of the
     # footprint. That place is within a box about the ball that is widened by w / e + (1 / e - 1) r.
     square = jnp.sum(ray.direction**2)
     growth = 2 * jnp.sum(ray.d_direction**2) / jnp.maximum(square, jnp.finfo(square.dtype).tiny)
     less = jnp.maximum(1 - growth / 4, 1e-6)
-    start = jnp.sqrt(2 * jnp.sum(ray.d_origin**2))
     small = jnp.abs(ray.direction) < _SMALL
     inverse = 1 / jnp.where(small, _SMALL, ray.direction)
+    length = jnp.sqrt(jnp.maximum(square, jnp.finfo(square.dtype).tiny))
     return _Cone(
         ray.origin,
         ray.direction,
         inverse,
         jnp.minimum(ray.near, 0),
         ray.far,
-        start / less,
-        jnp.sqrt(growth) / less,
+        spread(ray.d_origin) / less,
+        spread(ray.d_direction) / length / less,
         1 / less - 1,
     )
 

@@ -11,7 +11,7 @@ import scenegraph as sg
 from scenegraph.lights._base import rays_to
 from scenegraph.rays import Ray
 from scenegraph.shapes import bounding_ball, cone_touches
-from scenegraph.visibility._walk import cone_of, may_touch
+from scenegraph.visibility._walk import ball_margin, cone_of, may_touch
 
 
 POSE = sg.Pose.look_at([0.0, -3.0, 1.5], [0.0, 0.0, 0.4], [0.0, 0.0, 1.0])
@@ -47,7 +47,7 @@ def box_about(ball):
 def answers(rays, balls):
     """Whether rays may touch balls, and whether they may touch the boxes about them."""
     over = lambda test: jax.vmap(jax.vmap(lambda ray: jax.vmap(lambda x: test(ray, x))(balls)))
-    in_box = lambda ray, ball: may_touch(cone_of(ray), box_about(ball), jnp.inf)
+    in_box = lambda ray, ball: may_touch(cone_of(ray, ball_margin), box_about(ball), jnp.inf)
     return over(cone_touches)(rays), over(in_box)(rays)
 
 
@@ -118,7 +118,7 @@ def test_the_far_corners_of_wide_pixels_are_touched(width):
     ends = down + jnp.array([[x, y] for x in (-0.5, 0.5) for y in (-0.5, 0.5)]) @ across
     for end in 0.9999 * ends:
         ball = sg.transforms.Ball(end, jnp.asarray(1e-5))
-        assert cone_touches(ray, ball) and may_touch(cone_of(ray), box_about(ball), jnp.inf)
+        assert cone_touches(ray, ball) and may_touch(cone_of(ray, ball_margin), box_about(ball), jnp.inf)
 
 
 def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():
