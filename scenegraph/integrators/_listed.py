@@ -29,8 +29,9 @@ from ._ray_size import count_samples
 from ._shadows import reaches_front, Shading, visible_past_all
 
 
-# Layers that are shaded at once.
-_BLOCK = 2**14
+# Layers that are shaded at once: more of meshes of many vertices, because each block adds up
+# cotangents of all of them.
+_BLOCK, _LARGE_BLOCK, _VERTICES = 2**14, 2**16, 2**17
 
 
 # Rays with more shadow rays from a hit are computed layer by layer.
@@ -86,7 +87,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
         sheets = sheets._replace(coverage=whole, hidden=hidden)
     layers = found.code, found.owner, sheets, faces
     layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), layers)
-    block = min(choose_block(_BLOCK, 2**17), needed.size)
+    block = min(choose_block(_block_of(scene), 2**17), needed.size)
     order, places, total = _order_of(needed, block)
     shared = scene.without_media(), rays, layers
     shade = partial(_shade_block, how=how)
@@ -94,6 +95,12 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
     t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places.T)
     return Layers(t, alpha, rgb, found.missed + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
+
+
+def _block_of(scene: FlatScene) -> int:
+    """Returns how many layers are shaded at once on a CPU."""
+    vertices = 0 if scene.triangles is None else scene.triangles.vertices.point.shape[0]
+    return _BLOCK if vertices < _VERTICES else _LARGE_BLOCK
 
 
 def _order_of(

@@ -44,8 +44,11 @@ from ._map_rows import map_rows as map_rows
 from ._packets import any_in_packet as any_in_packet
 
 # Internal: for other packages of the library, and for none of its users.
+from ._add_rows import add_rows
 from ._by_vmap import by_vmap, count_rows
 from ._map_rows import as_operands, map_rows_p
+from ._operands import WIDTH
+from ._packets import same_in_packet
 from ._stacking import stack_alike
 from ._lower import count_scalars, lower_by_vmap
 from ._primitive import define_map, push_map, row_avals, trace_row, transpose_map

@@ -39,8 +39,10 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
 _OTHERS = "any_in_packet", "branch", "look_up", "loop", "result", "variable"
 
 
-def compile_table_sum(places: Any, numbers: Any, stride: int) -> str:
+def compile_table_sum(places: Any, numbers: Any, stride: int, *, onto: bool = False) -> str:
     """Compiles the sum of rows of numbers into a table; returns the name that XLA calls.
+
+    With `onto`, a table is given, to which they are added.
 
     **Errors:** `NotNative` if they are of half precision.
     """
@@ -48,7 +50,7 @@ def compile_table_sum(places: Any, numbers: Any, stride: int) -> str:
         raise NotNative("sums in half precision")
     from ._table_sums import write_table_sum
 
-    return register(write_table_sum(places, numbers, stride, allowed_threads()))
+    return register(write_table_sum(places, numbers, stride, allowed_threads(), onto=onto))
 
 
 def _is_half(dtype: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+
 from .._jax import batching, HAS_PRIMITIVES, mlir, Primitive
 from .._typing import Array
 
@@ -53,3 +55,13 @@ def any_in_packet(flag: Array) -> Array:
     ```
     """
     return any_in_packet_p.bind(flag) if HAS_PRIMITIVES else flag
+
+
+def same_in_packet(number: Array) -> Array:
+    """Returns an unsigned integer that all rows of a packet have in common.
+
+    It is then known to be the same for all of them: what it indexes is loaded once.
+    """
+    bits = range(8 * number.dtype.itemsize)
+    flag = lambda k: any_in_packet((number >> k) & 1 != 0)
+    return sum((flag(k).astype(number.dtype) << k for k in bits), jnp.zeros((), number.dtype))

@@ -26,6 +26,7 @@ from ._by_vmap import count_rows
 from ._checkify import check_results
 from ._log import say
 from ._operands import GROUP, ROW, SHARED
+from ._target import is_available
 
 
 # Primitives that only call what they have within.
@@ -71,6 +72,20 @@ def define_map(
 
     mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
     return primitive
+
+
+def lower_here(primitive: Any, plain: Callable, native: Callable) -> None:
+    """Has a primitive lowered by a kernel on a CPU of this process, and by JAX alone elsewhere."""
+    lower = partial(mlir.lower_fun, multiple_results=primitive.multiple_results)
+    mlir.register_lowering(primitive, lower(plain))
+    simple, quick = lower(plain), lower(native)
+
+    def lower_for_cpus(context: Any, *operands: Any, **params: Any) -> Any:
+        here = runs_here(context.module_context) and is_available()
+        some = here and all(x.size for x in context.avals_in)
+        return (quick if some else simple)(context, *operands, **params)
+
+    mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
 
 
 def _flip(kind: int) -> int:

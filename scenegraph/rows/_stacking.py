@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._jax import ad, batching, HAS_PRIMITIVES, lower_when_compiled, mlir, Primitive
+from .._jax import ad, batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
 from .._typing import Array
 from ._operands import bytes_of
-from ._primitive import runs_here
-from ._target import is_available, register
+from ._primitive import lower_here
+from ._target import register
 
 
 def stack_alike(arrays: Sequence[Array]) -> Array:
@@ -94,17 +94,7 @@ def _define(name: str, multiple: bool, plain: Callable, native: Callable) -> Pri
     primitive.multiple_results = multiple
     lower_when_compiled(primitive)
     primitive.def_impl(jax.jit(plain, static_argnames="count" if multiple else ()))
-    lower = lambda function: mlir.lower_fun(function, multiple_results=multiple)
-    mlir.register_lowering(primitive, lower(plain))
-    simple, quick = lower(plain), lower(native)
-
-    def lower_for_cpus(context: Any, *operands: Any, **params: Any) -> Any:
-        here = runs_here(context.module_context) and is_available()
-        return (quick if here and context.avals_in[0].size else simple)(
-            context, *operands, **params
-        )
-
-    mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
+    lower_here(primitive, plain, native)
     return primitive
 
 

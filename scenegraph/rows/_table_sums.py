@@ -16,8 +16,13 @@ from ._operations import element_type
 _BLOCK, _TOGETHER = 64, 16
 
 
-def write_table_sum(places: Any, numbers: Any, stride: int, threads: int) -> str:
-    """Returns the code of a kernel of two operands, places and rows of numbers."""
+def write_table_sum(
+    places: Any, numbers: Any, stride: int, threads: int, *, onto: bool = False
+) -> str:
+    """Returns the code of a kernel of two operands, places and rows of numbers.
+
+    Or of three: it adds `onto` a table, which is the result, too.
+    """
     kind, index = str(element_type(numbers)), str(element_type(places))
     values = {
         "kind": f"<{stride} x {kind}>",
@@ -33,8 +38,11 @@ def write_table_sum(places: Any, numbers: Any, stride: int, threads: int) -> str
         "count": _TOGETHER,
         "block": _BLOCK,
         "shift": _BLOCK.bit_length() - 1,
+        "clear": "scan" if onto else "clear",
     }
     operands = [Operand(places, ROW, 1), Operand(numbers, ROW, stride)]
+    if onto:
+        operands.append(Operand(numbers, SHARED, stride))
     calls = write_calls(
         operands, [Result(numbers, [None] * stride, SHARED)], threads, by_thread=True
     )
@@ -68,7 +76,7 @@ block:
   %j = phi i64 [ %k, %0 ], [ %j.next, %clear ]
   %first = mul i64 %j, <block>
   %there = icmp slt i64 %first, %length
-  br i1 %there, label %clear, label %scan
+  br i1 %there, label %<clear>, label %scan
 clear:
   %left = sub i64 %length, %first
   %few = icmp slt i64 %left, <block>

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FACES_OF_LEAF, FaceTree
 from ..rays import Ray
-from ..rows import any_in_packet
+from ..rows import any_in_packet, same_in_packet
 from ..shapes import (
     add_sheet,
     cross_line,
@@ -26,7 +26,7 @@ from ..shapes import (
     visible_shares,
 )
 from ._search import insert, no_items, Ranking
-from ._walk import walk
+from ._walk import Place, walk, walk_on
 
 
 # Coverage from this on is that of all of a pixel, summed over many faces and rounded.
@@ -40,11 +40,14 @@ _SHEETS_OF_LAYER = 2
 SEEN, SHADING = 1, -1
 
 
+_Visit = Callable[[Int[Array, ""], Float[Array, "3 3"], Bool[Array, ""], PyTree], PyTree]
+
+
 def walk_faces(
     tree: FaceTree,
     ray: Ray,
     used: Bool[Array, ""],
-    visit: Callable[[Int[Array, ""], Float[Array, "3 3"], Bool[Array, ""], PyTree], PyTree],
+    visit: _Visit,
     state: PyTree,
     limit: Callable[[PyTree], Scalar] = lambda _: jnp.asarray(jnp.inf),
 ) -> PyTree:
@@ -53,6 +56,11 @@ def walk_faces(
     `visit` maps a face's number, its corners, whether the ray may touch it, and the state to the
     next state.
     """
+    return walk(tree, ray, used, _each_face(tree, ray, visit), state, limit)
+
+
+def _each_face(tree: FaceTree, ray: Ray, visit: _Visit) -> Callable:
+    """Returns what visits the faces of a leaf."""
 
     def leaf(number: Int[Array, ""], touched: Bool[Array, ""], state: PyTree) -> PyTree:
         def one(k: Int[Array, ""], state: PyTree) -> PyTree:
@@ -64,7 +72,32 @@ def walk_faces(
 
         return jax.lax.fori_loop(0, FACES_OF_LEAF, one, state)
 
-    return walk(tree, ray, used, leaf, state, limit)
+    return leaf
+
+
+# Faces of a ray in a list.
+LISTED = 32
+
+
+def next_faces(
+    tree: FaceTree, ray: Ray, used: Bool[Array, ""], place: Place
+) -> tuple[Int[Array, " listed"], Place]:
+    """Lists faces that a ray may touch from a place of its walk on, -1 beyond the last.
+
+    Returns also where the list ended, for lack of space or at the end of the walk.
+    """
+
+    def visit(face: Int[Array, ""], _: Array, there: Bool[Array, ""], found: tuple) -> tuple:
+        faces, count = found
+        here = there & (jnp.arange(LISTED, dtype=jnp.int32) == count)
+        return jnp.where(here, face.astype(jnp.int32), faces), count + there
+
+    is_full = lambda found: found[1] > LISTED - FACES_OF_LEAF
+    nothing = jnp.full(LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
+    place = Place(*map(same_in_packet, place))
+    show = _each_face(tree, ray, visit)
+    place, (faces, _) = walk_on(tree, ray, used, show, nothing, place=place, pauses=is_full)
+    return faces, place
 
 
 def row_of(table: Array, number: Int[Array, ""]) -> Array:

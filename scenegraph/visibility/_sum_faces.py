@@ -26,9 +26,19 @@ from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FaceTree
 from ..numerics import choose_block, compact
 from ..rays import Ray
-from ..rows import as_operands, map_rows, push_map, row_avals, transpose_map
+from ..rows import (
+    add_rows,
+    as_operands,
+    map_rows,
+    push_map,
+    row_avals,
+    transpose_map,
+    WIDTH,
+)
 from ..rowwise import take_rows
-from ._faces import row_of, walk_faces
+from ._faces import LISTED, next_faces, row_of
+from ._search import map_ranked
+from ._walk import Place
 
 
 # The kinds of operands, and of sums: what all pairs share, and what rays and faces have.
@@ -103,69 +113,69 @@ def _merge(by_ray: list, by_face: list, kinds: tuple[int, ...]) -> list:
     return [next(left[kind]) for kind in kinds]
 
 
-# Rays whose faces are listed at once, and faces of a ray in a list.
-_RAYS_AT_ONCE, _RAYS_ELSEWHERE, _LISTED = 2**12, 2**17, 16
+# Rays whose faces are listed at once.
+_RAYS_AT_ONCE, _RAYS_ELSEWHERE = 2**10, 2**17
 
 
 def _compute(
     *values: Array, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, structure: Any
 ) -> list[Array]:
-    """Lists the faces of rays, and sums what each pair adds to its ray, and to its face."""
+    """Lists the faces of rays, and sums what each pair adds to its ray, and to its face.
+
+    Rays take turns: in each, those whose walks have not ended go on by as many faces as a list
+    holds. They stay in packets, which have a walk in common.
+    """
     shared, of_rays, of_faces = _split(values, varying)
     used, tree, rays = structure.unflatten(shared)
     pair = _Pair(jaxpr, varying, reduced)
     _, by_ray, by_face = _split(jaxpr.out_avals, reduced)
     count = rays.near.shape[0]
-    zeros = lambda aval, length: jnp.zeros((length, *aval.shape), aval.dtype)
-    start = [zeros(x, count) for x in by_ray], [zeros(x, tree.owner.shape[0]) for x in by_face]
+    # Of two axes, so that they stay as they lie in memory.
+    zeros = lambda aval, length: jnp.zeros((length, aval.size), aval.dtype)
+    sums = [zeros(x, count) for x in by_ray], [zeros(x, tree.owner.shape[0]) for x in by_face]
 
-    size = min(choose_block(_RAYS_AT_ONCE, _RAYS_ELSEWHERE), count)
-    chosen = compact(used, -(-count // size) * size).indices.reshape(-1, size)
-    total = jnp.sum(used, dtype=jnp.int32)
+    block = min(choose_block(_RAYS_AT_ONCE, _RAYS_ELSEWHERE), -(-count // WIDTH) * WIDTH)
+    block //= WIDTH
+    packets = -(-count // (WIDTH * block)) * block
+    found = compact(used, packets * WIDTH)
+    numbers, there = (x.reshape(packets, WIDTH) for x in found[:2])
+    begin = jnp.where(there, 1, 0).astype(jnp.uint32)
 
-    def some_rays(i: Array, sums: tuple) -> tuple:
-        numbers = chosen[i]
-        there = i * size + jnp.arange(size, dtype=jnp.int32) < total
-        rows = take_rows((rays, of_rays), numbers)
+    def some_packets(i: Array, order: Array, total: Array, state: tuple) -> tuple:
+        places, sums = state
+        which = jax.lax.dynamic_slice(order, (i * block,), (block,))
+        valid = i * block + jnp.arange(block, dtype=jnp.int32) < total
+        flat = lambda x: x[which].reshape(-1, *x.shape[2:])
+        number, own = flat(numbers), flat(there) & jnp.repeat(valid, WIDTH)
+        rows = take_rows(rays, number), own, jax.tree.map(flat, places)
+        # One face of all rays after the other, so that those without a further one are skipped.
+        faces, after = map_ranked(lambda tree, row: next_faces(tree, *row), tree, rows)
+        faces = faces.ravel()
+        put = jnp.where(valid, which, packets)
+        places = jax.tree.map(
+            lambda x, y: x.at[put].set(y.reshape(block, WIDTH), mode="drop"), places, after
+        )
+        to_rays, to_faces = pair(of_rays, of_faces, jnp.tile(number, LISTED), faces)
+        to_rays = [x.reshape(LISTED, own.shape[0], -1).sum(axis=0) for x in to_rays]
+        number = jnp.where(own, number, -1)
+        add = lambda tables, places, rows: [
+            add_rows(x, places, y.reshape(places.shape[0], -1))
+            for x, y in zip(tables, rows, strict=True)
+        ]
+        return places, (add(sums[0], number, to_rays), add(sums[1], faces, to_faces))
 
-        def some_faces(state: tuple) -> tuple:
-            begin, _, sums = state
-            faces, known = map_rows(_listed_faces, tree, (rows[0], there, begin))
-            # One face of all rays after the other, so that those without a further one are skipped.
-            again = jnp.tile(jnp.arange(size, dtype=jnp.int32), _LISTED)
-            own = take_rows(rows[1], again)
-            to_rays, to_faces = pair(own, of_faces, faces.T.ravel())
-            by_rays = [x.reshape(_LISTED, size, *x.shape[1:]).sum(axis=0) for x in to_rays]
-            # Beyond the last ray, nothing is added.
-            place = jnp.where(there, numbers, count)
-            add = lambda x, y, at: x.at[at].add(y, mode="drop")
-            at_faces = jnp.where(faces.T.ravel() < 0, tree.owner.shape[0], faces.T.ravel())
-            sums = (
-                [add(x, y, place) for x, y in zip(sums[0], by_rays, strict=True)],
-                [add(x, y, at_faces) for x, y in zip(sums[1], to_faces, strict=True)],
-            )
-            return begin + _LISTED, jnp.any(known > begin + _LISTED), sums
+    def one_turn(state: tuple) -> tuple:
+        walks = compact(jnp.any(state[0].node > 0, axis=1), packets)
+        total = jnp.sum(walks.valid, dtype=jnp.int32)
+        go_on = lambda i, state: some_packets(i, walks.indices, total, state)
+        return jax.lax.fori_loop(0, -(-total // block), go_on, state)
 
-        state = jnp.zeros(size, jnp.int32), jnp.ones((), bool), sums
-        return jax.lax.while_loop(lambda state: state[1], some_faces, state)[2]
-
-    by_ray, by_face = jax.lax.fori_loop(0, -(-total // size), some_rays, start)
-    return _merge(by_ray, by_face, reduced)
-
-
-def _listed_faces(
-    tree: FaceTree, row: tuple[Ray, Bool[Array, ""], Int[Array, ""]]
-) -> tuple[Int[Array, " listed"], Int[Array, ""]]:
-    """Returns a ray's faces from the one of a number on, -1 beyond the last, and how many it has"""
-    ray, used, begin = row
-
-    def visit(face: Int[Array, ""], _: Array, there: Bool[Array, ""], found: tuple) -> tuple:
-        faces, count = found
-        here = there & (jnp.arange(_LISTED, dtype=jnp.int32) == count - begin)
-        return jnp.where(here, face.astype(jnp.int32), faces), count + there
-
-    nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
-    return walk_faces(tree, ray, used, visit, nothing)
+    start = Place(begin, jnp.zeros_like(begin)), sums
+    _, (by_ray, by_face) = jax.lax.while_loop(
+        lambda state: jnp.any(state[0].node > 0), one_turn, start
+    )
+    sums = _merge(by_ray, by_face, reduced)
+    return [x.reshape(-1, *y.shape) for x, y in zip(sums, jaxpr.out_avals, strict=True)]
 
 
 class _Pair:
@@ -180,26 +190,28 @@ class _Pair:
         self._avals, self._reduced = jaxpr.out_avals, reduced
 
     def __call__(
-        self, of_rays: list[Array], of_faces: list[Array], faces: Int[Array, " pairs"]
+        self,
+        of_rays: list[Array],
+        of_faces: list[Array],
+        rays: Int[Array, " pairs"],
+        faces: Int[Array, " pairs"],
     ) -> tuple[list[Array], list[Array]]:
-        """Computes pairs of a row of what rays have and a face; zero where it is -1."""
-        some = [
+        """Computes pairs of rays and faces; zero where a face is -1."""
+        tables = [
             [x for x, own in zip(values, needed, strict=True) if own]
             for values, needed in zip((of_rays, of_faces), self._needed, strict=True)
         ]
-        results = map_rows(self._of_row, as_operands(some[1]), (some[0], faces))
+        results = map_rows(self._of_row, as_operands(tables), (rays, faces))
         _, to_rays, to_faces = _split(results, self._reduced)
         return to_rays, to_faces
 
-    def _of_row(self, table: list[Array], row: tuple[list[Array], Int[Array, ""]]) -> list[Array]:
-        own, face = row
-
+    def _of_row(self, tables: list[list[Array]], row: tuple[Array, Array]) -> list[Array]:
         def compute() -> list[Array]:
-            its = [row_of(x, face) for x in table]
-            return self._function(*_merge(own, its, self._kinds))
+            own = [[row_of(x, k) for x in table] for table, k in zip(tables, row, strict=True)]
+            return self._function(*_merge(*own, self._kinds))
 
         nothing = lambda: [jnp.zeros(x.shape, x.dtype) for x in self._avals]
-        return jax.lax.cond(face >= 0, compute, nothing)
+        return jax.lax.cond(row[1] >= 0, compute, nothing)
 
 
 @functools.lru_cache(64)

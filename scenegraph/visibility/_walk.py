@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Scalar, Vector
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar, UInt32, Vector
 from ..flat import FaceTree, SurfaceTree
 from ..numerics import count_bits
 from ..rays import Ray
@@ -28,6 +28,14 @@ class _Cone(NamedTuple):
     stretch: Scalar
 
 
+class Place(NamedTuple):
+    """Where a walk is: the next node, zero at its end, and the way back."""
+
+    node: UInt32[Array, "*rays"]
+    # The bits of one number say at which levels the second child is still to come.
+    trail: UInt32[Array, "*rays"]
+
+
 def walk(
     tree: SurfaceTree | FaceTree,
     ray: Ray,
@@ -39,20 +47,37 @@ def walk(
     """Shows a ray the leaves of a tree whose boxes its cone may touch.
 
     A function of one ray, for `map_rows`: rays of a packet walk together, and each node is loaded
-    once for all. No stack is needed: of the way back the bits of one number say at which levels the
-    second child is still to come.
+    once for all. No stack is needed: see `Place`.
 
     `visit` maps a leaf's number, whether the ray touches the leaf, and the state to the next state,
     which is the same if the ray does not; `limit` says of a state from which `t` on nothing matters
     any more. A ray that is not `used` meets nothing. Returns the state at the end.
+    """
+    return walk_on(tree, ray, used, visit, state, limit)[1]
+
+
+def walk_on(
+    tree: SurfaceTree | FaceTree,
+    ray: Ray,
+    used: Bool[Array, ""],
+    visit: Callable[[Int[Array, ""], Bool[Array, ""], PyTree], PyTree],
+    state: PyTree,
+    limit: Callable[[PyTree], Any] = lambda _: jnp.inf,
+    *,
+    place: Place | None = None,
+    pauses: Callable[[PyTree], Bool[Array, ""]] = lambda _: jnp.zeros((), bool),
+) -> tuple[Place, PyTree]:
+    """Walks as `walk` does, from a place on, which all rays of a packet have in common.
+
+    It `pauses` as soon as that is true of the state of one of them. Returns the place, too.
     """
     cone, leaves = cone_of(ray, ball_margin), tree.first_leaf
     if isinstance(tree, FaceTree):
         # Of faces, what lies before the ray begins is nothing.
         cone = cone_of(ray, _half_diagonal)._replace(near=ray.near)
 
-    def turn(carry: tuple) -> tuple:
-        node, trail, state = carry
+    def turn(carry: tuple[Place, PyTree]) -> tuple[Place, PyTree]:
+        (node, trail), state = carry
         box = _at(tree.boxes, node)
         touched = used & may_touch(cone, box, limit(state))
         some = any_in_packet(touched)
@@ -69,10 +94,14 @@ def walk(
         back = jnp.where(trail > 0, (node >> up) ^ 1, 0)
         node = jnp.where(descends, down, back)
         trail = jnp.where(descends, 2 * trail + 1, jnp.where(trail > 0, (trail >> up) ^ 1, 0))
-        return node, trail, state
+        return Place(node, trail), state
 
-    root, none = jnp.ones((), jnp.uint32), jnp.zeros((), jnp.uint32)
-    return jax.lax.while_loop(lambda carry: carry[0] > 0, turn, (root, none, state))[2]
+    def goes_on(carry: tuple[Place, PyTree]) -> Bool[Array, ""]:
+        place, state = carry
+        return (place.node > 0) & ~any_in_packet(pauses(state))
+
+    root = Place(jnp.ones((), jnp.uint32), jnp.zeros((), jnp.uint32))
+    return jax.lax.while_loop(goes_on, turn, (root if place is None else place, state))
 
 
 def _at(table: Array, place: Int[Array, ""]) -> Array:

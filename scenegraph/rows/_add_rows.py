@@ -1,0 +1,61 @@
+"""Numbers added to rows of a table, in place: `table.at[places].add(numbers)`, by all cores."""
+
+import functools
+from typing import Any
+
+import jax
+
+from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
+from .._typing import Array, Float, Int
+from ._kernel import compile_table_sum
+from ._operands import NotNative
+from ._primitive import lower_here
+
+
+def add_rows(
+    table: Float[Array, "length *row"],
+    places: Int[Array, " rows"],
+    numbers: Float[Array, "rows *row"],
+) -> Float[Array, "length *row"]:
+    """Adds rows of numbers to those of a table, in their order; to none where a place is -1.
+
+    It has no derivatives.
+    """
+    return add_rows_p.bind(table, places, numbers) if HAS_PRIMITIVES else _add(
+        table, places, numbers
+    )
+
+
+def _add(table: Array, places: Array, numbers: Array) -> Array:
+    # Beyond the last row, nothing is added.
+    places = jax.numpy.where(places < 0, table.shape[0], places)
+    return table.at[places].add(numbers, mode="drop")
+
+
+def _natively(table: Array, places: Array, numbers: Array) -> Array:
+    rows = table.reshape(table.shape[0], -1)
+    try:
+        name = compile_table_sum(places.dtype, table.dtype, rows.shape[1], onto=True)
+    except NotNative:
+        return _add(table, places, numbers)
+    out = jax.ShapeDtypeStruct(rows.shape, rows.dtype)
+    call = jax.ffi.ffi_call(name, out, input_output_aliases={2: 0})
+    return call(places, numbers.reshape(places.shape[0], -1), rows).reshape(table.shape)
+
+
+def _batch(values: Any, axes: Any) -> tuple[Array, int]:
+    return jax.vmap(_add, tuple(axes))(*values), 0
+
+
+@functools.cache
+def _define() -> Primitive:
+    primitive = Primitive("add_rows")
+    lower_when_compiled(primitive)
+    primitive.def_impl(jax.jit(_add))
+    primitive.def_abstract_eval(lambda table, *_: table)
+    batching.primitive_batchers[primitive] = _batch
+    lower_here(primitive, _add, _natively)
+    return primitive
+
+
+add_rows_p = _define() if HAS_PRIMITIVES else None
