@@ -26,7 +26,7 @@ from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits
 from ._ray_size import count_samples
-from ._shadows import reaches_front, Shading, visible_past_all
+from ._shadows import are_meshes, reaches_front, Shading, visible_past_all
 
 
 # Layers that are shaded at once: more of meshes of many vertices, because each block adds up
@@ -64,8 +64,24 @@ def _layers(scene: FlatScene, rays: Ray, *, how: Shading) -> Layers:
 @_layers.def_jvp
 def _layers_jvp(primals: tuple, tangents: tuple, *, how: Shading) -> tuple[Layers, Layers]:
     # What has derivatives is computed layer by layer, and not ray by ray: its program has no loop.
+    (scene, rays), (change, _) = primals, tangents
+    scene = eqx.tree_at(lambda flat: flat.cuts, scene, _cuts(scene, change))
     compute = lambda scene, rays: listed_layers(scene, rays, how)
-    return eqx.filter_jvp(compute, primals, tangents)
+    return eqx.filter_jvp(compute, (scene, rays), tangents)
+
+
+def _cuts(scene: FlatScene, change: PyTree) -> Bool[Array, " surfaces"]:
+    """Returns which surfaces hide what is behind them: their opacity is fixed, or has no tangent.
+
+    A tangent that is zero is `None`.
+    """
+    cuts = scene.cuts
+    for stack, own in zip(scene.occluders, change.occluders, strict=True):
+        if not jax.tree.leaves((own.members.node.opacity, own.shared.node.opacity)):
+            cuts = cuts.at[stack.members.number].set(True)
+    if scene.triangles is None or change.triangles.opacity is not None or scene.masks:
+        return cuts
+    return cuts | are_meshes(scene)
 
 
 def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
