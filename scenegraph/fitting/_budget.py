@@ -116,7 +116,7 @@ def _with_integrator(loss: Any, model: PyTree) -> Any:
 
 
 def _with_more_surfaces(loss: Any, terms: LossTerms) -> Any:
-    """Returns the loss with more layers and occluders, if rays were left out for want of them."""
+    """Returns the loss with more layers, if rays were left out for want of them."""
     if not isinstance(loss, RenderLoss) or loss.integrator is None:
         return loss
     if not is_of_surfaces(loss.integrator) or not float(terms.left_out) > 0:

@@ -29,7 +29,6 @@ from ._integrator import (
     march_of,
     skips_empty_space,
     uses_lists,
-    with_all_occluders,
     with_known_steps,
     with_more_surfaces,
 )

@@ -27,8 +27,8 @@ from ..visibility import (
     faces_of_sheet,
     find_layers,
     FoundSheet,
+    passing_of_ray,
     sums_of_ray,
-    transmission_of_ray,
 )
 from ._irradiance import irradiance_at
 from ._shadows import are_meshes, past_footprint, reaches_front, Shading
@@ -160,9 +160,9 @@ def _passes(scene: FlatScene, ray: Ray, own: Int[Array, ""], used: Bool[Array, "
     """Returns the fraction of a shadow ray that passes shapes and meshes."""
     visible = jnp.ones_like(ray.near)
     if scene.tree is not None:
-        visible = transmission_of_ray(scene.tree, ray, own, used)[0]
+        visible = passing_of_ray(scene.tree, ray, own, used).transmission
     if scene.triangles is None:
         return visible
     past = past_footprint(ray, are_meshes(scene)[own])
-    sums, _ = sums_of_ray(scene.triangles.tree, past, used & (visible > 0), count=0)
+    sums = sums_of_ray(scene.triangles.tree, past, used & (visible > 0))
     return visible * face_transmission(sums)

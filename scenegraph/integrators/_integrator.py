@@ -93,22 +93,6 @@ def uses_lists(integrator: AbstractIntegrator, scene: FlatScene) -> bool:
     return surfaces or (integrator.media is not None and has_many_volumes(scene))
 
 
-def with_all_occluders(integrator: AbstractIntegrator) -> AbstractIntegrator:
-    """Returns an integrator for pictures alone: only derivatives leave occluders out."""
-    if not isinstance(integrator, Integrator) or integrator.surfaces is None:
-        return integrator
-    surfaces = _of_all_occluders(integrator.surfaces)
-    if integrator.media is None:
-        return surfaces
-    return dataclasses.replace(integrator, surfaces=surfaces.surfaces)
-
-
-@functools.lru_cache(64)
-def _of_all_occluders(surfaces: Surfaces) -> Integrator:
-    """Returns an integrator of surfaces alone; those of every picture are made once."""
-    return Integrator(surfaces=dataclasses.replace(surfaces, occluders=_ALL))
-
-
 def count_levels(integrator: AbstractIntegrator) -> int | None:
     """Returns the number of levels that an integrator computes, where that is known untraced."""
     media = _media_of(integrator)
@@ -165,19 +149,16 @@ def with_known_steps(
     return dataclasses.replace(integrator, media=march)
 
 
-_ALL = 2**30
 # The most layers on a ray that are given without being requested.
 _MOST_LAYERS = 64
 
 
 def with_more_surfaces(integrator: AbstractIntegrator) -> AbstractIntegrator:
-    """Returns an integrator with space for twice as many layers and occluders, up to a limit."""
+    """Returns an integrator with space for twice as many layers, up to a limit."""
     if not isinstance(integrator, Integrator) or integrator.surfaces is None:
         return integrator
-    surfaces = integrator.surfaces
-    double = lambda count: max(count, min(2 * count, _MOST_LAYERS))
-    layers, occluders = double(surfaces.layers), double(surfaces.occluders)
-    more = dataclasses.replace(surfaces, layers=layers, occluders=occluders)
+    count = integrator.surfaces.layers
+    more = dataclasses.replace(integrator.surfaces, layers=max(count, min(2 * count, _MOST_LAYERS)))
     return dataclasses.replace(integrator, surfaces=more)
 
 

@@ -109,8 +109,8 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
-    t, alpha, rgb, normal, dark = map_rows(_take_layers, shaded, places.T)
-    return Layers(t, alpha, rgb, found.missed + jnp.sum(dark, axis=1, dtype=jnp.int32), normal)
+    t, alpha, rgb, normal = map_rows(_take_layers, shaded, places.T)
+    return Layers(t, alpha, rgb, found.missed, normal)
 
 
 def _block_of(scene: FlatScene) -> int:
@@ -150,7 +150,7 @@ def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
 
 
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
-    """Returns `t`, opacity, colour, normal and overflow of found layers, one a row."""
+    """Returns `t`, opacity, colour and normal of found layers, one a row."""
     scene, rays, layers = shared
     needed, order = order >= 0, jnp.maximum(order, 0)
     # Layer k of ray r is the one of number k rays + r.
@@ -159,10 +159,10 @@ def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tup
     hits, alphas = _found_hits(scene, rays, codes, (sheets, faces), needed)
     total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
-    lit, missed = _irradiance(scene, hits, rays.view, numbers, needed, how)
+    lit = _irradiance(scene, hits, rays.view, numbers, needed, how)
     one = lambda instance, row: shade(instance, instance.node, *row)
     rgb = map_by_kind(one, scene.shaders, numbers, needed, (hits, rays.view, lit))
-    return hits.t, alphas, rgb, hits.normal if how.normal else None, missed
+    return hits.t, alphas, rgb, hits.normal if how.normal else None
 
 
 def _found_hits(
@@ -221,31 +221,30 @@ def _facing_hit(ray: Ray) -> Hit:
 
 def _irradiance(
     scene: FlatScene, hits: Hit, views: Array, own: Array, used: Array, how: Shading
-) -> tuple[Irradiance, Int[Array, " rows"]]:
-    """Returns the light on every row, and the numbers of occluders that were left out."""
+) -> Irradiance:
+    """Returns the light on every row."""
     if not scene.lights:
-        rows = jax.tree.map(lambda x: jnp.broadcast_to(x, (*used.shape, *x.shape)), no_light())
-        return rows, jnp.zeros(used.shape, jnp.int32)
+        return jax.tree.map(lambda x: jnp.broadcast_to(x, (*used.shape, *x.shape)), no_light())
     samples = [_sample(stack, hits) for stack in scene.lights]
     rays, irradiance, ambient = jax.tree.map(lambda *xs: jnp.concatenate(xs), *samples)
-    missed, visible = jnp.zeros(used.shape, jnp.int32), None
+    visible = None
     if how.shadows and irradiance.shape[0]:
         # The rays of all lights, one after the other: the search is compiled once for all.
         lit = reaches_front(scene, rays.view, hits.normal, own) & used
-        see = lambda row: visible_past_all(scene, row[0], own, row[1], how)
-        visible, each = map_in_turn(see, (rays, lit))
-        irradiance, missed = visible[..., None] * irradiance, jnp.sum(each, axis=0)
+        see = lambda row: visible_past_all(scene, row[0], own, row[1])
+        visible = map_in_turn(see, (rays, lit))
+        irradiance = visible[..., None] * irradiance
     swap = lambda x: jnp.swapaxes(x, 0, 1)
     lit = Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0))
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     if not panoramas:
-        return lit, missed
+        return lit
     seen = hits.normal, views
     glossy = [jax.vmap(partial(_reflect, stack))(seen) for stack in panoramas]
     counts = [x[1].shape[0] for x in samples[-len(panoramas) :]]
     rows = lit, glossy, None if visible is None else swap(visible), seen
     add = lambda lit, glossy, visible, seen: add_glossy(lit, glossy, counts, visible, seen)
-    return jax.vmap(add)(*rows), missed
+    return jax.vmap(add)(*rows)
 
 
 def _reflect(stack: InstanceStack, seen: tuple[Vector, Vector]) -> Float[Array, "lights levels 3"]:

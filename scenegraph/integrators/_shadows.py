@@ -1,23 +1,17 @@
 """Shadows in scenes of many things: the fraction of shadow rays that arrives."""
 
-import math
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int
-from ..flat import FlatScene, occlusion
+from .._typing import Array, Bool, Float, Int, PyTree
+from ..flat import FlatScene, occlusion, split_large
 from ..numerics import safe_divide, safe_norm
 from ..rays import Ray
-from ..rows import map_rows
-from ..rowwise import map_blocks
 from ..shaders import asks_for_light_behind
-from ..visibility import find_occluders, INVISIBLE, transmission
-from ._by_kind import map_by_kind
-from ._irradiance import visibility
+from ..visibility import find_passing, sum_over_pairs, SurfacesOfKind
 from ._mesh_layers import mesh_transmission
 
 
@@ -25,7 +19,6 @@ class Shading(NamedTuple):
     """The static numbers and choices of shading layers."""
 
     layers: int
-    occluders: int
     shadows: bool
     normal: bool
 
@@ -44,16 +37,14 @@ def reaches_front(
     return (jnp.sum(ways * normals, axis=-1) >= 0) | behind[own]
 
 
-def visible_past_all(
-    scene: FlatScene, rays: Ray, own: Array, used: Array, how: Shading
-) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
-    """Returns the fraction of shadow rays that arrives, past shapes and meshes."""
-    visible, missed = _visible(scene, rays, own, used, occluders=how.occluders)
+def visible_past_all(scene: FlatScene, rays: Ray, own: Array, used: Array) -> Array:
+    """Returns the fraction of shadow rays that arrive, `rows`, past shapes and meshes."""
+    visible = jnp.ones_like(rays.near)
+    if scene.tree is not None:
+        visible = _past_shapes(scene, rays, own, used)
     if scene.triangles is None:
-        return visible, missed
-    past = past_footprint(rays, are_meshes(scene)[own])
-    passed, faces = mesh_transmission(scene, past, used, occluders=how.occluders)
-    return visible * passed, missed + faces
+        return visible
+    return visible * mesh_transmission(scene, past_footprint(rays, are_meshes(scene)[own]), used)
 
 
 # The part of a footprint's size within which a mesh is taken for the surface that a ray leaves.
@@ -78,54 +69,67 @@ def past_footprint(rays: Ray, on_mesh: Bool[Array, "*rows"]) -> Ray:
     return eqx.tree_at(lambda x: x.near, rays, near)
 
 
-# Up to so many occluders, all are differentiated, and none is looked for.
-_FEW = 8
+def _past_shapes(
+    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+) -> Float[Array, " rows"]:
+    """Returns the fraction of shadow rays that arrives past shapes, `prod(1 - occlusion)`."""
+    product, rest, closed = _passing(scene, rays, own, used)
+    return product * jnp.where(closed > 0, jnp.where(closed > 1, 0, rest), 1)
+
+
+class _Factors(NamedTuple):
+    """Factors of what passes all surfaces."""
+
+    product: Float[Array, "*rows"]  # over surfaces that let any light pass
+    rest: Float[Array, "*rows"]  # of the others, which is zero but has derivatives
+    closed: Int[Array, "*rows"]  # the number of the others
 
 
 @eqx.filter_custom_jvp
-def _visible(
-    scene: FlatScene,
-    rays: Ray,
-    own: Int[Array, " rows"],
-    used: Bool[Array, " rows"],
-    *,
-    occluders: int,
-) -> tuple[Float[Array, " rows"], Int[Array, " rows"]]:
-    """Returns the fraction of shadow rays that arrives, and the numbers of occluders left out.
-
-    All occluders count; derivatives are those of the strongest.
-    """
-    visible, count = transmission(scene, rays, own, used)
-    return visible, jnp.maximum(count - occluders, 0)
+def _passing(
+    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+) -> _Factors:
+    """Computes what passes all surfaces by one walk."""
+    product, closed = find_passing(scene, rays, own, used)
+    return _Factors(product, jnp.zeros_like(product), closed)
 
 
-@_visible.def_jvp
-def _visible_jvp(primals: tuple, tangents: tuple, *, occluders: int) -> tuple:
+@_passing.def_jvp
+def _passing_jvp(primals: tuple, tangents: tuple) -> tuple[_Factors, _Factors]:
+    # By this function again, so that second derivatives know how these values change.
+    product, rest, closed = _passing(*primals)
     scene, rays, own, used = primals
-    if sum(stack.count for stack in scene.occluders) <= min(occluders, _FEW):
-        see = lambda scene, row: visibility(scene, *row)
-        every = lambda scene, rays: map_rows(see, scene, (rays, own))
-        visible, change = eqx.filter_jvp(every, primals[:2], tangents[:2])
-        return (visible, jnp.zeros(visible.shape, jnp.int32)), (change, None)
-    found = find_occluders(*jax.lax.stop_gradient((scene, rays)), own, used, occluders)
-    ranking = jax.lax.stop_gradient(found)
-    missed = jnp.where(ranking.rest < 1 - INVISIBLE, jnp.maximum(ranking.total - occluders, 0), 0)
-
-    ranks = jnp.minimum(jnp.max(jnp.where(used, ranking.total, 0)), occluders)
-
-    def product(scene: FlatScene, rays: Ray) -> Float[Array, " rows"]:
-        stop = partial(_stopped, total=scene.cuts.shape[0])
-        stopped = map_blocks(stop, (scene.occluders, rays, own), ranking.codes, ranks)
-        # prod over all of (1 - stopped): `rest` is the factor of the weaker ones, a constant.
-        return ranking.rest * math.prod(1 - x for x in stopped)
-
-    visible, change = eqx.filter_jvp(product, primals[:2], tangents[:2])
-    return (visible, missed), (change, None)
+    # What nothing stops does not change.
+    used &= ~(product >= 1) | (closed > 0)
+    sums = lambda scene, rays: _sum_changes(scene, rays, own, used)
+    change = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
+    if change is None:
+        return _Factors(product, rest, closed), _Factors(None, None, None)
+    # d prod_i p_i = prod_i p_i sum_i d log p_i
+    by_logarithm = None if change.product is None else product * change.product
+    return _Factors(product, rest, closed), _Factors(by_logarithm, change.rest, None)
 
 
-def _stopped(shared: tuple, numbers: Int[Array, " rows"], total: int) -> Float[Array, " rows"]:
-    """Returns what one occluder of each row stops; nothing without one."""
-    occluders, *rows = shared
-    stop = lambda instance, row: occlusion(instance, *row)
-    some, there = jnp.maximum(numbers, 0), numbers >= 0
-    return map_by_kind(stop, occluders, some, there, tuple(rows), total=total)
+def _sum_changes(
+    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+) -> _Factors:
+    """Sums over surfaces the logarithm of what they let pass, or for those that are closed that."""
+    still, parts = jax.lax.stop_gradient((scene.tree, rays)), []
+    for kind, stack in enumerate(split_large(scene.occluders)):
+        members, static = eqx.partition(stack.members, eqx.is_array)
+        shared, rest = eqx.partition(stack.shared, eqx.is_array)
+        # What belongs to one surface alone belongs to all pairs, however large it is.
+        only = jax.tree.map(lambda x: x.reshape(x.shape[1:]), members) if stack.count == 1 else None
+
+        def stop(row: tuple, leaf: PyTree, pairs: tuple) -> _Factors:
+            only, shared = pairs
+            member = eqx.combine(leaf if only is None else only, static)  # noqa: B023
+            instance = stack.join(eqx.combine(member, shared, rest))  # noqa: B023
+            passes = 1 - occlusion(instance, *row)
+            closed = passes <= 0
+            logarithm = jnp.log(jnp.where(closed, 1, passes))
+            return _Factors(logarithm, jnp.where(closed, passes, 0), closed.astype(jnp.int32))
+
+        operands = (rays, own), None if stack.count == 1 else members, (only, shared)
+        parts.append(sum_over_pairs(stop, SurfacesOfKind(kind), *still, used, operands))
+    return jax.tree.map(lambda *xs: sum(xs), *parts)

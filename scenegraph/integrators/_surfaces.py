@@ -11,11 +11,12 @@ from ..compositing import composite_layers
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rows import map_rows
+from ..visibility import INVISIBLE
 from ._base import AbstractIntegrator
 from ._irradiance import irradiance_at
 from ._listed import find_and_shade
 from ._ray_size import count_directions, is_of_large_shapes, ray_size
-from ._shadows import INVISIBLE, Shading
+from ._shadows import Shading
 
 
 # Scalars of one ray's program, without derivatives. Measured: up to here, one program for the whole
@@ -38,16 +39,12 @@ class Surfaces(AbstractIntegrator):
       that shows several sides in a pixel counts as often; static. Rays with more are counted in
       `Radiance.overflow`.
     - `shadows`: if true, surfaces cast shadows; static.
-    - `occluders`: the largest number of surfaces whose shadow on a point from one light has
-      derivatives, in scenes of many things: the strongest ones, with all faces of meshes; points
-      with more are counted where derivatives are taken; static.
     - `lists`: if true, rays are tested against those surfaces only that they may touch; if false,
       against all; `None` for what is faster; static.
     """
 
     layers: int = eqx.field(static=True, default=8)
     shadows: bool = eqx.field(static=True, default=True)
-    occluders: int = eqx.field(static=True, default=8)
     lists: bool | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
@@ -102,7 +99,7 @@ class Surfaces(AbstractIntegrator):
             scene = eqx.tree_at(
                 lambda x: x.triangles.tree, scene, scene.triangles.tree.without_boxes()
             )
-        how = Shading(self.layers, self.occluders, self.shadows, normal)
+        how = Shading(self.layers, self.shadows, normal)
         return find_and_shade(scene, rays, how)
 
     def asks_all(self, scene: FlatScene) -> bool:

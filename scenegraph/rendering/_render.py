@@ -27,7 +27,6 @@ from ..integrators import (
     choose_integrator,
     is_of_surfaces,
     uses_lists,
-    with_all_occluders,
     with_more_surfaces,
 )
 from ..numerics import as_type, common_type, unfreeze
@@ -124,7 +123,7 @@ def render(
         whole = integrator.with_budget(math.inf)
         picture = lambda tree: _draw(tree[0], tree[1], whole, *more)[0]
         return with_automatic_axes(picture, (placed, camera))
-    integrator = _with_first_layers(with_all_occluders(integrator), contents)
+    integrator = _with_first_layers(integrator, contents)
     return _draw_completely(draw, integrator, (placed, camera))
 
 
@@ -190,7 +189,7 @@ _MARGINS = (1.25, math.inf, math.inf, math.inf)
 def _enlarge(
     integrator: AbstractIntegrator, requested: Scalar | None, margin: float
 ) -> AbstractIntegrator:
-    """Returns an integrator with space for more samples, layers and occluders."""
+    """Returns an integrator with space for more samples and layers."""
     samples = 0.0 if requested is None else margin * float(requested)
     if samples > (integrator.budget or math.inf):
         integrator = integrator.with_budget(samples)

@@ -133,8 +133,7 @@ def report_overflow(missed: Array | None) -> None:
         return
     warnings.warn(
         f"{int(missed)} rays meet more half-covering surfaces than they have layers, and miss the "
-        f"farther ones, or more occluders than have derivatives; give the integrator more: "
-        f"`Surfaces(layers=..., occluders=...)`.",
+        f"farther ones; give the integrator more: `Surfaces(layers=...)`.",
         stacklevel=_depth(),
     )
 

@@ -21,8 +21,8 @@ def add_rows(
 
     It has no derivatives.
     """
-    return add_rows_p.bind(table, places, numbers) if HAS_PRIMITIVES else _add(
-        table, places, numbers
+    return (
+        add_rows_p.bind(table, places, numbers) if HAS_PRIMITIVES else _add(table, places, numbers)
     )
 
 

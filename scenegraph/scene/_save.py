@@ -39,7 +39,7 @@ _RENAMED = {
     "scenegraph.rays:Cylinder": "scenegraph.rays:CylinderBeam",
 }
 # Fields of classes in files of earlier versions that no longer mean anything.
-_DROPPED = {"OccupancyMarch": {"rounds", "opaque"}}
+_DROPPED = {"OccupancyMarch": {"rounds", "opaque"}, "Surfaces": {"occluders"}}
 _PUBLIC_CLASS = re.compile(r"scenegraph\.[a-z]+:(?!Abstract)[A-Za-z]\w*")
 
 

@@ -1,6 +1,6 @@
-"""Shadows of meshes: sums over what all faces stop of rays, and the faces that cover most."""
+"""Shadows of meshes: sums over what all faces stop of rays."""
 
-from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +9,10 @@ from .._typing import Array, Bool, Float, Int, Scalar
 from ..flat import FaceTree
 from ..numerics import AbstractModule
 from ..rays import Ray
+from ..rows import map_rows
 from ..shapes import cross_triangle
-from ._faces import is_turned, row_of, SHADING, walk_faces
-from ._search import FAINT, insert, map_ranked, no_items, Ranking
-from ._sum_faces import fill_faces, sum_over_faces
+from ._faces import walk_faces
+from ._walk import row_of
 
 
 class FaceSums(AbstractModule):
@@ -23,69 +23,29 @@ class FaceSums(AbstractModule):
     square: Float[Array, "2 *rays"]  # coverage times opacity squared
 
 
-def sum_shadows(
-    tree: FaceTree, rays: Ray, used: Bool[Array, " rays"], count: int
-) -> tuple[FaceSums, Ranking | None]:
-    """Sums what all faces stop of rays, and finds the `count` faces that cover most, if any.
-
-    Sums have rays last, and rankings first. They have no derivatives.
-    """
-    find = partial(sums_of_ray, count=count)
-    return map_ranked(lambda tree, row: find(tree, *row), tree, (rays, used))
+def sum_shadows(tree: FaceTree, rays: Ray, used: Bool[Array, " rays"]) -> FaceSums:
+    """Sums what all faces stop of rays, without derivatives; sums have rays last."""
+    sums = map_rows(lambda tree, row: sums_of_ray(tree, *row), tree, (rays, used))
+    return jax.tree.map(jnp.transpose, sums)
 
 
-def sums_of_ray(
-    tree: FaceTree, ray: Ray, used: Bool[Array, ""], *, count: int
-) -> tuple[FaceSums, Ranking | None]:
-    """Sums what all faces stop of one ray, and finds the `count` that cover most, if any."""
+def sums_of_ray(tree: FaceTree, ray: Ray, used: Bool[Array, ""]) -> FaceSums:
+    """Sums what all faces stop of one ray."""
 
-    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: tuple) -> tuple:
-        sums, best = now
-        coverage, facing = _cover(ray, corners, in_search=True)
-        coverage = jnp.where(there, coverage, 0)
+    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], sums: FaceSums) -> Any:
+        fragment = cross_triangle(ray, corners, in_search=True)
+        coverage = jnp.where(there, fragment.coverage, 0)
         one_sided = None if tree.one_sided is None else row_of(tree.one_sided, face)
-        terms = by_side(coverage, facing, row_of(tree.opacity, face), one_sided)
-        sums = jax.tree.map(jnp.add, sums, terms)
-        if best is None:
-            return sums, None
-        seen = there & (coverage > FAINT) & ~is_turned(tree, face, facing > 0, SHADING)
-        # Keys ascend: those that cover most are the first.
-        return sums, insert(best, -coverage, face.astype(jnp.int32), coverage, seen)
+        terms = by_side(coverage, fragment.facing, row_of(tree.opacity, face), one_sided)
+        return jax.tree.map(jnp.add, sums, terms)
 
-    def limit(now: tuple) -> Scalar:
+    def limit(sums: FaceSums) -> Scalar:
         # Where all faces are opaque, those of one side that cover all leave nothing to be stopped.
-        dark = jnp.max(now[0].opaque) >= 1
+        dark = jnp.max(sums.opaque) >= 1
         return jnp.where(dark & tree.is_opaque, -jnp.inf, jnp.inf).astype(ray.near.dtype)
 
     nothing = jnp.zeros(2, ray.near.dtype)
-    start = FaceSums(nothing, nothing, nothing), no_items(count, ray.near) if count else None
-    return walk_faces(tree, ray, used, visit, start, limit)
-
-
-def sum_moving_shadows(
-    tree: FaceTree,
-    corners: Float[Array, "faces 3 3"],
-    opacity: Float[Array, " faces"],
-    rays: Ray,
-    used: Bool[Array, " rays"],
-) -> FaceSums:
-    """Sums what all faces stop of rays, with derivatives; sums have rays last."""
-    faces = fill_faces(corners, tree.corners), fill_faces(opacity, tree.opacity), tree.one_sided
-    stop = lambda ray, face: by_side(*_cover(ray, face[0]), *face[1:])
-    sums = sum_over_faces(stop, tree, jax.lax.stop_gradient(rays), used, rays, faces)
-    return _with_rays_last(sums)
-
-
-def _with_rays_last(sums: FaceSums) -> FaceSums:
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), sums)
-
-
-def _cover(
-    ray: Ray, corners: Float[Array, "3 3"], *, in_search: bool = False
-) -> tuple[Scalar, Scalar]:
-    """Returns what a face covers of a ray, and its side."""
-    fragment = cross_triangle(ray, corners, in_search=in_search)
-    return fragment.coverage, fragment.facing
+    return walk_faces(tree, ray, used, visit, FaceSums(nothing, nothing, nothing), limit)
 
 
 def by_side(

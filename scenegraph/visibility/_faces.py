@@ -26,7 +26,7 @@ from ..shapes import (
     visible_shares,
 )
 from ._search import insert, no_items, Ranking
-from ._walk import Place, walk, walk_on
+from ._walk import Place, row_of, walk, walk_on
 
 
 # Coverage from this on is that of all of a pixel, summed over many faces and rounded.
@@ -75,8 +75,15 @@ def _each_face(tree: FaceTree, ray: Ray, visit: _Visit) -> Callable:
     return leaf
 
 
+def fill_faces(
+    own: Float[Array, "faces *shape"], known: Float[Array, "padded *shape"]
+) -> Float[Array, "padded *shape"]:
+    """Fills the last leaf with faces that have no derivatives."""
+    return jnp.concatenate([own, known[own.shape[0] :]])
+
+
 # Faces of a ray in a list.
-LISTED = 32
+_LISTED = 32
 
 
 def next_faces(
@@ -84,26 +91,21 @@ def next_faces(
 ) -> tuple[Int[Array, " listed"], Place]:
     """Lists faces that a ray may touch from a place of its walk on, -1 beyond the last.
 
-    Returns also where the list ended, for lack of space or at the end of the walk.
+    Returns also where the list ended, for lack of space or at the end of the walk: see
+    `sum_over_pairs`.
     """
 
     def visit(face: Int[Array, ""], _: Array, there: Bool[Array, ""], found: tuple) -> tuple:
         faces, count = found
-        here = there & (jnp.arange(LISTED, dtype=jnp.int32) == count)
+        here = there & (jnp.arange(_LISTED, dtype=jnp.int32) == count)
         return jnp.where(here, face.astype(jnp.int32), faces), count + there
 
-    is_full = lambda found: found[1] > LISTED - FACES_OF_LEAF
-    nothing = jnp.full(LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
+    is_full = lambda found: found[1] > _LISTED - FACES_OF_LEAF
+    nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
     place = Place(*map(same_in_packet, place))
     show = _each_face(tree, ray, visit)
     place, (faces, _) = walk_on(tree, ray, used, show, nothing, place=place, pauses=is_full)
     return faces, place
-
-
-def row_of(table: Array, number: Int[Array, ""]) -> Array:
-    """Returns a row of a table, which must be there."""
-    how = {"keepdims": False, "allow_negative_indices": False}
-    return jax.lax.dynamic_index_in_dim(table, number, **how)
 
 
 def is_turned(tree: FaceTree, face: Int[Array, ""], away: Bool[Array, ""], way: int) -> Array:

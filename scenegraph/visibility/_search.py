@@ -22,12 +22,10 @@ from ..flat import (
     SurfaceTree,
 )
 from ..rays import Hit, Ray
-from ..rows import any_in_packet, map_rows
-from ._walk import walk
+from ..rows import any_in_packet, map_rows, same_in_packet
+from ._walk import Place, row_of, walk, walk_on
 
 
-# Occluders that stop less than this part of the light are not missed.
-FAINT = 1e-3
 # Layers behind others that transmit less light than this are not missed.
 INVISIBLE = 1e-3
 
@@ -167,53 +165,66 @@ def map_ranked(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyT
     return jax.tree.unflatten(structure[0], list(map(stack, found)))
 
 
-def find_occluders(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"], count: int
-) -> Ranking:
-    """Finds the strongest occluders of shadow rays; `codes` are their numbers."""
-    if scene.tree is None:
-        return no_items(count, rays.near)
-
-    def find(tree: SurfaceTree, row: tuple) -> Ranking:
-        ray, own, used = row
-
-        def of_one(instance: Instance) -> _Items:
-            stopped = occlusion(instance, ray, own)[None]
-            # Keys ascend: the strongest is the first.
-            return _Items(-stopped, instance.number[None], stopped)
-
-        def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], ranking: Ranking) -> Ranking:
-            items = _meet(tree, leaf, of_one)
-            return _rank(ranking, items, touched)
-
-        return walk(tree, ray, used, visit, no_items(count, ray.near))
-
-    return map_ranked(find, scene.tree, (rays, own, used))
+# Surfaces of a ray in a list.
+_LISTED = 8
 
 
-def transmission(
+class SurfacesOfKind(NamedTuple):
+    """Lists those surfaces of one stack that a ray may touch: see `sum_over_pairs`."""
+
+    kind: int
+
+    def __call__(
+        self, tree: SurfaceTree, ray: Ray, used: Bool[Array, ""], place: Place
+    ) -> tuple[Int[Array, " listed"], Place]:
+        """Returns places of surfaces in the stack, -1 beyond the last, and where the list ended."""
+
+        def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], found: tuple) -> tuple:
+            numbers, count = found
+            there = touched & (row_of(tree.kinds, leaf) == self.kind)
+            here = there & (jnp.arange(_LISTED, dtype=jnp.int32) == count)
+            return jnp.where(here, row_of(tree.places, leaf), numbers), count + there
+
+        is_full = lambda found: found[1] >= _LISTED
+        nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
+        place = Place(*map(same_in_packet, place))
+        how = {"place": place, "pauses": is_full}
+        place, (numbers, _) = walk_on(tree, ray, used, visit, nothing, **how)
+        return numbers, place
+
+
+class Passing(NamedTuple):
+    """What surfaces let pass of shadow rays."""
+
+    product: Float[Array, "*rays"]  # over those that let any pass, of what each does
+    closed: Int[Array, "*rays"]  # the number of the others
+
+    @property
+    def transmission(self) -> Float[Array, "*rays"]:
+        """What arrives: `prod(1 - occlusion)`."""
+        return jnp.where(self.closed > 0, 0, self.product)
+
+
+def find_passing(
     scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"]
-) -> tuple[Float[Array, " rays"], Int[Array, " rays"]]:
-    """Computes what arrives of shadow rays, `prod(1 - occlusion)`, and counts who stops any."""
-    if scene.tree is None:
-        return jnp.ones_like(rays.near), jnp.zeros(rays.near.shape, jnp.int32)
-    of_row = lambda tree, row: transmission_of_ray(tree, *row)
-    return map_rows(of_row, scene.tree, (rays, own, used))
+) -> Passing:
+    """Computes what surfaces let pass of shadow rays."""
+    return map_rows(lambda tree, row: passing_of_ray(tree, *row), scene.tree, (rays, own, used))
 
 
-def transmission_of_ray(
+def passing_of_ray(
     tree: SurfaceTree, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]
-) -> tuple[Scalar, Int[Array, ""]]:
-    """Computes what arrives of one shadow ray, and counts who stops any."""
-    of_one = lambda instance: occlusion(instance, ray, own)
+) -> Passing:
+    """Computes what surfaces let pass of one shadow ray."""
+    of_one = lambda instance: 1 - occlusion(instance, ray, own)
 
-    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: tuple) -> tuple:
-        product, count = state
-        stopped = _meet(tree, leaf, of_one)
-        stopped = jnp.where(touched, stopped, 0)
-        return product * (1 - stopped), count + (stopped > FAINT)
+    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], found: Passing) -> Passing:
+        passes = jnp.where(touched, _meet(tree, leaf, of_one), 1)
+        is_closed = passes <= 0
+        return Passing(found.product * jnp.where(is_closed, 1, passes), found.closed + is_closed)
 
-    return walk(tree, ray, used, visit, (jnp.ones_like(ray.near), jnp.zeros((), jnp.int32)))
+    nothing = Passing(jnp.ones_like(ray.near), jnp.zeros((), jnp.int32))
+    return walk(tree, ray, used, visit, nothing)
 
 
 def find_nearest_parts(

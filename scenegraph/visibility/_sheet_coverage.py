@@ -7,8 +7,8 @@ from .._typing import Array, Bool, Float
 from ..flat import FaceTree
 from ..rays import Ray
 from ..shapes import piece_of
-from ._faces import FoundSheet, starts_after
-from ._sum_faces import fill_faces, sum_over_faces
+from ._faces import fill_faces, FoundSheet, next_faces, starts_after
+from ._sum_pairs import sum_over_pairs
 
 
 def sum_sheets(
@@ -20,13 +20,14 @@ def sum_sheets(
 ) -> tuple[Float[Array, "layers rays"], Float[Array, "layers rays"]]:
     """Sums over all faces what sheets cover of the rays that are used, and what hides them."""
     faces = fill_faces(corners, tree.corners), tree.owner
-    each, still = jax.tree.map(jnp.transpose, sheets), jax.lax.stop_gradient(rays)
-    sums = sum_over_faces(_cover, tree, still, used, (rays, each), faces)
+    each, still = jax.tree.map(jnp.transpose, sheets), jax.lax.stop_gradient((tree, rays))
+    operands = (rays, each), faces, None
+    sums = sum_over_pairs(_cover, next_faces, *still, used, operands)
     return jax.tree.map(jnp.transpose, sums)
 
 
 def _cover(
-    own: tuple[Ray, FoundSheet], face: tuple[Array, Array]
+    own: tuple[Ray, FoundSheet], face: tuple[Array, Array], _: None
 ) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
     """Returns what one face adds to each sheet of a ray, and to what hides it."""
     ray, (kind, begin, end, _, _) = own

@@ -78,7 +78,7 @@ def walk_on(
 
     def turn(carry: tuple[Place, PyTree]) -> tuple[Place, PyTree]:
         (node, trail), state = carry
-        box = _at(tree.boxes, node)
+        box = row_of(tree.boxes, node)
         touched = used & may_touch(cone, box, limit(state))
         some = any_in_packet(touched)
         is_leaf = node >= leaves
@@ -104,16 +104,17 @@ def walk_on(
     return jax.lax.while_loop(goes_on, turn, (root if place is None else place, state))
 
 
-def _at(table: Array, place: Int[Array, ""]) -> Array:
+def row_of(table: Array, number: Int[Array, ""] | UInt32[Array, ""]) -> Array:
+    """Returns a row of a table, which must be there."""
     how = {"keepdims": False, "allow_negative_indices": False}
-    return jax.lax.dynamic_index_in_dim(table, place, **how)
+    return jax.lax.dynamic_index_in_dim(table, number, **how)
 
 
 def _first_child(
     tree: SurfaceTree | FaceTree, node: Int[Array, ""], cone: _Cone, touched: Bool[Array, ""]
 ) -> Int[Array, ""]:
     """Returns the child that is nearer to some ray of the packet."""
-    first, second = _at(tree.boxes, 2 * node), _at(tree.boxes, 2 * node + 1)
+    first, second = row_of(tree.boxes, 2 * node), row_of(tree.boxes, 2 * node + 1)
     away = (second[:3] + second[3:]) - (first[:3] + first[3:])
     is_second = jnp.sum(away * cone.direction) < 0
     return 2 * node + any_in_packet(touched & is_second).astype(node.dtype)

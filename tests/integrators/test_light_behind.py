@@ -53,8 +53,8 @@ CAMERA = sg.PerspectiveCamera.look_at([0.3, -3.0, 0.5], [0.1, 0, 0], [0, 0, 1], 
 
 
 @eqx.filter_jit
-def picture(scene, *, lists, occluders=8):
-    return sg.render(scene, CAMERA, integrator=sg.Surfaces(lists=lists, occluders=occluders))
+def picture(scene, *, lists):
+    return sg.render(scene, CAMERA, integrator=sg.Surfaces(lists=lists))
 
 
 def test_lists_shade_light_from_behind_as_all_surfaces_do():
@@ -72,21 +72,3 @@ def test_gradients_with_light_from_behind_are_those_of_all_surfaces():
     )
     for mine, full in zip(listed, all_of_them, strict=True):
         np.testing.assert_allclose(mine, full, atol=1e-4 * float(1e-3 + jnp.max(jnp.abs(full))))
-
-
-@eqx.filter_jit
-def missed_occluders(scene):
-    """Counts pixels whose derivatives lack an occluder: their colours lack none."""
-
-    def loss(scene):
-        image = picture(scene, lists=True, occluders=1)
-        return jnp.mean(image.rgb), jnp.sum(image.overflow > 0)
-
-    return eqx.filter_value_and_grad(loss, has_aux=True)(scene)[0][1]
-
-
-def test_shadows_are_searched_only_where_light_counts():
-    scenes = [scene_of(*3 * [kind()], opacity=0.5) for kind in (Paper, OneSidedPaper)]
-    first, second = map(missed_occluders, scenes)
-    assert first > second
-    assert not jnp.any(picture(scenes[0], lists=True, occluders=1).overflow)

@@ -53,7 +53,7 @@ CAMERAS = {
 
 @eqx.filter_jit
 def picture(scene, camera, lists: bool):
-    image = sg.render(scene, camera, sg.Surfaces(12, lists=lists, occluders=12))
+    image = sg.render(scene, camera, sg.Surfaces(12, lists=lists))
     return {"rgb": image.rgb, "alpha": image.alpha, "overflow": image.overflow}
 
 
@@ -230,47 +230,57 @@ def test_forced_overflow_is_counted_and_mended():
     np.testing.assert_allclose(mended.rgb, color + through, atol=1e-6)
 
 
-def veiled_floor() -> tuple[sg.Scene, sg.PerspectiveCamera]:
+def veiled_floor(opacities) -> tuple[sg.Scene, sg.PerspectiveCamera]:
     camera = sg.PerspectiveCamera.look_at([0, 0, 3], [0, 0, 0], [0, 1, 0], 0.3, 8, 8)
     veils = {
-        f"v{i}": sg.Surface(sg.Rectangle([0.0, 0.0, 5.0 + i], [9, 9]), [0.0] * 3, opacity=0.3)
-        for i in range(9)
+        f"v{i}": sg.Surface(sg.Rectangle([0.0, 0.0, 5.0 + i], [9, 9]), [0.0] * 3, opacity=opacity)
+        for i, opacity in enumerate(opacities)
     }
     lamp = sg.DirectionalLight([0.0, 0.0, -1.0], [np.pi] * 3)
     floor = sg.Surface(sg.Plane(), sg.Lambert([0.5] * 3))
     return sg.Scene(sg.Group(**veils, floor=floor, lamp=lamp)), camera
 
 
-@pytest.mark.slow
-def test_all_occluders_count_in_a_picture():
-    scene, camera = veiled_floor()
-    image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=2))
-    assert not np.any(image.overflow)
-    np.testing.assert_allclose(image.rgb, 0.5 * 0.7**9, rtol=1e-5)
+@eqx.filter_jit
+def light_past_veils(opacities):
+    """What reaches a floor past many veils, one above the other."""
+    scene, camera = veiled_floor(opacities)
+    return jnp.mean(sg.render(scene, camera, sg.Surfaces(4, lists=True)).rgb)
+
+
+def test_shadows_of_nine_occluders_have_all_derivatives():
+    # 0.5 prod (1 - o_i), of which all derivatives are known.
+    opacities = jnp.array([0.3, 0.0, 0.2, 0.5, 0.1, 0.3, 0.3, 0.05, 0.3])
+    passes = 1 - opacities
+    whole = 0.5 * jnp.prod(passes)
+    np.testing.assert_allclose(light_past_veils(opacities), whole, rtol=1e-5)
+    slopes = jax.grad(light_past_veils)(opacities)
+    np.testing.assert_allclose(slopes, -whole / passes, rtol=1e-5)
+    way = jnp.linspace(-1.0, 1.0, 9)
+    _, change = jax.jvp(light_past_veils, (opacities,), (way,))
+    np.testing.assert_allclose(change, -jnp.sum(whole * way / passes), rtol=1e-4)
+    second = jax.jvp(jax.grad(light_past_veils), (opacities,), (way,))[1]
+    pairs = whole / (passes[:, None] * passes) * (1 - jnp.eye(9))
+    np.testing.assert_allclose(second, pairs @ way, rtol=1e-4)
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_shadows_of_opaque_occluders_have_the_derivatives_of_products(closed):
+    opacities = jnp.full(9, 0.2).at[3].set(1.0).at[5].set(1.0 if closed == 2 else 0.2)
+    slopes = jax.grad(light_past_veils)(opacities)
+    assert light_past_veils(opacities) == 0
+    wanted = np.zeros(9)
+    if closed == 1:
+        wanted[3] = -0.5 * 0.8**8
+    np.testing.assert_allclose(slopes, wanted, atol=1e-7)
 
 
 @pytest.mark.slow
-def test_occluders_without_a_derivative_are_counted():
-    scene, camera = veiled_floor()
-
-    @eqx.filter_jit
-    def slopes_of(scene, occluders):
-        def loss(scene):
-            image = sg.render(scene, camera, sg.Surfaces(4, lists=True, occluders=occluders))
-            return jnp.mean(image.rgb), image.overflow
-
-        return eqx.filter_grad(loss, has_aux=True)(scene)
-
-    few, overflow = slopes_of(scene, 2)
-    np.testing.assert_array_equal(overflow, 9 - 2)
-    # d/d opacity of 0.5 (1 - opacity)^9, for each of the strongest two.
-    slopes = [few.root.children[f"v{i}"].opacity for i in range(9)]
-    np.testing.assert_allclose(sorted(slopes)[:2], [-0.5 * 0.7**8] * 2, rtol=1e-5)
-    np.testing.assert_allclose(sorted(slopes)[2:], 0, atol=1e-7)
-    all_of_them, overflow = slopes_of(scene, 9)
-    assert not np.any(overflow)
-    slopes = [all_of_them.root.children[f"v{i}"].opacity for i in range(9)]
-    np.testing.assert_allclose(slopes, -0.5 * 0.7**8, rtol=1e-5)
+def test_shadows_of_a_thousand_occluders_have_all_derivatives():
+    opacities = jnp.linspace(0.0, 0.004, 1000)
+    whole, passes = 0.5 * jnp.prod(1 - opacities), 1 - opacities
+    np.testing.assert_allclose(light_past_veils(opacities), whole, rtol=1e-4)
+    np.testing.assert_allclose(jax.grad(light_past_veils)(opacities), -whole / passes, rtol=1e-4)
 
 
 class Bead(sg.shapes.AbstractSmoothShape):

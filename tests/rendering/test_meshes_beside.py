@@ -44,7 +44,7 @@ OUTPUTS = "rgb", "alpha", "depth", "normal", "median_depth"
 
 
 def picture(scene, camera, lists=None, samples_per_pixel=1):
-    integrator = sg.Surfaces(12, lists=lists, occluders=12)
+    integrator = sg.Surfaces(12, lists=lists)
     more = {"chunk": CHUNK, "samples_per_pixel": samples_per_pixel, "outputs": OUTPUTS}
     image = sg.render(scene, camera, integrator, **more)
     return {name: getattr(image, name) for name in (*OUTPUTS, "overflow")}

@@ -118,7 +118,9 @@ def test_the_far_corners_of_wide_pixels_are_touched(width):
     ends = down + jnp.array([[x, y] for x in (-0.5, 0.5) for y in (-0.5, 0.5)]) @ across
     for end in 0.9999 * ends:
         ball = sg.transforms.Ball(end, jnp.asarray(1e-5))
-        assert cone_touches(ray, ball) and may_touch(cone_of(ray, ball_margin), box_about(ball), jnp.inf)
+        assert cone_touches(ray, ball) and may_touch(
+            cone_of(ray, ball_margin), box_about(ball), jnp.inf
+        )
 
 
 def test_a_ball_everywhere_and_one_that_is_not_finite_are_touched():

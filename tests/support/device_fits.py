@@ -130,7 +130,7 @@ def listed_scene():
     floor = sg.Surface(sg.Plane([0.0, 0.0, -2.0]), sg.Lambert([0.7] * 3))
     lamp = sg.PointLight([0.0, 0.0, 5.0], [20.0] * 3)
     # As many layers as random rays request, so that a fit is compiled once.
-    surfaces = sg.Surfaces(24, lists=True, occluders=16)
+    surfaces = sg.Surfaces(24, lists=True)
     scene = sg.Scene(sg.Group(**balls, floor=floor, lamp=lamp), integrator=surfaces)
     return sg.freeze(scene, "background")
 

@@ -1,0 +1,277 @@
+"""Sums over pairs of a ray and a leaf that it may touch, whose derivatives are such sums again.
+
+Leaves are faces of meshes, or surfaces of one kind. Where the faces of a mesh are smaller than
+pixels, a ray meets any number of them, and what one adds by its edges, its neighbours take away:
+derivatives have to be those of all faces, or of none. So it is with shadows of many things.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._jax import (
+    ad,
+    batching,
+    ClosedJaxpr,
+    dce_jaxpr,
+    HAS_PRIMITIVES,
+    jaxpr_as_fun,
+    lower_when_compiled,
+    mlir,
+    Primitive,
+)
+from .._typing import Array, Bool, Int, PyTree
+from ..flat import FaceTree, SurfaceTree
+from ..numerics import choose_block, compact
+from ..rays import Ray
+from ..rows import add_rows, map_rows_p, push_map, row_avals, transpose_map, WIDTH
+from ..rowwise import take_rows
+from ._search import map_ranked
+from ._walk import Place, row_of
+
+
+# The kinds of operands, and of sums: what all pairs, rays, and leaves have. Before the operands of
+# the function come those of the search, which have no derivatives.
+_PAIRS, _RAYS, _LEAVES = 0, 1, 2
+
+# Lists the numbers of leaves from a place of a ray's walk on, -1 beyond the last, and says where
+# the list ended. It is compared by value: a function of a module, or a record that can be called.
+Lister = Callable[[Any, Ray, Bool[Array, ""], Place], tuple[Int[Array, " listed"], Place]]
+
+
+def sum_over_pairs(
+    function: Callable[[PyTree, PyTree, PyTree], PyTree],
+    lister: Lister,
+    tree: FaceTree | SurfaceTree,
+    rays: Ray,
+    used: Bool[Array, " rays"],
+    operands: tuple[PyTree, PyTree, PyTree],
+) -> PyTree:
+    """Sums a function of what a ray, a leaf, and all pairs have over the leaves of each ray.
+
+    The three `operands` have an axis over rays, one over leaves, and none. The function is zero for
+    leaves that a ray does not touch; sums of rays that are not used are zero. It has derivatives by
+    all operands, of any kind and order.
+    """
+    if not HAS_PRIMITIVES:
+        sums = _sum_over_all(function, *operands)
+        return jax.tree.map(lambda x: jnp.where(_as_wide(used, x), x, 0), sums)
+    search, structure = jax.tree.flatten(jax.lax.stop_gradient((used, tree, rays)))
+    flat = [jax.tree.flatten(x) for x in operands]
+    values, kinds = list(search), [_PAIRS] * len(search)
+    for kind, (leaves, _) in zip((_RAYS, _LEAVES, _PAIRS), flat, strict=True):
+        values += leaves
+        kinds += [kind] * len(leaves)
+
+    def one(*leaves: Array) -> PyTree:
+        own = zip(_split(leaves, kinds, structure), flat, strict=True)
+        return function(*(tree.unflatten(x) for x, (_, tree) in own))
+
+    jaxpr, out = jax.make_jaxpr(one, return_shape=True)(*row_avals(values, kinds))
+    how = {"jaxpr": jaxpr, "varying": tuple(kinds), "reduced": (_RAYS,) * len(jaxpr.out_avals)}
+    sums = _sum_pairs_p.bind(*values, **how, structure=structure, lister=lister)
+    return jax.tree.unflatten(jax.tree.structure(out), sums)
+
+
+def _sum_over_all(
+    function: Callable[[PyTree, PyTree, PyTree], PyTree],
+    of_rays: PyTree,
+    of_leaves: PyTree,
+    of_pairs: PyTree,
+) -> PyTree:
+    """Sums over all leaves, ray by ray: the function is zero for those that a ray misses."""
+
+    @jax.checkpoint
+    def one_ray(ray: PyTree) -> PyTree:
+        one = lambda leaf: function(ray, leaf, of_pairs)
+        if not jax.tree.leaves(of_leaves):
+            return one(of_leaves)
+        return jax.tree.map(lambda x: jnp.sum(x, axis=0), jax.vmap(one)(of_leaves))
+
+    return jax.lax.map(one_ray, of_rays)
+
+
+def _as_wide(used: Array, like: Array) -> Array:
+    return used.reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _split(values: Any, kinds: Any, search: Any) -> tuple[list, ...]:
+    """Returns what rays, leaves and all pairs have, without what the search needs."""
+    own = list(zip(values, kinds, strict=True))[search.num_leaves :]
+    return tuple([x for x, other in own if other == kind] for kind in (_RAYS, _LEAVES, _PAIRS))
+
+
+# Rays whose leaves are listed at once.
+_RAYS_AT_ONCE, _RAYS_ELSEWHERE = 2**10, 2**17
+
+
+def _compute(
+    *values: Array,
+    jaxpr: ClosedJaxpr,
+    varying: tuple,
+    reduced: tuple,
+    structure: Any,
+    lister: Lister,
+) -> list[Array]:
+    """Lists the leaves of rays, and sums what each pair adds to its ray, its leaf, and to all.
+
+    Rays take turns: in each, those whose walks have not ended go on by as many leaves as a list
+    holds. They stay in packets, which have a walk in common.
+    """
+    used, tree, rays = structure.unflatten(values[: structure.num_leaves])
+    count, pair = rays.near.shape[0], _Pair(jaxpr, varying, reduced, values)
+    # Of two axes, so that they stay as they lie in memory.
+    front = {_RAYS: (count,), _LEAVES: _length_of(values, varying), _PAIRS: ()}
+    zeros = [
+        jnp.zeros((*front[kind], x.size), x.dtype)
+        for x, kind in zip(jaxpr.out_avals, reduced, strict=True)
+    ]
+    block = min(choose_block(_RAYS_AT_ONCE, _RAYS_ELSEWHERE), -(-count // WIDTH) * WIDTH) // WIDTH
+    packets = -(-count // (WIDTH * block)) * block
+    found = compact(used, packets * WIDTH)
+    numbers, there = (x.reshape(packets, WIDTH) for x in found[:2])
+    begin = jnp.where(there, 1, 0).astype(jnp.uint32)
+
+    def some_packets(i: Array, order: Array, total: Array, state: tuple) -> tuple:
+        places, sums = state
+        which = jax.lax.dynamic_slice(order, (i * block,), (block,))
+        valid = i * block + jnp.arange(block, dtype=jnp.int32) < total
+        flat = lambda x: x[which].reshape(-1, *x.shape[2:])
+        number, own = flat(numbers), flat(there) & jnp.repeat(valid, WIDTH)
+        rows = take_rows(rays, number), own, jax.tree.map(flat, places)
+        # One leaf of all rays after the other, so that those without a further one are skipped.
+        leaves, after = map_ranked(lambda tree, row: lister(tree, *row), tree, rows)
+        put = jnp.where(valid, which, packets)
+        places = jax.tree.map(
+            lambda x, y: x.at[put].set(y.reshape(block, WIDTH), mode="drop"), places, after
+        )
+        listed, leaves = leaves.shape[0], leaves.ravel()
+        added = pair(jnp.tile(number, listed), leaves)
+        number = jnp.where(own, number, -1)
+
+        def add(total: Array, terms: Array, kind: int) -> Array:
+            if kind == _PAIRS:
+                return total + terms.ravel()
+            if kind == _LEAVES:
+                return add_rows(total, leaves, terms.reshape(leaves.shape[0], -1))
+            return add_rows(total, number, terms.reshape(listed, own.shape[0], -1).sum(axis=0))
+
+        return places, list(map(add, sums, added, reduced))
+
+    def one_turn(state: tuple) -> tuple:
+        walks = compact(jnp.any(state[0].node > 0, axis=1), packets)
+        total = jnp.sum(walks.valid, dtype=jnp.int32)
+        go_on = lambda i, state: some_packets(i, walks.indices, total, state)
+        return jax.lax.fori_loop(0, -(-total // block), go_on, state)
+
+    start = Place(begin, jnp.zeros_like(begin)), zeros
+    goes_on = lambda state: jnp.any(state[0].node > 0)
+    sums = jax.lax.while_loop(goes_on, one_turn, start)[1]
+    return [
+        x.reshape(*front[kind], *aval.shape)
+        for x, aval, kind in zip(sums, jaxpr.out_avals, reduced, strict=True)
+    ]
+
+
+def _length_of(values: Any, varying: tuple) -> tuple[int, ...]:
+    """Returns the number of leaves, if operands have an axis over them."""
+    return values[varying.index(_LEAVES)].shape[:1] if _LEAVES in varying else ()
+
+
+class _Pair:
+    """The function of one ray and one leaf: what they add to each other's sums, and to all."""
+
+    def __init__(self, jaxpr: ClosedJaxpr, varying: tuple, reduced: tuple, values: Any):
+        # Without the operands that nothing needs, such as those of the search.
+        inner, needed = dce_jaxpr(jaxpr.jaxpr, [True] * len(reduced))
+        self._function = jaxpr_as_fun(ClosedJaxpr(inner, jaxpr.consts))
+        some = lambda xs: [x for x, own in zip(xs, needed, strict=True) if own]
+        self._tables, self._kinds = some(values), some(varying)
+        self._avals, self._reduced = jaxpr.out_avals, reduced
+
+    def __call__(self, rays: Int[Array, " pairs"], leaves: Int[Array, " pairs"]) -> list[Array]:
+        """Computes pairs of rays and leaves; zero where a leaf is -1."""
+        operands, varying = [*self._tables, rays, leaves], (0,) * len(self._tables) + (1, 1)
+        jaxpr = jax.make_jaxpr(self._of_row)(*row_avals(operands, varying))
+        summed = tuple(int(kind == _PAIRS) for kind in self._reduced)
+        how = {"jaxpr": jaxpr, "varying": varying, "reduced": summed, "groups": 1}
+        return map_rows_p.bind(*operands, **how, name="scenegraph.visibility.sum_over_pairs")
+
+    def _of_row(self, *operands: Array) -> list[Array]:
+        *tables, ray, leaf = operands
+        place = {_RAYS: ray, _LEAVES: leaf}
+
+        def compute() -> list[Array]:
+            pairs = zip(tables, self._kinds, strict=True)
+            own = [x if kind == _PAIRS else row_of(x, place[kind]) for x, kind in pairs]
+            return self._function(*own)
+
+        nothing = lambda: [jnp.zeros(x.shape, x.dtype) for x in self._avals]
+        return jax.lax.cond(leaf >= 0, compute, nothing)
+
+
+@functools.lru_cache(64)
+def _traced(avals: tuple, params: tuple) -> ClosedJaxpr:
+    """Returns the jaxpr of a search, of which there is none while it is only differentiated."""
+    return jax.make_jaxpr(functools.partial(_compute, **dict(params)))(*avals)
+
+
+def _by_jaxpr(*values: Array, **params: Any) -> list[Array]:
+    avals = tuple(jax.typeof(x) for x in values)
+    return jaxpr_as_fun(_traced(avals, tuple(params.items())))(*values)
+
+
+def _abstract(
+    *avals: Any,
+    jaxpr: ClosedJaxpr,
+    varying: tuple,
+    reduced: tuple,
+    structure: Any,
+    lister: Lister,
+) -> list[Any]:
+    del structure, lister
+    # The first operand says which rays are used.
+    front = {_RAYS: avals[0].shape, _LEAVES: _length_of(avals, varying), _PAIRS: ()}
+    return [
+        aval.update(shape=(*front[kind], *aval.shape))
+        for aval, kind in zip(jaxpr.out_avals, reduced, strict=True)
+    ]
+
+
+def _transpose(cotangents: Any, used: Bool[Array, " rays"], *values: Any, **params: Any) -> list:
+    """Sums cotangents over pairs; rays that have none, as most, are left out."""
+    given = [
+        x for x in zip(cotangents, params["reduced"], strict=True) if type(x[0]) is not ad.Zero
+    ]
+    if all(kind == _RAYS for _, kind in given):
+        moves = [jnp.any(x.reshape(x.shape[0], -1) != 0, axis=1) for x, _ in given]
+        used &= functools.reduce(jnp.logical_or, moves)
+    keep = lambda kind: kind
+    return transpose_map(_sum_pairs_p, keep, cotangents, used, *values, **params)
+
+
+def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
+    results = jax.vmap(functools.partial(_compute, **params), tuple(axes))(*values)
+    return results, [0] * len(results)
+
+
+def _define() -> Primitive:
+    """Defines the sums as a primitive."""
+    primitive = Primitive("sum_pairs")
+    primitive.multiple_results = True
+    lower_when_compiled(primitive)
+    names = "jaxpr", "varying", "reduced", "structure", "lister"
+    primitive.def_impl(jax.jit(_by_jaxpr, static_argnames=names))
+    primitive.def_abstract_eval(_abstract)
+    ad.primitive_jvps[primitive] = functools.partial(push_map, primitive)
+    ad.primitive_transposes[primitive] = _transpose
+    batching.primitive_batchers[primitive] = _batch
+    mlir.register_lowering(primitive, mlir.lower_fun(_by_jaxpr, multiple_results=True))
+    return primitive
+
+
+if HAS_PRIMITIVES:
+    _sum_pairs_p = _define()
