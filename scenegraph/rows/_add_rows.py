@@ -6,20 +6,16 @@ from typing import Any
 import jax
 
 from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
-from .._typing import Array, Float, Int
+from .._typing import Array
 from ._kernel import compile_table_sum
 from ._operands import NotNative
 from ._primitive import lower_here
 
 
-def add_rows(
-    table: Float[Array, "length *row"],
-    places: Int[Array, " rows"],
-    numbers: Float[Array, "rows *row"],
-) -> Float[Array, "length *row"]:
+def add_rows(table: Array, places: Array, numbers: Array) -> Array:
     """Adds rows of numbers to those of a table, in their order; to none where a place is -1.
 
-    It has no derivatives.
+    There are as many places, integers, as rows of numbers. It has no derivatives.
     """
     return (
         add_rows_p.bind(table, places, numbers) if HAS_PRIMITIVES else _add(table, places, numbers)

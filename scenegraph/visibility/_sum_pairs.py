@@ -28,7 +28,6 @@ from ..flat import FaceTree, SurfaceTree
 from ..numerics import choose_block, compact
 from ..rays import Ray
 from ..rows import add_rows, map_rows_p, push_map, row_avals, transpose_map, WIDTH
-from ..rowwise import take_rows
 from ._search import map_ranked
 from ._walk import Place, row_of
 
@@ -135,29 +134,31 @@ def _compute(
     numbers, there = (x.reshape(packets, WIDTH) for x in found[:2])
     begin = jnp.where(there, 1, 0).astype(jnp.uint32)
 
+    def list_leaves(shared: tuple, row: tuple) -> tuple:
+        (tree, rays), (number, own, place) = shared, row
+        return lister(tree, jax.tree.map(lambda x: row_of(x, number), rays), own, place)
+
     def some_packets(i: Array, order: Array, total: Array, state: tuple) -> tuple:
         places, sums = state
         which = jax.lax.dynamic_slice(order, (i * block,), (block,))
         valid = i * block + jnp.arange(block, dtype=jnp.int32) < total
         flat = lambda x: x[which].reshape(-1, *x.shape[2:])
         number, own = flat(numbers), flat(there) & jnp.repeat(valid, WIDTH)
-        rows = take_rows(rays, number), own, jax.tree.map(flat, places)
         # One leaf of all rays after the other, so that those without a further one are skipped.
-        leaves, after = map_ranked(lambda tree, row: lister(tree, *row), tree, rows)
+        rows = number, own, jax.tree.map(flat, places)
+        leaves, after = map_ranked(list_leaves, (tree, rays), rows)
         put = jnp.where(valid, which, packets)
         places = jax.tree.map(
             lambda x, y: x.at[put].set(y.reshape(block, WIDTH), mode="drop"), places, after
         )
-        listed, leaves = leaves.shape[0], leaves.ravel()
-        added = pair(jnp.tile(number, listed), leaves)
-        number = jnp.where(own, number, -1)
+        number, leaves = jnp.tile(number, leaves.shape[0]), leaves.ravel()
+        added = pair(number, leaves)
+        at = {_RAYS: jnp.where(leaves < 0, -1, number), _LEAVES: leaves}
 
         def add(total: Array, terms: Array, kind: int) -> Array:
             if kind == _PAIRS:
                 return total + terms.ravel()
-            if kind == _LEAVES:
-                return add_rows(total, leaves, terms.reshape(leaves.shape[0], -1))
-            return add_rows(total, number, terms.reshape(listed, own.shape[0], -1).sum(axis=0))
+            return add_rows(total, at[kind], terms.reshape(leaves.shape[0], -1))
 
         return places, list(map(add, sums, added, reduced))
 

@@ -22,6 +22,7 @@ from scenegraph.fitting import Deadline, RenderLoss, start_state
 from scenegraph.flat import SurfaceTree
 from scenegraph.visibility import FoundSheet
 from scenegraph.visibility._search import no_items
+from scenegraph.visibility._walk import Place
 from support.architecture_classes import find_modules
 from support.contract_table import INSTANCES, SCENE
 
@@ -46,6 +47,7 @@ VALUES = [
     RenderLoss(),
     sg.losses.mesh_edges(jnp.array([[0, 1, 2]])),
     no_items(2, jnp.zeros(2)),
+    Place(jnp.uint32(1), jnp.uint32(0)),
     SurfaceTree((), jnp.zeros((2, 6)), *jnp.zeros((2, 1), jnp.int32), jnp.uint32(1)),
     MESH,
     MESH.tree,

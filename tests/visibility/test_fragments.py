@@ -69,7 +69,7 @@ def test_sums_are_those_over_all_faces():
     @jax.jit
     def both(rays):
         tree = sg.flat.flatten(soup(8000)).triangles.tree
-        sums, _ = sum_shadows(tree, rays, jnp.ones(rays.near.shape, bool), 0)
+        sums = sum_shadows(tree, rays, jnp.ones(rays.near.shape, bool))
         one = lambda ray: jax.vmap(lambda face: cross_triangle(ray, face).coverage)(tree.corners)
         return jnp.sum(sums.coverage, axis=0), jax.lax.map(lambda ray: jnp.sum(one(ray)), rays)
 

@@ -10,7 +10,7 @@ import pytest
 import scenegraph as sg
 from scenegraph.flat import flatten, intersect, occlusion, part_alphas
 from scenegraph.rays import Ray
-from scenegraph.visibility import count_parts, map_ranked, transmission
+from scenegraph.visibility import count_parts, find_passing, map_ranked
 from scenegraph.visibility._search import find_shapes
 
 
@@ -102,7 +102,7 @@ def test_rays_find_what_a_loop_over_all_things_finds(kinds):
 def test_shadow_rays_are_stopped_by_what_a_loop_over_all_things_finds(kinds):
     flat, rays = flatten(_scene(*kinds)), _rays(256)
     used, own = np.arange(256) % 5 > 0, jnp.full(256, -1)
-    arrives, stopped = jax.jit(transmission)(flat, rays, own, jnp.asarray(used))
+    passing = jax.jit(find_passing)(flat, rays, own, jnp.asarray(used))
 
     def of_ray(ray, stack):
         return stack.map(lambda thing: occlusion(thing, ray, jnp.asarray(-1)))
@@ -110,5 +110,8 @@ def test_shadow_rays_are_stopped_by_what_a_loop_over_all_things_finds(kinds):
     each = [jax.jit(jax.vmap(lambda ray, x=x: of_ray(ray, x)))(rays) for x in flat.occluders]
     each = np.concatenate(each, axis=1, dtype=np.float64)
     assert np.sum(each > 1e-3, axis=1).max() > 1
-    np.testing.assert_allclose(arrives[used], np.prod(1 - each, axis=1)[used], rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(stopped[used], np.sum(each > 1e-3, axis=1)[used])
+    arrives, opaque = passing.transmission[used], each[used] >= 1
+    np.testing.assert_allclose(arrives, np.prod(1 - each, axis=1)[used], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(passing.closed[used], np.sum(opaque, axis=1))
+    open_ones = np.prod(np.where(opaque, 1, 1 - each[used]), axis=1)
+    np.testing.assert_allclose(passing.product[used], open_ones, rtol=1e-4, atol=1e-6)
