@@ -1,11 +1,13 @@
 """Shaders: the colours of surfaces and backgrounds, from patterns, textures and light.
 
-Read `_base` first, and `_coordinates`, in which patterns are drawn; then `_constant`, the patterns
-`_checker`, `_stripes`, `_gradient` and `_noise`, textures (`_image_texture` with `_pyramid`), and
-what a hit has (`_normals`, `_uv`, `_vertex_color`), and `_view_dependent`; at last the lit ones:
-`_lambert`, `_phong`, and `_ggx` with `_inputs`, `_normal_map` and `_split_sum`.
+Read `_base` first, with `_albedo`, and `_coordinates`, in which patterns are drawn; then
+`_constant`, the patterns `_checker`, `_stripes`, `_gradient` and `_noise`, textures
+(`_image_texture` with `_pyramid`), and what a hit has (`_normals`, `_uv`, `_vertex_color`), and
+`_view_dependent`; at last the lit ones: `_lambert`, `_phong`, and `_ggx` with `_inputs`,
+`_normal_map` and `_split_sum`.
 """
 
+from ._albedo import AbstractAlbedoShader as AbstractAlbedoShader
 from ._base import AbstractShader as AbstractShader
 from ._checker import Checker as Checker
 from ._constant import Constant as Constant
@@ -28,6 +30,7 @@ from ._vertex_color import VertexColor as VertexColor
 from ._view_dependent import ViewDependent as ViewDependent
 
 # Internal: for other packages of the library, and for none of its users.
+from ._albedo import albedo_of
 from ._base import asks_for_light_behind, asks_for_own_view
 from ._constant import as_shader
 from ._image_texture import has_texture, pair_of, prepare_textures, PreparedTexture

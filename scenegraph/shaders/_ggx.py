@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import dot, safe_divide, safe_norm, safe_normalise, unfreeze
 from ..rays import Hit, Irradiance
+from ._albedo import AbstractAlbedoShader, albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._inputs import as_input, as_optional_shader, read_input, require_fraction_inputs
@@ -36,7 +37,7 @@ def _as_optional(value: Any) -> Any:
     return None if value is None else as_input(value)
 
 
-class GGX(AbstractShader):
+class GGX(AbstractAlbedoShader):
     """Metals, plastics and paints: the metallic-roughness model of real-time rendering.
 
     With `a = max(roughness^2, 0.001)`, the half vector `h` between light `l` and eye `v`, and
@@ -104,6 +105,9 @@ class GGX(AbstractShader):
         if self.emission is not None:
             direct += self.emission(hit, view, lights)
         return direct + around
+
+    def albedo_at(self, hit: Hit, view: Vector) -> Color:
+        return albedo_of(self.base_color, hit, view)
 
     def _material(self, hit: Hit, view: Vector, lights: Irradiance) -> "_Material":
         base = self.base_color(hit, view, lights)

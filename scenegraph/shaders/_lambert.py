@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from .._typing import Array, Color, Float, Vector
 from ..numerics import dot
 from ..rays import Hit, Irradiance
+from ._albedo import AbstractAlbedoShader, albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 
 
-class Lambert(AbstractShader):
+class Lambert(AbstractAlbedoShader):
     """A diffuse surface: albedo / pi, times irradiance, times the cosine of incidence.
 
     **Arguments:**
@@ -30,6 +31,9 @@ class Lambert(AbstractShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         # albedo / pi * sum of E_l max(n . l, 0); even radiance L from all sides integrates to pi L.
         return self.albedo(hit, view, lights) * (incident(hit, lights) / jnp.pi + lights.ambient)
+
+    def albedo_at(self, hit: Hit, view: Vector) -> Color:
+        return albedo_of(self.albedo, hit, view)
 
 
 def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:

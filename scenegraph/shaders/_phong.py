@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from .._typing import Color, Scalar, Vector
 from ..numerics import as_float_leaf, dot, require_positive, safe_normalise
 from ..rays import Hit, Irradiance
+from ._albedo import AbstractAlbedoShader, albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._lambert import cosines, incident
 from ._split_sum import mirrored_light, split_lights
 
 
-class Phong(AbstractShader):
+class Phong(AbstractAlbedoShader):
     """A diffuse surface with a highlight around the mirrored light.
 
     `diffuse / pi + specular (n + 2) / (2 pi) max(cos a, 0)^n`, times irradiance and the cosine of
@@ -55,6 +56,9 @@ class Phong(AbstractShader):
         mirrored = self._ambient(hit, eye) * mirrored_light(lights, roughness)
         gloss = self._highlight(hit, eye, split_lights(lights)[0]) + mirrored
         return self.diffuse(hit, view, lights) * even + self.specular(hit, view, lights) * gloss
+
+    def albedo_at(self, hit: Hit, view: Vector) -> Color:
+        return albedo_of(self.diffuse, hit, view)
 
     def _highlight(self, hit: Hit, eye: Vector, lights: Irradiance) -> Color:
         def mirrored(light: Vector) -> Scalar:

@@ -9,6 +9,7 @@ from ..encodings import SphericalHarmonics
 from ..images import linear_to_srgb, srgb_to_linear
 from ..numerics import as_float_leaf, matmul, unfreeze
 from ..rays import Hit, Irradiance
+from ._albedo import AbstractAlbedoShader, albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader
 from ._image_texture import ImageTexture, PreparedTexture
@@ -27,7 +28,7 @@ def _as_terms(value: Any) -> Any:
     return ImageTexture(flat, corner=(0.0, 0.0), probes=1)
 
 
-class ViewDependent(AbstractShader):
+class ViewDependent(AbstractAlbedoShader):
     """A colour that changes with the direction from which it is seen: gloss without a lamp.
 
     It is a base colour, to which spherical harmonics of the ray's direction are added, times a
@@ -85,3 +86,6 @@ class ViewDependent(AbstractShader):
         base = linear_to_srgb(base) if self.encoded else base
         color = jnp.maximum(base + matmul(harmonics, self.terms.average(hit).reshape(-1, 3)), 0)
         return srgb_to_linear(color) if self.encoded else color
+
+    def albedo_at(self, hit: Hit, view: Vector) -> Color:
+        return albedo_of(self.base, hit, view)
