@@ -105,6 +105,7 @@ from .scene import (
     Scene as Scene,
     select as select,
     Surface as Surface,
+    surface_paths as surface_paths,
     thaw as thaw,
     tie as tie,
     Transformed as Transformed,

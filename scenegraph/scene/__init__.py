@@ -8,6 +8,7 @@ then `_paths`, `_ties`, `_weights`, `_describe` and `_save`, which walk the pytr
 
 from ._background import AbstractBackground as AbstractBackground
 from ._capture import Capture as Capture
+from ._contents import surface_paths as surface_paths
 from ._copies import Instances as Instances
 from ._describe import describe as describe
 from ._group import Group as Group

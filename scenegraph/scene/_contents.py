@@ -1,5 +1,6 @@
 """The walk over the tree: its leaf nodes with the transforms above them."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -74,6 +75,44 @@ def _walk(at: Leaf, scene: Scene) -> Iterator[Leaf]:
         yield from _walk(at._replace(node=child, transforms=transforms, counts=counts), scene)
     else:
         yield at
+
+
+def surface_paths(scene: Scene) -> list[str]:
+    """Lists the paths of the surfaces of a scene, in the order of their numbers.
+
+    `render(..., outputs=["surface"])` and `cast_rays` say by such numbers which surface is seen.
+    Every copy of an `Instances` has one of its own.
+
+    **Arguments:**
+
+    - `scene`: the scene.
+
+    **Returns:**
+
+    One path for each surface. Copies have the number of the copy in brackets after the path, from 0
+    on: `"forest.leaves[3]"`; within several `Instances` one number for each, the outermost first:
+    `"forest.leaves[3, 0]"`. What stands before the bracket is a path in the scene.
+
+    Example: what the middle of a picture shows.
+
+    ```python
+    ball = sg.Surface(sg.Sphere(), [1.0, 0.0, 0.0])
+    places = [sg.Similarity(translation=[x, 0.0, 0.0]) for x in (-3.0, 0.0, 3.0)]
+    scene = sg.Scene(sg.Group(row=sg.Instances(ball, places), wall=sg.Surface(sg.Plane(), "gray")))
+    camera = sg.PerspectiveCamera.look_at([0, -5, 1], [0, 0, 0], [0, 0, 1], 0.5, 9, 9)
+    seen = sg.render(scene, camera, outputs=["surface"]).surface
+    print(sg.surface_paths(scene)[int(seen[4, 4])])  # row[1]
+    ```
+    """
+    return [path for leaf in find_contents(scene).surfaces for path in _paths_of_copies(leaf)]
+
+
+def _paths_of_copies(leaf: Leaf) -> list[str]:
+    """Returns the path of a leaf node, or those of its copies, the innermost ones in a row."""
+    if not leaf.counts:
+        return [leaf.path]
+    copies = itertools.product(*map(range, leaf.counts))
+    return [f"{leaf.path}[{', '.join(map(str, copy))}]" for copy in copies]
 
 
 def find_cameras(scene: Scene) -> dict[str, AbstractCamera]:
