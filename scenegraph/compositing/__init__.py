@@ -3,7 +3,13 @@
 from ._volume import composite as composite, transmittance as transmittance
 
 # Internal: for other packages of the library, and for none of its users.
-from ._details import mean_normal, median_depth
+from ._details import (
+    mean_normal,
+    mean_value,
+    median_depth,
+    strongest_surface,
+    with_media_details,
+)
 from ._layers import composite_layers, composite_with_layers, layer_weights
 from ._mixture import amounts, mix_media, mixture, with_unit_normals
 from ._packed import composite_packed, packed_details

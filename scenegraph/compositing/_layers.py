@@ -1,11 +1,20 @@
 """Surfaces as thin layers along a ray, alone and with media before, between and behind them."""
 
+from typing import Any, NamedTuple
+
+import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Scalar, Vector
+from .._typing import Array, Float, Scalar
 from ..numerics import matmul, midpoints, safe_divide
 from ..rays import Layers, Medium, Radiance, Ray
-from ._details import mean_normal, median_between, median_layer
+from ._details import (
+    mean_normal,
+    mean_value,
+    median_between,
+    median_layer,
+    strongest_surface,
+)
 from ._volume import interval_weights, optical_depths, transmittance
 
 
@@ -31,18 +40,19 @@ def composite_layers(layers: Layers, ray: Ray) -> Radiance:
         overflow=layers.overflow,
         normal=None if layers.normal is None else mean_normal(weights, layers.normal),
         median_depth=None if layers.normal is None else median_layer(weights, layers.t, ray.far),
+        **_details(layers, weights),
     )
 
 
 def composite_with_layers(
-    medium: Medium, edges: Float[Array, " edges"], direction: Vector, layers: Layers
+    medium: Medium, edges: Float[Array, " edges"], ray: Ray, layers: Layers
 ) -> Radiance:
     """Composites a medium with layers in it along one ray, before any background."""
     # docs/surfaces.md, "Layers". An interval in which a layer lies is split there; with p_jk the
     # part of interval k before layer j, and stops_j = alpha_j prod_{i<j} (1 - alpha_i),
     #   weight of layer j    = stops_j exp(-sum_k p_jk tau_k),
     #   weight of interval k = w_k - sum_j stops_j T_k (exp(-p_jk tau_k) - exp(-tau_k)).
-    depths = optical_depths(medium.density, edges, direction)
+    depths = optical_depths(medium.density, edges, ray.direction)
     passed = _fraction_before(edges, layers.t)
     stops = layer_weights(layers.alpha)
     before = transmittance(depths) * (1 - jnp.exp(-passed * depths))
@@ -65,7 +75,39 @@ def composite_with_layers(
         overflow=layers.overflow,
         normal=normal,
         median_depth=median,
+        **_details(layers, surfaces, _Intervals(media, medium.rgb, edges, ray)),
     )
+
+
+class _Intervals(NamedTuple):
+    """The intervals of a ray that media fill."""
+
+    weights: Float[Array, " samples"]
+    rgb: Float[Array, "samples 3"]
+    edges: Float[Array, " edges"]
+    ray: Ray
+
+
+def _details(
+    layers: Layers, weights: Float[Array, " layers"], media: _Intervals | None = None
+) -> dict[str, Any]:
+    """Returns what is requested of layers, and of media among them if there are any."""
+    details: dict[str, Any] = {}
+    join = lambda x, of_layers: jnp.concatenate([x, of_layers])
+    every = weights if media is None else join(media.weights, weights)
+    if layers.albedo is not None:
+        colors = layers.albedo if media is None else join(media.rgb, layers.albedo)
+        details["albedo"] = mean_value(every, colors)
+    if layers.position is not None:
+        points = layers.position
+        if media is not None:
+            points = join(jax.vmap(media.ray.at)(midpoints(media.edges)), points)
+        details["position"] = mean_value(every, points)
+    if layers.surface is not None:
+        details["surface"], best = strongest_surface(weights, layers.surface)
+        if layers.uv is not None:
+            details["uv"] = jnp.sum(jnp.where(best[:, None], layers.uv, 0), axis=0)
+    return details
 
 
 def _median_among(

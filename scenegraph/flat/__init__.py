@@ -22,6 +22,7 @@ from ._mesh_faces import FaceTree, FACES_OF_LEAF, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree
 from ._surface_instances import (
+    albedo_at,
     hit_on_part,
     intersect,
     Occluder,

@@ -10,7 +10,7 @@ from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
 from ..numerics import AbstractModule, as_type, dot, safe_divide, safe_normalise
 from ..rays import Hit, Irradiance, no_light, Ray, transform_ray
 from ..scene import has_pattern
-from ..shaders import AbstractShader, asks_for_own_view, read_input
+from ..shaders import AbstractShader, albedo_of, asks_for_own_view, read_input
 from ..shapes import AbstractBounded, bounding_ball, cone_touches
 from ..transforms import Ball, rotate, transform_ball
 from ._instances import Instance
@@ -84,11 +84,23 @@ def shade(
     instance: Instance, shader: AbstractShader, hit: Hit, view: Vector, lights: Irradiance
 ) -> Color:
     """Returns the colour at a hit, of a shader of a surface or of the instance itself."""
-    if asks_for_own_view(shader):
-        inverse = instance.node_from_world
-        own = view if inverse is None else safe_normalise(rotate(inverse.matrix, view))
-        hit = eqx.tree_at(lambda x: x.own_view, hit, own, is_leaf=lambda x: x is None)
+    hit = _with_own_view(instance, shader, hit, view)
     return as_type(shader(hit, view, lights), hit.t.dtype)
+
+
+def albedo_at(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Color:
+    """Returns the albedo at a hit, of a shader as in `shade`."""
+    hit = _with_own_view(instance, shader, hit, view)
+    return as_type(albedo_of(shader, hit, view), hit.t.dtype)
+
+
+def _with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Hit:
+    """Returns a hit with the ray's direction in the shape's own frame, if a shader asks for it."""
+    if not asks_for_own_view(shader):
+        return hit
+    inverse = instance.node_from_world
+    own = view if inverse is None else safe_normalise(rotate(inverse.matrix, view))
+    return eqx.tree_at(lambda x: x.own_view, hit, own, is_leaf=lambda x: x is None)
 
 
 @eqx.filter_jit

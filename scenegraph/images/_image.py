@@ -63,7 +63,7 @@ def from_bytes(value: Any) -> Any:
 
 
 class Image(AbstractModule):
-    """A picture: colours and, if they are known, opacity, depth and normals.
+    """A picture: colours and, if they are known, opacity, depth and what else was requested.
 
     **Arguments:**
 
@@ -84,6 +84,15 @@ class Image(AbstractModule):
       integrator's budgets, `height width`; `None` if none can be missed.
     - `candidates`: the number of surfaces whose bounds each pixel may touch; `None` if not
       computed.
+    - `albedo`: the mean base colour of what is seen, without light, in the colour space of `rgb`,
+      `height width 3`; not multiplied by the opacity, and zero where nothing is. `None` if not
+      requested, like all that follows.
+    - `uv`: the coordinates on the surface `surface`, where the pixel shows it, `height width 2`;
+      zero where there is none.
+    - `position`: the mean position of what is seen, in the world, `height width 3`; zero where
+      nothing is.
+    - `surface`: the number of the surface that adds most to each pixel, `height width`, which
+      `sg.surface_paths` names; -1 where none adds a thousandth. It has no derivatives.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=from_bytes)
@@ -94,6 +103,10 @@ class Image(AbstractModule):
     median_depth: Float[Array, "height width"] | None = None
     overflow: Int[Array, "height width"] | None = None
     candidates: Int[Array, "height width"] | None = None
+    albedo: Float[Array, "height width 3"] | None = None
+    uv: Float[Array, "height width 2"] | None = None
+    position: Float[Array, "height width 3"] | None = None
+    surface: Int[Array, "height width"] | None = None
 
     def __post_init__(self):
         # Before the converter: bytes are those of a file.

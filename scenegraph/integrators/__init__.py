@@ -5,8 +5,8 @@ Media: `_media` at samples, in `_sample_blocks`, for `_hierarchical`, `_guided` 
 `_occupancy_march` with `_march` and `_packed`; `_per_volume`, where volumes have integrators of
 their own. Surfaces: `_surfaces` for few things; of many, `_along_ray` for a picture, whose rays are
 one function from the search to the colours, and `_listed`, layer by layer, for derivatives, with
-`_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; and
-`_nearest_hits`.
+`_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; `_details`, what
+pictures show beside colours; and `_nearest_hits`.
 """
 
 from ._base import AbstractIntegrator as AbstractIntegrator

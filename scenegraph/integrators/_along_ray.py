@@ -14,7 +14,6 @@ from ..flat import (
     Instance,
     InstanceStack,
     Places,
-    shade,
     split_large,
 )
 from ..numerics import safe_normalise
@@ -30,6 +29,7 @@ from ..visibility import (
     passing_of_ray,
     sums_of_ray,
 )
+from ._details import details_of, no_details, paint
 from ._irradiance import irradiance_at
 from ._shadows import are_meshes, past_footprint, reaches_front, Shading
 
@@ -53,16 +53,18 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
         hit, alpha = _hit(scene, ray, number, part, sheet, k < count, how)
         see = partial(_visible, scene, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
-        paint = lambda instance: shade(instance, instance.node, hit, ray.view, lit)
-        rgb = _of_surface(paint, scene.shaders, shaders_at, number)
-        one = hit.t, alpha, rgb, hit.normal if how.normal else None
+        row = hit, ray.view, lit
+        own = lambda instance: paint(instance, instance.node, *row, fields=how.fields)
+        painted = _of_surface(own, scene.shaders, shaders_at, number)
+        one = hit.t, alpha, painted.rgb, details_of(how.fields, hit, painted, number)
         return k + 1, jax.tree.map(lambda layers, x: layers.at[k].set(x), layers, one)
 
-    empty = jnp.zeros(how.layers, ray.near.dtype)
-    wide = jnp.zeros((how.layers, 3), ray.near.dtype)
-    start = jnp.zeros((), jnp.int32), (empty, empty, wide, wide if how.normal else None)
-    _, (t, alpha, rgb, normal) = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
-    return Layers(t, alpha, rgb, found.missed, normal)
+    table = lambda *shape: jnp.zeros((how.layers, *shape), ray.near.dtype)
+    details = no_details(how.fields, how.layers, ray.near.dtype)
+    start = jnp.zeros((), jnp.int32), (table(), table(), table(3), details)
+    _, layers = jax.lax.while_loop(lambda state: state[0] < count, turn, start)
+    t, alpha, rgb, details = layers
+    return Layers(t, alpha, rgb, found.missed, **details)
 
 
 def _hit(

@@ -11,6 +11,7 @@ from ..numerics import cumulative, inverse_cdf, max_blur
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
 from ._base import AbstractMediaIntegrator, MediaAlong
+from ._details import need_normals
 from ._hierarchical import fold, sample_keys
 from ._march import even_steps, March
 from ._media import composite_along, media_at, prepare, Samples, thickness_at
@@ -82,8 +83,8 @@ class Guided(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
-        return (composite_along(along, rays, layers),)
+        along = self.media_along(scene, rays, layers, keys=keys, normal=need_normals(outputs))
+        return (composite_along(along, rays, layers, outputs),)
 
     def media_along(
         self,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Float, RandomKey, Scalar, Vector
+from .._typing import Array, Float, RandomKey, Scalar
 from ..compositing import composite, composite_with_layers
 from ..flat import FlatScene
 from ..numerics import safe_divide
@@ -19,7 +19,8 @@ from ..samplers import (
     Uniform,
 )
 from ._base import AbstractMediaIntegrator, MediaAlong
-from ._media import media_at, prepare, proposals_at, Samples
+from ._details import need_normals
+from ._media import details_of_media, media_at, prepare, proposals_at, Samples
 
 
 class Hierarchical(AbstractMediaIntegrator):
@@ -92,8 +93,11 @@ class Hierarchical(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        levels = self._levels(scene, rays, layers, keys, normal=bool(outputs))
-        return tuple(level.radiance for level in levels)
+        levels = self._levels(scene, rays, layers, keys, normal=need_normals(outputs))
+        radiances = tuple(level.radiance for level in levels)
+        if layers is not None:
+            return radiances
+        return tuple(details_of_media(radiance, rays, outputs) for radiance in radiances)
 
     def media_along(
         self,
@@ -129,7 +133,7 @@ class Hierarchical(AbstractMediaIntegrator):
                 medium = proposals_at(scene, samples, prepared)
             else:
                 medium = media_at(scene, samples, prepared, normal=normal)
-            composited = jax.vmap(self._composite)(medium, edges, rays.direction, layers)
+            composited = jax.vmap(self._composite)(medium, edges, rays, layers)
             levels.append(_Level(medium, composited))
         return levels
 
@@ -167,12 +171,12 @@ class Hierarchical(AbstractMediaIntegrator):
         self,
         medium: Medium,
         edges: Float[Array, " edges"],
-        direction: Vector,
+        ray: Ray,
         layers: Layers | None,
     ) -> Radiance:
         if layers is not None:
-            return composite_with_layers(medium, edges, direction, layers)
-        return composite(medium, edges, direction, empty_depth_near=self.empty_depth_near)
+            return composite_with_layers(medium, edges, ray, layers)
+        return composite(medium, edges, ray.direction, empty_depth_near=self.empty_depth_near)
 
     def _sections(self, ray: Ray, edges: Float[Array, " edges"]) -> Section:
         def section(t0: Scalar, t1: Scalar) -> Section:

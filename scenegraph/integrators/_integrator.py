@@ -9,12 +9,13 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Int, UInt32
-from ..compositing import composite_layers
+from ..compositing import composite_layers, with_media_details
 from ..flat import FlatScene, SceneStacks
 from ..numerics import count_bits
 from ..rays import Radiance, Ray
 from ..scene import Contents, find_contents, Scene
 from ._base import AbstractIntegrator, AbstractMediaIntegrator
+from ._details import need_normals
 from ._guided import Guided
 from ._hierarchical import Hierarchical
 from ._media import has_many_volumes
@@ -65,7 +66,7 @@ class Integrator(AbstractIntegrator):
     ) -> tuple[Radiance, ...]:
         layers = None
         if self.surfaces is not None:
-            layers = self.surfaces.layers_along(scene, rays, normal=bool(outputs))
+            layers = self.surfaces.layers_along(scene, rays, outputs=outputs)
         if self.media is not None:
             return self.media(scene, rays, layers, keys=keys, outputs=outputs)
         if layers is not None:
@@ -165,8 +166,10 @@ def with_more_surfaces(integrator: AbstractIntegrator) -> AbstractIntegrator:
 def _nothing(ray: Ray, outputs: tuple[str, ...]) -> Radiance:
     """Returns the radiance of a ray through an empty scene."""
     zero, black = jnp.zeros_like(ray.far), jnp.zeros_like(ray.view)
-    details = {"normal": black, "median_depth": ray.far} if outputs else {}
-    return Radiance(black, zero, ray.far, zero[None], jnp.stack([ray.near, ray.far]), **details)
+    details = {"normal": black, "median_depth": ray.far} if need_normals(outputs) else {}
+    edges = jnp.stack([ray.near, ray.far])
+    nothing = Radiance(black, zero, ray.far, zero[None], edges, **details)
+    return with_media_details(nothing, ray, outputs)
 
 
 def complete(

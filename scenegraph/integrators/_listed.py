@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..flat import FlatScene, hit_on_part, Instance, InstanceStack, shade
+from ..flat import FlatScene, hit_on_part, Instance, InstanceStack
 from ..numerics import choose_block, count_before, safe_normalise
 from ..rays import Hit, Irradiance, Layers, no_light, Ray
 from ..rows import as_operands, map_rows
@@ -22,6 +22,7 @@ from ..visibility import (
 )
 from ._along_ray import layers_of_rays
 from ._by_kind import map_by_kind, map_in_turn, where_rows
+from ._details import details_of, paint
 from ._irradiance import add_glossy, mirrors
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits
@@ -109,8 +110,8 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     shade = partial(_shade_block, how=how)
     shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
-    t, alpha, rgb, normal = map_rows(_take_layers, shaded, places.T)
-    return Layers(t, alpha, rgb, found.missed, normal)
+    t, alpha, rgb, details = map_rows(_take_layers, shaded, places.T)
+    return Layers(t, alpha, rgb, found.missed, **details)
 
 
 def _block_of(scene: FlatScene) -> int:
@@ -150,7 +151,7 @@ def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
 
 
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
-    """Returns `t`, opacity, colour and normal of found layers, one a row."""
+    """Returns `t`, opacity, colour and details of found layers, one a row."""
     scene, rays, layers = shared
     needed, order = order >= 0, jnp.maximum(order, 0)
     # Layer k of ray r is the one of number k rays + r.
@@ -160,9 +161,10 @@ def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tup
     total = scene.cuts.shape[0]
     alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
     lit = _irradiance(scene, hits, rays.view, numbers, needed, how)
-    one = lambda instance, row: shade(instance, instance.node, *row)
-    rgb = map_by_kind(one, scene.shaders, numbers, needed, (hits, rays.view, lit))
-    return hits.t, alphas, rgb, hits.normal if how.normal else None
+    one = lambda instance, row: paint(instance, instance.node, *row, fields=how.fields)
+    painted = map_by_kind(one, scene.shaders, numbers, needed, (hits, rays.view, lit))
+    details = details_of(how.fields, hits, painted, numbers)
+    return hits.t, alphas, painted.rgb, details
 
 
 def _found_hits(

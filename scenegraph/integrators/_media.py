@@ -20,6 +20,7 @@ from ..compositing import (
     composite,
     composite_with_layers,
     mixture,
+    with_media_details,
     with_unit_normals,
 )
 from ..flat import (
@@ -109,16 +110,24 @@ def thickness_at(scene: FlatScene, rays: Ray, parts: Span) -> Float[Array, "rays
     return jax.vmap(jax.vmap(few.thickness, (None, 0)))(rays, parts)
 
 
-def composite_along(along: MediaAlong, rays: Ray, layers: Layers | None) -> Radiance:
+def composite_along(
+    along: MediaAlong, rays: Ray, layers: Layers | None, outputs: tuple[str, ...]
+) -> Radiance:
     """Composites the media of rays, among layers of surfaces if there are any."""
     overflow = along.overflow
     if layers is None:
         radiance = jax.vmap(composite)(along.medium, along.edges, rays.direction)
+        radiance = details_of_media(radiance, rays, outputs)
     else:
-        args = along.medium, along.edges, rays.direction, layers
-        radiance = jax.vmap(composite_with_layers)(*args)
+        radiance = jax.vmap(composite_with_layers)(along.medium, along.edges, rays, layers)
         overflow = layers.overflow if overflow is None else overflow + layers.overflow
     return dataclasses.replace(radiance, overflow=overflow, requested=along.requested)
+
+
+def details_of_media(radiance: Radiance, rays: Ray, outputs: tuple[str, ...]) -> Radiance:
+    """Adds what is requested of rays on which there are media alone."""
+    add = partial(with_media_details, outputs=outputs)
+    return jax.vmap(add)(radiance, rays) if outputs else radiance
 
 
 def _ends(sections: Section) -> Span:

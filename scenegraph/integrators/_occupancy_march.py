@@ -12,9 +12,10 @@ from ..numerics import choose_block, map_used_blocks, pack_bits, safe_norm
 from ..rays import AbstractBeam, ConeBeam, Layers, Medium, Radiance, Ray, Section, Span
 from ..scene import Pace
 from ._base import AbstractMediaIntegrator, MediaAlong
+from ._details import need_normals
 from ._hierarchical import fold
 from ._march import even_steps, March
-from ._media import composite_along, media_at, occupied_at, prepare, Samples
+from ._media import composite_along, details_of_media, media_at, occupied_at, prepare, Samples
 from ._packed import pack_steps, PackedSteps
 
 
@@ -91,12 +92,14 @@ class OccupancyMarch(AbstractMediaIntegrator):
     ) -> tuple[Radiance, ...]:
         if layers is None:
             spans, march = self._steps(scene, rays, keys)
-            medium, packed = self._sample_steps(scene, rays, march, keys, normal=bool(outputs))
+            normal = need_normals(outputs)
+            medium, packed = self._sample_steps(scene, rays, march, keys, normal=normal)
             radiance = self._composite(medium, packed, march, rays, spans)
+            radiance = details_of_media(radiance, rays, outputs)
             numbers = {"overflow": packed.missing, "requested": packed.requested}
             return (dataclasses.replace(radiance, **numbers),)
-        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
-        return (composite_along(along, rays, layers),)
+        along = self.media_along(scene, rays, layers, keys=keys, normal=need_normals(outputs))
+        return (composite_along(along, rays, layers, outputs),)
 
     def media_along(
         self,

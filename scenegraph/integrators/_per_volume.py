@@ -13,6 +13,7 @@ from ..compositing import amounts, mixture, with_unit_normals
 from ..flat import FlatScene, InstanceStack
 from ..rays import Layers, Medium, Radiance, Ray
 from ._base import AbstractMediaIntegrator, MediaAlong
+from ._details import need_normals
 from ._guided import Guided
 from ._hierarchical import Hierarchical
 from ._media import composite_along
@@ -57,8 +58,8 @@ class PerVolume(AbstractMediaIntegrator):
         keys: Key[Array, " rays"] | None = None,
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
-        along = self.media_along(scene, rays, layers, keys=keys, normal=bool(outputs))
-        return (composite_along(along, rays, layers),)
+        along = self.media_along(scene, rays, layers, keys=keys, normal=need_normals(outputs))
+        return (composite_along(along, rays, layers, outputs),)
 
     def media_along(
         self,

@@ -20,7 +20,7 @@ class Shading(NamedTuple):
 
     layers: int
     shadows: bool
-    normal: bool
+    fields: tuple[str, ...]  # of `Layers`, beside those that are always there
 
 
 def reaches_front(

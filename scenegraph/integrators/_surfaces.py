@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Bool, Float, Int, Vector
+from .._typing import Array, Bool, Float, Int, PyTree, Vector
 from ..compositing import composite_layers
-from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas, shade
+from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rows import map_rows
 from ..visibility import INVISIBLE
 from ._base import AbstractIntegrator
+from ._details import details_of, fields_of_layers, no_details, Paint, paint
 from ._irradiance import irradiance_at
 from ._listed import find_and_shade
 from ._ray_size import count_directions, is_of_large_shapes, ray_size
@@ -77,29 +78,31 @@ class Surfaces(AbstractIntegrator):
         outputs: tuple[str, ...] = (),
     ) -> tuple[Radiance, ...]:
         del keys
-        layers = self.layers_along(scene, rays, normal=bool(outputs))
+        layers = self.layers_along(scene, rays, outputs=outputs)
         return (jax.vmap(composite_layers)(layers, rays),)
 
-    def layers_along(self, scene: FlatScene, rays: Ray, *, normal: bool = False) -> Layers:
+    def layers_along(self, scene: FlatScene, rays: Ray, *, outputs: tuple[str, ...] = ()) -> Layers:
         """Computes the layers of surfaces along rays.
 
         **Arguments:**
 
         - `scene`: the scene, from `sg.flat.flatten`.
         - `rays`: the rays, in world coordinates, with one leading axis.
-        - `normal`: if true, the layers have normals. Keyword only argument.
+        - `outputs`: the fields of `Radiance` that are to be computed of the layers beside colour,
+          opacity and depth. Keyword only argument.
 
         **Returns:**
 
         The layers, with a leading axis over rays.
         """
+        fields = fields_of_layers(outputs)
         if self.asks_all(scene):
-            return map_rows(partial(self._along_one, normal=normal), scene.without_media(), rays)
+            return map_rows(partial(self._along_one, fields=fields), scene.without_media(), rays)
         if self.lists is False and scene.triangles is not None:
             scene = eqx.tree_at(
                 lambda x: x.triangles.tree, scene, scene.triangles.tree.without_boxes()
             )
-        how = Shading(self.layers, self.shadows, normal)
+        how = Shading(self.layers, self.shadows, fields)
         return find_and_shade(scene, rays, how)
 
     def asks_all(self, scene: FlatScene) -> bool:
@@ -126,9 +129,9 @@ class Surfaces(AbstractIntegrator):
         small = _SMALL_OF_LARGE if is_of_large_shapes(scene) else _SMALL
         return size <= max(small, _SMALL_EACH * count_directions(scene))
 
-    def _along_one(self, scene: FlatScene, ray: Ray, *, normal: bool) -> Layers:
+    def _along_one(self, scene: FlatScene, ray: Ray, *, fields: tuple[str, ...]) -> Layers:
         if not scene.surfaces:
-            return _no_layers(ray, normal)
+            return _no_layers(ray, fields)
         found = [self._intersect(stack, ray) for stack in scene.surfaces]
         join = lambda *xs: jnp.concatenate(xs)
         candidates = jax.tree.map(join, *(group.candidates for group in found))
@@ -138,15 +141,15 @@ class Surfaces(AbstractIntegrator):
         if count <= min(self.layers, _COMPARED):
             # There is space for all: nothing is selected, only put in order.
             lit = [light(x.candidates, known=x.stack.known_number()) for x in found]
-            rgb = _shade(found, jax.tree.map(join, *lit), ray.view)
-            layers = _sorted_layers(candidates, rgb, missed, normal)
+            painted = _paint(found, jax.tree.map(join, *lit), ray.view, fields)
+            layers = _sorted_layers(candidates, painted, missed, fields)
         else:
             order, overflow = _nearest(candidates, self.layers)
             near = jax.tree.map(lambda x: x[order], candidates)
             lit = _scatter(light(near), order, count)
-            rgb = _shade(found, lit, ray.view)[order]
-            seen = near.hit.normal if normal else None
-            layers = Layers(near.hit.t, near.alpha, rgb, missed + overflow, seen)
+            painted = jax.tree.map(lambda x: x[order], _paint(found, lit, ray.view, fields))
+            details = details_of(fields, near.hit, painted, near.number)
+            layers = Layers(near.hit.t, near.alpha, painted.rgb, missed + overflow, **details)
         # What is behind all layers is seen through prod_i (1 - alpha_i).
         transmits = jnp.prod(1 - layers.alpha) > INVISIBLE
         return eqx.tree_at(lambda x: x.overflow, layers, jnp.where(transmits, layers.overflow, 0))
@@ -187,12 +190,12 @@ def _light(scene: FlatScene, found: _Candidates, **options: Any) -> Irradiance:
 
 
 def _sorted_layers(
-    found: _Candidates, rgb: Float[Array, "n 3"], missed: Int[Array, ""], normal: bool
+    found: _Candidates, painted: Paint, missed: Int[Array, ""], fields: tuple[str, ...]
 ) -> Layers:
     keys = jnp.where(found.alpha > 0, found.hit.t, jnp.inf)
-    normals = (found.hit.normal,) if normal else ()
-    t, alpha, rgb, *normals = _sorted(keys, found.hit.t, found.alpha, rgb, *normals)
-    return Layers(t, alpha, rgb, missed, *normals)
+    details = details_of(fields, found.hit, painted, found.number)
+    t, alpha, rgb, details = _sorted(keys, (found.hit.t, found.alpha, painted.rgb, details))
+    return Layers(t, alpha, rgb, missed, **details)
 
 
 def _nearest(found: _Candidates, count: int) -> tuple[Int[Array, " layers"], Int[Array, ""]]:
@@ -207,14 +210,16 @@ def _scatter(lit: Irradiance, order: Int[Array, " layers"], count: int) -> Irrad
     return jax.tree.map(lambda x: jnp.zeros((count, *x.shape[1:]), x.dtype).at[order].set(x), lit)
 
 
-def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[Array, "n 3"]:
+def _paint(
+    found: list[_Intersections], lit: Irradiance, view: Vector, fields: tuple[str, ...]
+) -> Paint:
     """Returns the colours of all candidates, stack by stack."""
 
-    def shade_parts(instance: Instance, hits: Hit, lit: Irradiance) -> Float[Array, "parts 3"]:
-        one = lambda hit, lit: shade(instance, instance.node.shader, hit, view, lit)
-        return jax.vmap(one)(hits, lit)
+    def paint_parts(instance: Instance, hits: Hit, lit: Irradiance) -> Paint:
+        own = partial(paint, instance, instance.node.shader, fields=fields)
+        return jax.vmap(own, (0, None, 0))(hits, view, lit)
 
-    colors, begin = [], 0
+    parts, begin = [], 0
     for stack, candidates, _ in found:
         members, size = stack.count, candidates.alpha.shape[0]
         # Candidates are in the order of stacks, members and parts.
@@ -223,9 +228,10 @@ def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[
             lambda x: x.reshape(members, size // members, *x.shape[1:]),  # noqa: B023
             (candidates.hit, own),
         )
-        colors.append(stack.map(shade_parts, *rows).reshape(size, 3))
+        painted = stack.map(paint_parts, *rows)
+        parts.append(jax.tree.map(lambda x: x.reshape(size, 3), painted))  # noqa: B023
         begin += size
-    return jnp.concatenate(colors)
+    return jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts)
 
 
 # Up to this many layers, comparing all with all is quicker than sorting. (Measured on a CPU,
@@ -233,27 +239,28 @@ def _shade(found: list[_Intersections], lit: Irradiance, view: Vector) -> Float[
 _COMPARED = 8
 
 
-def _sorted(keys: Float[Array, " n"], *lists: Array) -> tuple[Array, ...]:
-    """Returns lists in the order of ascending keys; the sort is stable."""
+def _sorted(keys: Float[Array, " n"], rows: PyTree) -> PyTree:
+    """Returns rows in the order of ascending keys; the sort is stable."""
     count = keys.shape[0]
     if count < 2:
-        return lists
+        return rows
     first = jnp.tri(count, k=-1, dtype=bool)
     # The place of j is the number of those before it; chosen_ij is true if j has the place i.
     before = (keys[None, :] < keys[:, None]) | ((keys[None, :] == keys[:, None]) & first)
     place = jnp.sum(before, axis=1)
     chosen = place[None, :] == jnp.arange(count)[:, None]
-    return tuple(_picked(chosen, x) for x in lists)
+    return jax.tree.map(partial(_picked, chosen), rows)
 
 
-def _picked(chosen: Bool[Array, "n n"], x: Float[Array, "n *rest"]) -> Float[Array, "n *rest"]:
+def _picked(chosen: Bool[Array, "n n"], x: Array) -> Array:
     wide = chosen.reshape(*chosen.shape, *(1,) * (x.ndim - 1))
-    return jnp.sum(jnp.where(wide, x[None], 0), axis=1)
+    return jnp.sum(jnp.where(wide, x[None], 0), axis=1, dtype=x.dtype)
 
 
-def _no_layers(ray: Ray, normal: bool) -> Layers:
-    none, nowhere = jnp.zeros(0, ray.direction.dtype), jnp.zeros((0, 3), ray.direction.dtype)
-    return Layers(none, none, nowhere, jnp.zeros((), jnp.int32), nowhere if normal else None)
+def _no_layers(ray: Ray, fields: tuple[str, ...]) -> Layers:
+    table = lambda *shape: jnp.zeros((0, *shape), ray.direction.dtype)
+    details = no_details(fields, 0, ray.direction.dtype)
+    return Layers(table(), table(), table(3), jnp.zeros((), jnp.int32), **details)
 
 
 def _nearest_surfaces(hits: Hit, count: int) -> tuple[Int[Array, " count"], Int[Array, ""]]:

@@ -64,8 +64,8 @@ class Layers(AbstractModule):
     """The surfaces along rays as thin layers, sorted from near to far.
 
     Colours are not multiplied by opacity; `overflow` counts the surfaces that a ray would have
-    shown beyond its layers; normals are in the world frame, turned to the eye, where they are
-    requested.
+    shown beyond its layers. The rest is `None` unless requested: normals and positions are in the
+    world frame, normals turned to the eye; `surface` is the number of the surface.
     """
 
     t: Float[Array, "*rays layers"] = eqx.field(converter=as_float_leaf)
@@ -73,6 +73,10 @@ class Layers(AbstractModule):
     rgb: Float[Array, "*rays layers 3"] = eqx.field(converter=as_float_leaf)
     overflow: Int[Array, "*rays"]
     normal: Float[Array, "*rays layers 3"] | None = None
+    albedo: Float[Array, "*rays layers 3"] | None = None
+    uv: Float[Array, "*rays layers 2"] | None = None
+    position: Float[Array, "*rays layers 3"] | None = None
+    surface: Int[Array, "*rays layers"] | None = None
 
 
 class Radiance(AbstractModule):
@@ -90,6 +94,14 @@ class Radiance(AbstractModule):
     - `requested`: number of samples of a ray that were requested; `None` without a budget.
     - `normal`: mean unit normal in the world frame; zero where nothing is. `None` unless requested.
     - `median_depth`: the `t` at which half of the opacity is reached; `None` unless requested.
+    - `albedo`: mean albedo, weighted by what each thing adds to the opacity; zero where nothing is.
+      `None` unless requested.
+    - `uv`: surface coordinates on the surface `surface`; zero where there is none. `None` unless
+      requested.
+    - `position`: mean position in the world, weighted as the albedo is; zero where nothing is.
+      `None` unless requested.
+    - `surface`: the number of the surface that adds most to the opacity, which
+      `sg.surface_paths` names; -1 where there is none. `None` unless requested.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -101,6 +113,10 @@ class Radiance(AbstractModule):
     requested: Int[Array, "*rays"] | None = None
     normal: Float[Array, "*rays 3"] | None = None
     median_depth: Float[Array, "*rays"] | None = None
+    albedo: Float[Array, "*rays 3"] | None = None
+    uv: Float[Array, "*rays 2"] | None = None
+    position: Float[Array, "*rays 3"] | None = None
+    surface: Int[Array, "*rays"] | None = None
 
 
 def no_light(dtype: DTypeLike = float) -> Irradiance:

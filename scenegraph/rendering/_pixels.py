@@ -20,6 +20,7 @@ from ..rays import Ray
 from ..rows import as_operands, map_rows
 from ._rays import integrate
 from ._subpixels import (
+    outputs_of_parts,
     pixels_of_parts,
     PixelValues,
     split_pixels,
@@ -48,7 +49,8 @@ class Pixels(NamedTuple):
                 compute = partial(map_rows, self._compute_one)
             elif goes_ray_by_ray(shared[0]):
                 compute = partial(_compute_ray_by_ray, pixels=self)
-        return pixels_of_parts(compute(shared, rows), self.side)
+        fields, missed, requested = pixels_of_parts(compute(shared, rows), self.side)
+        return {name: fields[name] for name in (*ALWAYS, *self.extras)}, missed, requested
 
     def _compute_one(self, shared: "_Shared", row: Subpixels) -> PixelValues:
         rows = jax.tree.map(lambda x: x[None], row)
@@ -63,8 +65,9 @@ class Pixels(NamedTuple):
     def _compute_parts(self, shared: "_Shared", rows: Subpixels) -> PixelValues:
         scene, camera, key = shared
         rays, keys = self._rays(camera, rows), subpixel_keys(key, rows)
-        radiance = integrate(scene, rays, self.integrator, keys, outputs=self.extras)[-1]
-        fields = {name: getattr(radiance, name) for name in (*ALWAYS, *self.extras)}
+        extras = self.extras if self.side == 1 else outputs_of_parts(self.extras)
+        radiance = integrate(scene, rays, self.integrator, keys, outputs=extras)[-1]
+        fields = {name: getattr(radiance, name) for name in (*ALWAYS, *extras)}
         if missing := [name for name, value in fields.items() if value is None]:
             kind = type(self.integrator).__name__
             raise ValueError(f"a {kind} does not compute {', '.join(missing)}.")

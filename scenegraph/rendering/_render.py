@@ -48,7 +48,16 @@ from ._warnings import check_scene, is_traced, report_overflow
 
 
 # Names of what a picture may hold.
-_OUTPUTS = (*ALWAYS, "normal", "median_depth", "candidates")
+_OUTPUTS = (
+    *ALWAYS,
+    "normal",
+    "median_depth",
+    "albedo",
+    "uv",
+    "position",
+    "surface",
+    "candidates",
+)
 
 
 def render(
@@ -81,13 +90,18 @@ def render(
     - `outputs`: names of the fields of the picture to compute: `"rgb"`, `"alpha"` and `"depth"`,
       which are always there; `"normal"`, the mean normal, turned to the eye, which for media is
       minus the gradient of the density and takes about twice as long; `"median_depth"`;
-      `"candidates"`, the number of surfaces, and of faces of meshes, whose bounds the pixel may
-      touch. Keyword only argument.
+      `"albedo"`, the mean base colour without light, which for media is their own; `"position"`,
+      the mean position in the world; `"surface"`, the number of the surface that adds most to the
+      pixel, which `sg.surface_paths` names, and -1 where there is none; `"uv"`, the coordinates on
+      that surface; `"candidates"`, the number of surfaces, and of faces of meshes, whose bounds the
+      pixel may touch. What is not named is not computed. Keyword only argument.
     - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
       many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
       of them give what one cone approximates (see the documentation's page on surfaces), and take
-      as many times as long. Colours and opacities are their means; depths and normals are weighted
-      by opacity, and the median depth is the weighted median of theirs. Keyword only argument.
+      as many times as long. Colours and opacities are their means; depths, normals, albedos and
+      positions are weighted by opacity, and the median depth is the weighted median of theirs. The
+      surface is that which most of them show, and `uv` that of the one nearest to the pixel's
+      middle that shows it. Keyword only argument.
 
     **Returns:**
 

@@ -1,14 +1,17 @@
 """Supersampling: every pixel split into smaller cones, and their mean."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Key
 
 from .._typing import Array, Float, Int, RandomKey
 from ..cameras import AbstractCamera
+from ..compositing import mean_value, strongest_surface
 from ..numerics import as_type, common_type, safe_divide, safe_normalise
 from ..rays import Ray, widen
 from ._rays import fold_keys
@@ -83,8 +86,9 @@ def pixels_of_parts(parts: PixelValues, side: int) -> PixelValues:
 
 
 def _means(fields: dict[str, Array]) -> dict[str, Array]:
-    """Computes the means over an axis of parts; depths and normals are weighted by opacity."""
+    """Computes the means over an axis of parts; all but colours are weighted by opacity."""
     alpha = fields["alpha"]
+    mean = partial(jax.vmap(mean_value), alpha)
     means = {
         # Colours are premultiplied, and over the background: so is their mean.
         "rgb": lambda x: jnp.mean(x, axis=1),
@@ -92,8 +96,37 @@ def _means(fields: dict[str, Array]) -> dict[str, Array]:
         "depth": lambda x: _weighted_mean(alpha, x),
         "normal": lambda x: safe_normalise(jnp.sum(alpha[..., None] * x, axis=1)),
         "median_depth": lambda x: jax.vmap(_weighted_median)(alpha, x),
+        "albedo": mean,
+        "position": mean,
+        "surface": lambda x: jax.vmap(_main_surface)(alpha, x),
+        "uv": lambda x: jax.vmap(_middle_uv)(alpha, fields["surface"], x),
     }
     return {name: means[name](x) for name, x in fields.items()}
+
+
+def outputs_of_parts(outputs: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the outputs of parts that those of pixels need."""
+    more = "uv" in outputs and "surface" not in outputs
+    return (*outputs, "surface") if more else outputs
+
+
+def _main_surface(alpha: Float[Array, " parts"], surface: Int[Array, " parts"]) -> Int[Array, ""]:
+    """Returns the surface that most parts show, weighted by opacity; -1 for none."""
+    return strongest_surface(jnp.where(surface < 0, 0, alpha), surface)[0]
+
+
+def _middle_uv(
+    alpha: Float[Array, " parts"], surface: Int[Array, " parts"], uv: Float[Array, "parts 2"]
+) -> Float[Array, "2"]:
+    """Returns the uv of the part nearest to the pixel's middle that shows the pixel's surface.
+
+    A mean over a seam would be on neither side of it.
+    """
+    side = math.isqrt(surface.shape[0])
+    away = np.abs(np.arange(side) - (side - 1) / 2)
+    order = np.argsort(np.hypot(away[:, None], away).ravel(), kind="stable")
+    shown = surface[order] == _main_surface(alpha, surface)
+    return uv[order][jnp.argmax(shown)]
 
 
 def _weighted_mean(

@@ -120,14 +120,14 @@ def test_median_of_media_with_layers(seed):
     # The last layer is not touched; such ones may be anywhere.
     behind = layers(jnp.asarray([*t, 0.1]), jnp.asarray([*alpha, 0.0]))
     medium = Medium(jnp.asarray(density), jnp.ones((40, 3)), jnp.tile(UP, (40, 1)))
-    seen = composite_with_layers(medium, jnp.asarray(edges), UP, behind)
+    seen = composite_with_layers(medium, jnp.asarray(edges), RAY, behind)
     assert_close(seen.median_depth, quadrature_median(density, edges, t, alpha), 0, 1e-3)
 
 
 def test_normals_of_media_with_layers():
     medium, edges = media(5), jnp.linspace(1.0, 2.0, 6)
     normal = jnp.asarray(unit(RNG.normal(size=(1, 3))))
-    seen = composite_with_layers(medium, edges, UP, layers([3.0], jnp.array([0.7]), normal))
+    seen = composite_with_layers(medium, edges, RAY, layers([3.0], jnp.array([0.7]), normal))
     wall = 0.7 * np.exp(-np.sum(medium.density) * 0.2)
     total = np.asarray(seen.weights) @ np.asarray(medium.normal) + wall * np.asarray(normal[0])
     assert_close(seen.normal, unit(total), 1e-5)
@@ -164,7 +164,7 @@ def test_gradients_are_finite():
     edges, many = jnp.linspace(1.0, 2.0, 4), layers([1.5, 0.0], jnp.array([0.5, 0.0]))
 
     def details(density, normals):
-        seen = composite_with_layers(Medium(density, jnp.ones((3, 3)), normals), edges, UP, many)
+        seen = composite_with_layers(Medium(density, jnp.ones((3, 3)), normals), edges, RAY, many)
         return seen.normal, seen.median_depth
 
     for density in (jnp.zeros(3), jnp.array([0.5, 0.0, 3.0])):

@@ -48,7 +48,7 @@ def test_the_estimate_is_near_the_number_of_scalars(names, lamps):
     camera = sg.PerspectiveCamera.look_at([0, -6, 3], [0, 0, 0], [0, 0, 1], 0.8, 8, 8)
     ray = camera.ray(jnp.array([4.0, 4.0]))
     arrays, rest = eqx.partition(ray, eqx.is_array)
-    along = partial(surfaces._along_one, normal=False)
+    along = partial(surfaces._along_one, fields=())
     counted, _ = count_scalars(lambda x: along(flat, eqx.combine(x, rest)), arrays)
     assert 0.6 * counted < ray_size(flat, surfaces.layers) < 1.4 * counted
 
