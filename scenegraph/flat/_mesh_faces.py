@@ -90,6 +90,8 @@ class MeshFaces(NamedTuple):
     owner: Int[Array, " faces"]
     mean_opacity: Float[Array, " faces"]
     one_sided: Bool[Array, " faces"] | None  # `None` if no face is
+    row: Int[Array, " faces"]  # the face's place in the `faces` of its mesh
+    reversed: Bool[Array, " faces"]  # its corners run the other way round than there
     tree: FaceTree
 
     def take(self, numbers: Int[Array, "*some"]) -> MeshFace:
@@ -120,6 +122,8 @@ class _Part(NamedTuple):
     owner: Int[Array, " faces"]
     mean_opacity: Float[Array, " faces"]
     one_sided: Bool[Array, " faces"] | None
+    row: Int[Array, " faces"]
+    reversed: Bool[Array, " faces"]
 
 
 def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
@@ -149,18 +153,21 @@ def _part_of(instance: Instance) -> _Part:
     if forward is not None and inverse is not None:
         vertices = _moved(forward, inverse, vertices)
     corners, points = mesh.faces.astype(jnp.int32), jax.lax.stop_gradient(vertices.point)
-    corners = _in_order(corners, points)
-    corners = jnp.where(_is_turned(mesh, forward, points[corners]), corners[:, ::-1], corners)
+    row = _order_of(corners, points)
+    corners = corners[row]
+    turned = _is_turned(mesh, forward, points[corners])
+    corners = jnp.where(turned, corners[:, ::-1], corners)
     spread = lambda x: jnp.broadcast_to(x, corners.shape[:1])
     one_sided = spread(jnp.asarray(not mesh.two_sided))
     smooth = spread(jnp.asarray(mesh.smooth))
     number, opacity = spread(instance.number), instance.node.opacity
+    same = one_sided, row, spread(turned)
     if not has_pattern(opacity):
-        same = spread(opacity)
-        return _Part(vertices, corners, smooth, same, number, same, one_sided)
+        whole = spread(opacity)
+        return _Part(vertices, corners, smooth, whole, number, whole, *same)
     own = jax.tree.map(lambda x: x[corners], vertices)
     means = jax.vmap(partial(_mean_opacity, opacity))(own)
-    return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means, one_sided)
+    return _Part(vertices, corners, smooth, jnp.ones_like(means), number, means, *same)
 
 
 # Boxes about runs of faces may be so many times as large as those about their faces together: about
@@ -168,10 +175,10 @@ def _part_of(instance: Instance) -> _Part:
 _WIDE = 4
 
 
-def _in_order(
+def _order_of(
     corners: Int[Array, "faces 3"], points: Float[Array, "vertices 3"]
-) -> Int[Array, "faces 3"]:
-    """Puts faces in an order in which neighbours are near, unless they are in one."""
+) -> Int[Array, " faces"]:
+    """Returns an order of faces in which neighbours are near: their own, if it is one."""
     own = points[corners]
     whole = own[: len(own) // _RUN * _RUN].reshape(-1, 3 * _RUN, 3)
 
@@ -182,7 +189,7 @@ def _in_order(
 
     place = lambda: order_by_place(jnp.mean(own, axis=1), jnp.ones(len(own), bool))
     given = lambda: jnp.arange(len(own), dtype=jnp.int32)
-    return corners[jax.lax.cond(size(whole) > _WIDE * size(own), place, given)]
+    return jax.lax.cond(size(whole) > _WIDE * size(own), place, given)
 
 
 # The least that searches take the opacity of a face for, and most, where it is a shader: its mean

@@ -4,11 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array
-from ..flat import FlatScene, Instance, intersect
+from .._typing import Array, Bool
+from ..flat import FlatScene, Instance, intersect, MeshFaces
 from ..numerics import choose_block, safe_normalise
 from ..rays import Hit, Ray, widen
-from ..shapes import fragment_hit
+from ..shapes import cross_triangle, hit_of_fragment
 from ..visibility import count_parts, find_nearest, Nearest
 from ._by_kind import map_by_kind, where_rows
 from ._masks import mask_opacities
@@ -19,28 +19,21 @@ _BLOCK = 4096
 
 
 def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
-    """Computes the nearest hits of rays; `t` is infinite, and coverage zero, for a miss.
+    """Computes the nearest hits of rays, and says what they are on.
 
-    The line of a ray decides what is hit, and its footprint what the hit covers.
+    The line of a ray decides what is hit, and its footprint what the hit covers. For a miss, `t` is
+    infinite, coverage zero, and surface and face are -1.
     """
     found = jax.lax.stop_gradient(_find(*jax.lax.stop_gradient((scene, rays))))
-    missed = (found.code < 0) & (found.face < 0)
+    on_shape, on_mesh = found.code >= 0, found.face >= 0
     hits = jax.vmap(_no_hit)(rays)
     if scene.occluders:
-        on_shape = found.code >= 0
         hits = where_rows(on_shape, _shape_hits(scene, rays, found, on_shape), hits)
     if scene.triangles is not None:
-        # Rays that hit no face compute the first one, which then does not count.
-        faces = scene.triangles.take(jnp.maximum(found.face, 0))
-        own = jax.vmap(fragment_hit)(rays, faces.shape)
-        stopped = own.coverage * faces.opacity
-        there = found.face >= 0
-        owners, total = faces.owner, scene.cuts.shape[0]
-        stopped *= mask_opacities(scene.masks, own, rays.view, owners, there, total=total)
-        values = safe_normalise(own.normal), stopped
-        own = eqx.tree_at(lambda x: (x.normal, x.coverage), own, values)
-        hits = where_rows(there, own, hits)
-    return eqx.tree_at(lambda x: x.t, hits, jnp.where(missed, jnp.inf, hits.t))
+        own = _mesh_hits(scene, scene.triangles, rays, found, on_mesh)
+        hits = where_rows(on_mesh, own, hits)
+    t = jnp.where(on_shape | on_mesh, hits.t, jnp.inf)
+    return eqx.tree_at(lambda x: x.t, hits, t)
 
 
 def _find(scene: FlatScene, rays: Ray) -> Nearest:
@@ -53,6 +46,30 @@ def _find(scene: FlatScene, rays: Ray) -> Nearest:
     blocks = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), blocks)
     found = jax.lax.map(lambda x: find_nearest(scene, *x), blocks)
     return jax.tree.map(lambda x: x.reshape(-1)[:count], found)
+
+
+def _mesh_hits(
+    scene: FlatScene, meshes: MeshFaces, rays: Ray, found: Nearest, on_mesh: Bool[Array, " rays"]
+) -> Hit:
+    """Returns the hits on the faces that were found."""
+    # Rays that hit no face compute the first one, which then does not count.
+    number = jnp.maximum(found.face, 0)
+    faces = meshes.take(number)
+    fragments = jax.vmap(cross_triangle)(rays, faces.shape.corners)
+    hits = jax.vmap(hit_of_fragment)(fragments, faces.shape)
+    stopped = hits.coverage * faces.opacity
+    owners, total = faces.owner, scene.cuts.shape[0]
+    stopped *= mask_opacities(scene.masks, hits, rays.view, owners, on_mesh, total=total)
+    weights = fragments.weights
+    weights = jnp.where(meshes.reversed[number][:, None], weights[:, ::-1], weights)
+    values = safe_normalise(hits.normal), stopped, owners, meshes.row[number], weights
+    return _replaced(hits, values)
+
+
+def _replaced(hits: Hit, values: tuple) -> Hit:
+    """Returns hits with other normals and coverages, and with what they are on."""
+    places = lambda x: (x.normal, x.coverage, x.surface, x.face, x.barycentric)
+    return eqx.tree_at(places, hits, values, is_leaf=lambda x: x is None)
 
 
 def _shape_hits(scene: FlatScene, rays: Ray, found: Nearest, on_shape: Array) -> Hit:
@@ -68,12 +85,27 @@ def _shape_hits(scene: FlatScene, rays: Ray, found: Nearest, on_shape: Array) ->
         hits = eqx.tree_at(lambda x: x.color, hits, white, is_leaf=lambda x: x is None)
         return jax.tree.map(lambda x: jnp.sum(jnp.where(wide(x), x, 0), axis=0), hits)
 
-    rows, total = (rays, code % parts), scene.cuts.shape[0]
-    return map_by_kind(meet, scene.occluders, code // parts, on_shape, rows, total=total)
+    rows, total, numbers = (rays, code % parts), scene.cuts.shape[0], code // parts
+    hits = map_by_kind(meet, scene.occluders, numbers, on_shape, rows, total=total)
+    no_face, no_weights = jnp.full_like(numbers, -1), jnp.zeros_like(hits.point)
+    return _replaced(hits, (hits.normal, hits.coverage, numbers, no_face, no_weights))
 
 
 def _no_hit(ray: Ray) -> Hit:
     """Returns a hit on nothing, with numbers that are finite and have derivatives."""
     zero, none = jnp.zeros_like(ray.near), jnp.zeros_like(ray.origin)
     flat, sides = jnp.zeros((2, 2), ray.near.dtype), jnp.zeros_like(ray.d_origin)
-    return Hit(zero, none, none, flat[0], flat, zero, d_point=sides, color=none + 1)
+    number = jnp.full((), -1, jnp.int32)
+    return Hit(
+        zero,
+        none,
+        none,
+        flat[0],
+        flat,
+        zero,
+        d_point=sides,
+        color=none + 1,
+        surface=number,
+        face=number,
+        barycentric=none,
+    )

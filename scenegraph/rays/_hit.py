@@ -1,7 +1,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._typing import Array, Float
+from .._typing import Array, Float, Int
 from ..numerics import AbstractModule, as_float_leaf
 
 
@@ -24,6 +24,11 @@ class Hit(AbstractModule):
       -1 where it sees the inner one; by default 1.
     - `own_view`: the ray's direction, of length one, in the shape's own frame, for shaders that ask
       for it; else `None`.
+    - `surface`: the number of the surface, which `sg.surface_paths` names; -1 for a miss. Like all
+      that follows, `cast_rays` gives it, and it is `None` elsewhere.
+    - `face`: the row of the triangle in the `faces` of a `TriangleMesh`; -1 on other shapes.
+    - `barycentric`: the shares of that row's three vertices in the point, in their order; they add
+      up to one. Zero on other shapes.
     """
 
     t: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
@@ -38,6 +43,9 @@ class Hit(AbstractModule):
     color: Float[Array, "*rays 3"] | None
     side: Float[Array, "*rays"]
     own_view: Float[Array, "*rays 3"] | None
+    surface: Int[Array, "*rays"] | None
+    face: Int[Array, "*rays"] | None
+    barycentric: Float[Array, "*rays 3"] | None
 
     def __init__(
         self,
@@ -54,6 +62,9 @@ class Hit(AbstractModule):
         color=None,
         side=None,
         own_view=None,
+        surface=None,
+        face=None,
+        barycentric=None,
     ):
         self.t, self.point, self.normal = t, as_float_leaf(point), normal
         self.uv, self.duv, self.coverage = uv, duv, coverage
@@ -64,3 +75,4 @@ class Hit(AbstractModule):
         self.color = None if color is None else as_float_leaf(color)
         self.side = jnp.ones_like(self.point[..., 0]) if side is None else as_float_leaf(side)
         self.own_view = None if own_view is None else as_float_leaf(own_view)
+        self.surface, self.face, self.barycentric = surface, face, barycentric

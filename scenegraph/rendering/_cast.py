@@ -42,6 +42,9 @@ def cast_rays(
     The nearest hits, with a leading axis over rays. `t` counts lengths of the direction, and is
     infinite for a ray that hits nothing; the rest is then zero. `coverage` is the part of the
     footprint that the surface stops, or of a mesh the triangle, and for thin rays its opacity.
+    `surface` is the number of the surface, which `sg.surface_paths` names, copies of an `Instances`
+    included; `face` is the row of the triangle in the mesh's `faces`, and `barycentric` the shares
+    of that row's vertices in the point. Both numbers are -1 where there is none.
 
     **Errors:**
 
@@ -54,6 +57,7 @@ def cast_rays(
     points = jnp.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
     hits = sg.cast_rays(ball, points, jnp.array([[0.0, 0.0, 1.0]] * 2))
     print(hits.t)  # 1 and infinity
+    print(hits.surface, sg.surface_paths(ball))  # 0 and -1; ball
     ```
     """
     check_leaves(scene)

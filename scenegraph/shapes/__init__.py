@@ -33,6 +33,7 @@ from ._mesh_checks import sorted_faces
 from ._sheets import (
     add_sheet,
     fragment_hit,
+    hit_of_fragment,
     join,
     no_sheets,
     NOISE,

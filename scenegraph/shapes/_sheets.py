@@ -169,7 +169,11 @@ def unhidden(coverage: Array, hidden: Array) -> Array:
 
 def fragment_hit(ray: Ray, face: Triangle) -> Hit:
     """Returns the hit on a triangle, with its normal on the side that the ray comes from."""
-    fragment = cross_triangle(ray, face.corners)
+    return hit_of_fragment(cross_triangle(ray, face.corners), face)
+
+
+def hit_of_fragment(fragment: Fragment, face: Triangle) -> Hit:
+    """Returns the hit on the triangle that a fragment is of, as `fragment_hit`."""
     weights, gradients = fragment.weights, fragment.d_weights.T
     a, b, c = face.corners
     flat, normal = jnp.cross(b - a, c - a), matmul(weights, face.normals)

@@ -25,17 +25,24 @@ def rays(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def nearest_triangle(triangles, origins, directions) -> np.ndarray:
     """Möller and Trumbore 1997, of all triangles; infinite for a miss."""
+    return nearest_face(triangles, origins, directions)[0]
+
+
+def nearest_face(triangles, origins, directions):
+    """The same, with the triangle's number and the shares of its corners."""
     nearest = np.full(len(origins), np.inf)
-    for a, b, c in triangles:
+    face, shares = np.full(len(origins), -1), np.zeros((len(origins), 3))
+    for number, (a, b, c) in enumerate(triangles):
         p = np.cross(directions, c - a)
         with np.errstate(all="ignore"):
             inverse = 1 / (p @ (b - a))
             u = np.sum(p * (origins - a), axis=1) * inverse
             q = np.cross(origins - a, b - a)
             v, t = np.sum(q * directions, axis=1) * inverse, q @ (c - a) * inverse
-        hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0)
-        nearest = np.where(hit, np.minimum(nearest, t), nearest)
-    return nearest
+        hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0) & (t < nearest)
+        nearest, face = np.where(hit, t, nearest), np.where(hit, number, face)
+        shares = np.where(hit[:, None], np.stack([1 - u - v, u, v], axis=1), shares)
+    return nearest, face, shares
 
 
 def sphere_distance(center, radius, origins, directions) -> np.ndarray:
@@ -83,6 +90,62 @@ def test_nearest_of_meshes_and_shapes_is_found():
     facing = np.sum(np.asarray(hits.normal) * directions, axis=1)
     assert np.all(facing[hit & (which > 0)] <= 1e-6)
     assert np.all(np.asarray(hits.normal)[~hit] == 0)
+
+
+def test_hits_say_what_they_are_on():
+    """Copies of an unordered mesh that is inside out, one of them mirrored, and a ball."""
+    draw = np.random.default_rng(2)
+    vertices, faces = icosphere(2)
+    # Every part of the mesh has faces of all of it, and their fronts are inside.
+    mesh = sg.TriangleMesh(vertices, draw.permutation(faces)[:, ::-1])
+    faces = np.asarray(mesh.faces)
+    moves = np.stack([np.eye(4), np.diag([-1.0, 1.0, 1.3, 1.0])])
+    moves[1, :3, 3] = 2.5, 0.0, 0.0
+    things = {
+        "ball": sg.Surface(sg.Sphere([-1.0, 0, 3.0], 1.0), [0, 1.0, 0]),
+        "pair": sg.Instances(sg.Group(mesh=sg.Surface(mesh, [1.0, 0, 0])), moves),
+    }
+    scene = sg.Scene(sg.Group(**things))
+    assert sg.surface_paths(scene) == ["ball", "pair.mesh[0]", "pair.mesh[1]"]
+    # To the middles of all three, past them here and there.
+    middles = np.array([[-1.0, 0, 3.0], [0, 0, 0], [2.5, 0, 0]])[np.arange(RAYS) % 3]
+    origins = draw.uniform([-5, -5, -1], [5, 5, 5], (RAYS, 3))
+    directions = middles + draw.uniform(-1, 1, (RAYS, 3)) - origins
+    hits = sg.cast_rays(scene, *as_rays(origins, directions))
+    copies = [vertices @ move[:3, :3].T + move[:3, 3] for move in moves]
+    each = [nearest_face(copy[faces], origins, directions) for copy in copies]
+    ball = sphere_distance([-1.0, 0, 3.0], 1.0, origins, directions)
+    t = np.stack([ball, *(one[0] for one in each)])
+    surface = np.where(np.isfinite(t.min(axis=0)), t.argmin(axis=0), -1)
+    assert all(np.sum(surface == number) > 15 for number in (-1, 0, 1, 2))
+    # But at edges, where rounding says which of two faces it is.
+    inside = np.min(np.stack([one[2] for one in each]), axis=2) > 1e-3
+    sure = (surface < 1) | np.take_along_axis(inside, np.maximum(surface - 1, 0)[None], 0)[0]
+    np.testing.assert_array_equal(hits.surface, surface)
+    for number in (-1, 0):
+        chosen = surface == number
+        assert np.all(np.asarray(hits.face)[chosen] == -1) and not np.any(hits.barycentric[chosen])
+    for copy, (_, face, shares) in enumerate(each):
+        chosen = sure & (surface == copy + 1)
+        np.testing.assert_array_equal(np.asarray(hits.face)[chosen], face[chosen])
+        np.testing.assert_allclose(hits.barycentric[chosen], shares[chosen], atol=1e-4)
+
+
+def test_shares_of_corners_are_differentiable():
+    """On a triangle at z = 0, along z: they are linear in the place."""
+    corners = jnp.array([[0.0, 0, 0], [2, 0, 0], [0, 4, 0]])
+    down = jnp.array([[0.0, 0.0, -1.0]])
+
+    def shares(corners, place):
+        scene = sg.Scene(sg.Group(m=sg.Surface(sg.TriangleMesh(corners, [[0, 1, 2]]), "red")))
+        hit = sg.cast_rays(scene, place[None], down)
+        return hit.barycentric[0]
+
+    place = jnp.array([0.5, 1.0, 3.0])
+    np.testing.assert_allclose(shares(corners, place), [0.5, 0.25, 0.25], atol=1e-6)
+    slopes = jax.jacfwd(shares, argnums=1)(corners, place)
+    expected = [[-0.5, -0.25, 0], [0.5, 0, 0], [0, 0.25, 0]]
+    np.testing.assert_allclose(slopes, expected, atol=1e-6)
 
 
 def ring_scene(vertices) -> sg.Scene:
