@@ -11,7 +11,18 @@ from ._flags import optional, OptionalFloat, OptionalInt, OptionalPath, Optional
 
 
 # Those of `images`, which needs JAX.
-Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals", "candidates"]
+Quantity = Literal[
+    "rgb",
+    "depth",
+    "median-depth",
+    "opacity",
+    "normals",
+    "albedo",
+    "uv",
+    "positions",
+    "surfaces",
+    "candidates",
+]
 _ENDINGS = (".gif", ".mp4", ".png", ".exr")
 
 

@@ -1,4 +1,4 @@
-"""Colours, depth, opacity and normals of a rendered picture, as pictures to be written."""
+"""Colours, depth, opacity and all else that is rendered, as pictures to be written."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -10,7 +10,18 @@ from ._color_maps import color_map
 from ._image import Image
 
 
-Quantity = Literal["rgb", "depth", "median-depth", "opacity", "normals", "candidates"]
+Quantity = Literal[
+    "rgb",
+    "depth",
+    "median-depth",
+    "opacity",
+    "normals",
+    "albedo",
+    "uv",
+    "positions",
+    "surfaces",
+    "candidates",
+]
 # The per cent of a film's depths that are off the scale at either end.
 _OUTLIERS = 1.0
 
@@ -35,11 +46,32 @@ def visualise(
         return Image(jnp.repeat(alpha, 3, axis=2))
     if quantity == "normals":
         return Image(_on_white(0.5 * _channel(image, "normal", quantity) + 0.5, alpha))
+    if quantity == "albedo":
+        return Image(_on_white(_channel(image, "albedo", quantity), alpha), space=image.space)
+    if quantity == "surfaces":
+        return Image(_on_white(_colors_of_numbers(_channel(image, "surface", quantity)), alpha))
+    if quantity in ("uv", "positions"):
+        # Their fractional parts: what they show repeats with every unit.
+        values = _channel(image, "uv" if quantity == "uv" else "position", quantity)
+        parts = np.pad(values - np.floor(values), ((0, 0), (0, 0), (0, 3 - values.shape[2])))
+        return Image(_on_white(parts, alpha))
     # The nearest depth has the map's last colour, the farthest its first.
     near, far = depths
     depth = _channel(image, "depth" if quantity == "depth" else "median_depth", quantity)
     values = (far - depth) / max(far - near, 1e-12)
     return Image(_on_white(color_map(values, colors) / np.float32(255), alpha))
+
+
+# The golden ratio: hues in such steps are far from those of the numbers before.
+_STEP = (5**0.5 - 1) / 2
+
+
+def _colors_of_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Returns a colour for every number, unlike those of the next ones; white below zero."""
+    # Red, green and blue are a third of the circle of hues apart.
+    hues = _STEP * numbers[..., None] + np.array([0, 1 / 3, 2 / 3])
+    colors = 0.55 + 0.4 * np.cos(2 * np.pi * hues)
+    return np.where(numbers[..., None] < 0, 1.0, colors).astype(np.float32)
 
 
 def depth_limits(images: Sequence[Image]) -> tuple[float, float]:

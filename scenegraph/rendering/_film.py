@@ -15,7 +15,15 @@ from ._render import render
 
 
 # Outputs of `render` that are shown under these names.
-_OUTPUTS = {"normals": "normal", "median-depth": "median_depth", "candidates": "candidates"}
+_OUTPUTS = {
+    "normals": "normal",
+    "median-depth": "median_depth",
+    "albedo": "albedo",
+    "uv": "uv",
+    "positions": "position",
+    "surfaces": "surface",
+    "candidates": "candidates",
+}
 # Frames, and their width in pixels, that are rendered first, to find the range of depths.
 _FIRST_FRAMES, _FIRST_WIDTH = 24, 64
 

@@ -77,7 +77,7 @@ class SeparateFiles(AbstractFrameFiles):
 
 
 class Exr(AbstractFrameFiles):
-    """OpenEXR files of numbers: linear light, depths in units of `t`, opacity, normals."""
+    """OpenEXR files of numbers: linear light, depths in units of `t`, and all else as it is."""
 
     def names(self, film: Film, number: int) -> list[str]:
         return [f"frame_{number:03d}.exr"]
@@ -92,10 +92,20 @@ def _layer(image: Image, what: str) -> dict[str, np.ndarray]:
         return _channels("RGB", image.space.to_linear(image.rgb))
     if what == "normals":
         return _channels(["normal.X", "normal.Y", "normal.Z"], image.normal)
+    if what == "albedo":
+        assert image.albedo is not None
+        light = image.space.to_linear(image.albedo)
+        return _channels(["albedo.R", "albedo.G", "albedo.B"], light)
+    if what == "uv":
+        return _channels(["uv.U", "uv.V"], image.uv)
+    if what == "positions":
+        return _channels(["position.X", "position.Y", "position.Z"], image.position)
     name, values = {
         "depth": ("Z", image.depth),
         "median-depth": ("median.Z", image.median_depth),
         "opacity": ("opacity.A", image.alpha),
+        "surfaces": ("surface.ID", image.surface),
+        "candidates": ("candidates.N", image.candidates),
     }[what]
     return {name: np.asarray(values)}
 

@@ -23,6 +23,7 @@ from support.helpers import assert_close
 BLOB = sg.Volume(sg.fields.GaussianBlob([0.1, 0.0, 0.1], 0.2, 30.0, [0.9, 0.4, 0.1]))
 SCENE = sg.Scene(sg.Group(blob=BLOB), background=[1.0, 1, 1], integrator=sg.Hierarchical((8,)))
 ALL = ["rgb", "depth", "median-depth", "opacity", "normals"]
+MORE = ["albedo", "uv", "positions", "surfaces"]
 needs_exr = pytest.mark.skipif(not find_spec("OpenEXR"), reason="needs the extra `exr`")
 needs_video = pytest.mark.skipif(not find_spec("imageio_ffmpeg"), reason="needs the extra `video`")
 
@@ -159,11 +160,12 @@ def test_colours_of_depth_are_those_of_the_whole_film():
 def test_exr_frames_hold_numbers(finished, data, tmp_path):
     import OpenEXR
 
-    flags = ["--path", "views", "--show", *ALL, "--format", "exr"]
+    flags = ["--path", "views", "--show", *ALL, *MORE, "--format", "exr"]
     render(finished, *flags, "--out", tmp_path / "film")
     assert names(tmp_path / "film") == ["film.json", *numbered("frame_{:03d}.exr", 3)]
     camera = sg.load_blender(data, "test").camera(2)
-    image = sg.render(SCENE, camera, outputs=("normal", "median_depth"))
+    outputs = ("normal", "median_depth", "albedo", "uv", "position", "surface")
+    image = sg.render(SCENE, camera, outputs=outputs)
     path = str(tmp_path / "film" / "frame_002.exr")
     with OpenEXR.File(path, separate_channels=True) as file:
         found = {name: channel.pixels for name, channel in file.channels().items()}
@@ -171,14 +173,21 @@ def test_exr_frames_hold_numbers(finished, data, tmp_path):
     light = np.where(light <= 0.04045, light / 12.92, ((light + 0.055) / 1.055) ** 2.4)
     assert_close(np.stack([found[x] for x in "RGB"], axis=-1), light, 1e-4)
     normals = np.stack([found[f"normal.{x}"] for x in "XYZ"], axis=-1)
+    positions = np.stack([found[f"position.{x}"] for x in "XYZ"], axis=-1)
+    uv = np.stack([found[f"uv.{x}"] for x in "UV"], axis=-1)
+    albedo = np.stack([found[f"albedo.{x}"] for x in "RGB"], axis=-1)
+    assert_close(albedo, image.space.to_linear(image.albedo), 1e-4)
     for numbers, name in (
         (found["Z"], "depth"),
         (found["median.Z"], "median_depth"),
         (found["opacity.A"], "alpha"),
         (normals, "normal"),
+        (positions, "position"),
+        (uv, "uv"),
+        (found["surface.ID"], "surface"),
     ):
         assert_close(numbers, getattr(image, name), 1e-6)
-    assert len(found) == 9
+    assert len(found) == 18
 
 
 def test_suite(finished, data):

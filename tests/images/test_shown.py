@@ -1,5 +1,6 @@
 """What a picture tells as pictures: conventions of colours, and the published suite by loops."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
@@ -51,7 +52,31 @@ def test_normals_are_red_green_and_blue():
     assert_close(shown, [[1, 0.5, 0.5], [0.5, 1, 0.5], [0.5, 0.5, 1], [0, 0.5, 0.5]])
 
 
-@pytest.mark.parametrize("what", ["depth", "median-depth", "opacity", "normals"])
+def test_albedo_is_in_the_space_of_the_picture():
+    image = picture(alpha=[[1.0, 0.5]], albedo=[[[0.2, 0.4, 0.6]] * 2])
+    shown = visualise(eqx.tree_at(lambda x: x.space, image, Linear()), "albedo")
+    assert isinstance(shown.space, Linear)
+    assert_close(shown.rgb[0], [[0.2, 0.4, 0.6], [0.6, 0.7, 0.8]])
+
+
+def test_places_repeat_with_every_unit():
+    image = picture(alpha=[[1.0]], uv=[[[1.25, -0.25]]], position=[[[0.5, 3.75, -1.0]]])
+    assert_close(visualise(image, "uv").rgb[0, 0], [0.25, 0.75, 0.0])
+    assert_close(visualise(image, "positions").rgb[0, 0], [0.5, 0.75, 0.0])
+
+
+def test_surfaces_have_colours_of_their_own():
+    image = picture(alpha=np.ones((1, 13)))
+    numbers = jnp.arange(-1, 12)[None]
+    image = eqx.tree_at(lambda x: x.surface, image, numbers, is_leaf=lambda x: x is None)
+    shown = np.asarray(visualise(image, "surfaces").rgb[0])
+    apart = np.linalg.norm(shown[:, None] - shown, axis=-1) + np.eye(13)
+    assert np.all(shown[0] == 1) and np.min(apart) > 0.05 and np.all(shown <= 1)
+
+
+@pytest.mark.parametrize(
+    "what", ["depth", "median-depth", "opacity", "normals", "albedo", "uv", "positions", "surfaces"]
+)
 def test_what_the_picture_does_not_have(what):
     with pytest.raises(ValueError, match=what):
         visualise(Image(np.zeros((2, 2, 3))), what)
