@@ -98,7 +98,8 @@ def surface_paths(scene: Scene) -> list[str]:
     ```python
     ball = sg.Surface(sg.Sphere(), [1.0, 0.0, 0.0])
     places = [sg.Similarity(translation=[x, 0.0, 0.0]) for x in (-3.0, 0.0, 3.0)]
-    scene = sg.Scene(sg.Group(row=sg.Instances(ball, places), wall=sg.Surface(sg.Plane(), "gray")))
+    floor = sg.Surface(sg.Plane([0.0, 0.0, -1.0]), [0.5, 0.5, 0.5])
+    scene = sg.Scene(sg.Group(row=sg.Instances(ball, places), floor=floor))
     camera = sg.PerspectiveCamera.look_at([0, -5, 1], [0, 0, 0], [0, 0, 1], 0.5, 9, 9)
     seen = sg.render(scene, camera, outputs=["surface"]).surface
     print(sg.surface_paths(scene)[int(seen[4, 4])])  # row[1]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import scenegraph as sg
-from scenegraph import fields, filters, lights, losses, shaders, shapes
+from scenegraph import fields, filters, lights, losses, rays, shaders, shapes
 from support.contract_table import COUNTS, RADIANCE, RAYS, SCENE, TARGETS
 
 
@@ -45,6 +45,17 @@ def test_shape_shader_light_and_field():
     for path, leaf, _ in sg.scene.named_leaves(gradient(scene)):
         assert np.all(np.isfinite(leaf)), path
         assert np.any(leaf) or not path.startswith(owned), path
+
+
+def test_shader_with_an_albedo():
+    shader = example(shaders.AbstractAlbedoShader)["table"].shader
+    hit = rays.Hit(1.0, jnp.zeros(3), jnp.array([0, 0, 1.0]), jnp.zeros(2), jnp.zeros((2, 2)), 1.0)
+    view, light = (
+        jnp.array([0, 0, -1.0]),
+        rays.Irradiance(jnp.zeros((0, 3)), jnp.zeros((0, 3)), [0.5] * 3),
+    )
+    np.testing.assert_allclose(shader(hit, view, light), [0.05] * 3)
+    np.testing.assert_allclose(shaders.albedo_of(shader, hit, view), [0.1, 0.5, 0.1])
 
 
 def test_filter():
