@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar
 from ..flat import FlatScene, occlusion, split_large
 from ..numerics import safe_divide, safe_norm
 from ..rays import Ray
@@ -77,43 +77,37 @@ def _past_shapes(
     return product * jnp.where(closed > 0, jnp.where(closed > 1, 0, rest), 1)
 
 
-class _Factors(NamedTuple):
-    """Factors of what passes all surfaces."""
-
-    product: Float[Array, "*rows"]  # over surfaces that let any light pass
-    rest: Float[Array, "*rows"]  # of the others, which is zero but has derivatives
-    closed: Int[Array, "*rows"]  # the number of the others
-
-
 @eqx.filter_custom_jvp
 def _passing(
     scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
-) -> _Factors:
-    """Computes what passes all surfaces by one walk."""
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"], Int[Array, " rows"]]:
+    """Computes what passes surfaces that let any light pass, and what passes the others.
+
+    The second is zero, but has derivatives. Returns also the number of these others.
+    """
     product, closed = find_passing(scene, rays, own, used)
-    return _Factors(product, jnp.zeros_like(product), closed)
+    return product, jnp.zeros_like(product), closed
 
 
 @_passing.def_jvp
-def _passing_jvp(primals: tuple, tangents: tuple) -> tuple[_Factors, _Factors]:
-    # By this function again, so that second derivatives know how these values change.
-    product, rest, closed = _passing(*primals)
+def _passing_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     scene, rays, own, used = primals
+    # By this function again, so that second derivatives know how these values change.
+    product, rest, closed = _passing(scene, rays, own, used)
     # What nothing stops does not change.
     used &= ~(product >= 1) | (closed > 0)
     sums = lambda scene, rays: _sum_changes(scene, rays, own, used)
-    change = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1]
-    if change is None:
-        return _Factors(product, rest, closed), _Factors(None, None, None)
+    logarithm, by_rest = eqx.filter_jvp(sums, primals[:2], tangents[:2])[1] or (None, None)
     # d prod_i p_i = prod_i p_i sum_i d log p_i
-    by_logarithm = None if change.product is None else product * change.product
-    return _Factors(product, rest, closed), _Factors(by_logarithm, change.rest, None)
+    by_product = None if logarithm is None else product * logarithm
+    return (product, rest, closed), (by_product, by_rest, None)
 
 
 def _sum_changes(
     scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
-) -> _Factors:
-    """Sums over surfaces the logarithm of what they let pass, or for those that are closed that."""
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """Sums the logarithms of what surfaces let pass that let any, and what the others do."""
+    assert scene.tree is not None
     still, parts = jax.lax.stop_gradient((scene.tree, rays)), []
     for kind, stack in enumerate(split_large(scene.occluders)):
         members, static = eqx.partition(stack.members, eqx.is_array)
@@ -121,14 +115,13 @@ def _sum_changes(
         # What belongs to one surface alone belongs to all pairs, however large it is.
         only = jax.tree.map(lambda x: x.reshape(x.shape[1:]), members) if stack.count == 1 else None
 
-        def stop(row: tuple, leaf: PyTree, pairs: tuple) -> _Factors:
+        def stop(row: tuple, leaf: PyTree, pairs: tuple) -> tuple[Scalar, Scalar]:
             only, shared = pairs
             member = eqx.combine(leaf if only is None else only, static)  # noqa: B023
             instance = stack.join(eqx.combine(member, shared, rest))  # noqa: B023
             passes = 1 - occlusion(instance, *row)
             closed = passes <= 0
-            logarithm = jnp.log(jnp.where(closed, 1, passes))
-            return _Factors(logarithm, jnp.where(closed, passes, 0), closed.astype(jnp.int32))
+            return jnp.log(jnp.where(closed, 1, passes)), jnp.where(closed, passes, 0)
 
         operands = (rays, own), None if stack.count == 1 else members, (only, shared)
         parts.append(sum_over_pairs(stop, SurfacesOfKind(kind), *still, used, operands))

@@ -1,6 +1,5 @@
 """Numbers added to rows of a table, in place: `table.at[places].add(numbers)`, by all cores."""
 
-import functools
 from typing import Any
 
 import jax
@@ -43,7 +42,6 @@ def _batch(values: Any, axes: Any) -> tuple[Array, int]:
     return jax.vmap(_add, tuple(axes))(*values), 0
 
 
-@functools.cache
 def _define() -> Primitive:
     primitive = Primitive("add_rows")
     lower_when_compiled(primitive)
@@ -54,4 +52,4 @@ def _define() -> Primitive:
     return primitive
 
 
-add_rows_p = _define() if HAS_PRIMITIVES else None
+add_rows_p: Any = _define() if HAS_PRIMITIVES else None

@@ -27,10 +27,11 @@ def sum_sheets(
 
 
 def _cover(
-    own: tuple[Ray, FoundSheet], face: tuple[Array, Array], _: None
+    of_ray: tuple[Ray, FoundSheet], face: tuple[Array, Array], of_all: None
 ) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
     """Returns what one face adds to each sheet of a ray, and to what hides it."""
-    ray, (kind, begin, end, _, _) = own
+    del of_all
+    ray, (kind, begin, end, *_) = of_ray
     piece = piece_of(ray, *face)
     # In the order in which they begin, the fragments of a mesh and side are of a sheet from its
     # first one on, up to where its last stretch ends.
