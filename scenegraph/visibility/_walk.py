@@ -29,7 +29,7 @@ class _Cone(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a walk is: the next node, zero at its end, and the way back."""
+    """A place of a walk: the next node, zero at its end, and the way back."""
 
     node: UInt32[Array, "*rays"]
     # The bits of one number say at which levels the second child is still to come.
