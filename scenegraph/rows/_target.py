@@ -120,14 +120,25 @@ def _machine() -> Any:
     return target.create_target_machine(cpu=name, features=features, opt=2, jit=True)
 
 
+# Code of more lines is not optimised before it is translated: scalars are computed once as it is.
+# Measured: of a picture of six kinds, LLVM takes 6.1 s with all passes and 2.5 s without them, and a
+# run 13.6 and 15.1 ms; of a mesh's gradient 11.3 and 4.8 s, and 428 and 394 ms.
+_MOST_LINES = 1000
+
+
 def _compile(code: str) -> Any:
     llvm, machine = find_llvm(), _machine()
     module = llvm.parse_assembly(code)
     module.triple = llvm.get_default_triple()
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
-    passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(module, passes)
+    builder = llvm.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    if code.count("\n") > _MOST_LINES:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_simplify_cfg_pass()
+    passes.run(module, builder)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine
