@@ -1,11 +1,12 @@
 """LLVM code of the elementwise primitives of JAX, for one scalar or one vector of rows."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
+from . import _assembly as ir
 from ._mathematics import (
     constant,
     declared,
@@ -43,11 +44,13 @@ _TYPES = {
 }
 
 
+@functools.cache
 def element_type(dtype: Any) -> Any:
     """Returns the LLVM type of a number in a register."""
     return _TYPES[np.dtype(dtype).name]
 
 
+@functools.cache
 def memory_type(dtype: Any) -> Any:
     """Returns the LLVM type of a number in memory."""
     if np.dtype(dtype).name in _HALVES:
@@ -87,6 +90,7 @@ def as_memory(b: Any, value: Any, dtype: Any) -> Any:
     return value
 
 
+@functools.cache
 def is_floating(dtype: Any) -> bool:
     """Returns true for floating-point numbers."""
     return np.dtype(dtype).kind == "f" or np.dtype(dtype).name in _HALVES
@@ -156,7 +160,7 @@ def _or_by_library(name: str, x: Number, value: Any) -> Any:
     some = b.icmp_unsigned(
         "!=", b.bitcast(large, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0)
     )
-    with b.if_then(some, likely=False):
+    with b.if_then(some):
         suffix = "" if element_of(value.type) == DOUBLE else "f"
         other = b.select(large, _by_library(name + suffix, b, [x.value]), value)
         seldom = b.block

@@ -1,11 +1,9 @@
 """The loop of a kernel: vectors of rows, of which all scalars are computed one after the other."""
 
-import collections
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
-
+from . import _assembly as ir
 from ._graph import Branch, Loop, Node, topological_order
 from ._mathematics import constant
 from ._operands import bytes_of, Element, Operand, Result, WIDTH
@@ -36,6 +34,34 @@ def write_part(operands: Sequence[Operand], results: Sequence[Result]) -> str:
     return str(module)
 
 
+class _Scopes(dict[Node, Any]):
+    """What is known of nodes, in the loops and branches that code stands in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._own: list[list[Node]] = []
+
+    @property
+    def depth(self) -> int:
+        """The number of loops and branches."""
+        return len(self._own)
+
+    def put(self, node: Node, value: Any, *, everywhere: bool = False) -> None:
+        """Keeps a value until the loop or branch ends, or for good."""
+        self[node] = value
+        if self._own and not everywhere:
+            self._own[-1].append(node)
+
+    def enter(self) -> None:
+        """Begins a loop or a branch."""
+        self._own.append([])
+
+    def leave(self) -> None:
+        """Ends it: what belongs to it is no longer known."""
+        for node in self._own.pop():
+            del self[node]
+
+
 class _Part:
     """The function `part`: a loop over vectors of rows."""
 
@@ -51,8 +77,7 @@ class _Part:
         self.loop, self.body, self.done = loop, body, done
         # What is known in the loops and branches that code stands in: values of nodes, those of all
         # rows as vectors, and what is computed there in any case.
-        self.values: collections.ChainMap[Node, Any] = collections.ChainMap()
-        self.vectors: collections.ChainMap[Node, Any] = collections.ChainMap()
+        self.values, self.vectors = _Scopes(), _Scopes()
         self.needed: set[Node] = set()
         self.loaded: dict[int, list[Any]] = {}
 
@@ -94,7 +119,7 @@ class _Part:
         value = self._value(node)
         # Loads and what is known before the first row are known everywhere.
         everywhere = node.early or isinstance(node.value, Element)
-        (self.values.maps[-1] if everywhere else self.values)[node] = value
+        self.values.put(node, value, everywhere=everywhere)
 
     def _value(self, node: Node) -> Any:
         if isinstance(node.value, Element):
@@ -124,16 +149,18 @@ class _Part:
         if node not in self.vectors:
             builder = self.before if node.early else self.inside
             vector = _spread(builder, self.values[node])
-            (self.vectors.maps[-1] if node.early else self.vectors)[node] = vector
+            self.vectors.put(node, vector, everywhere=node.early)
         return self.vectors[node]
 
     # --- Loops and branches
 
     def _enter(self) -> None:
-        self.values, self.vectors = self.values.new_child(), self.vectors.new_child()
+        self.values.enter()
+        self.vectors.enter()
 
     def _leave(self) -> None:
-        self.values, self.vectors = self.values.parents, self.vectors.parents
+        self.values.leave()
+        self.vectors.leave()
 
     def _append(self, *names: str) -> list[Any]:
         return [self.function.append_basic_block(name) for name in names]
@@ -151,7 +178,7 @@ class _Part:
         phis = [b.phi(x.type) for x in starts]
         for variable, phi, start in zip(loop.variables, phis, starts, strict=True):
             phi.add_incoming(start, before)
-            self.values[variable] = phi
+            self.values.put(variable, phi)
         live = b.phi(_FLAGS) if masked else None
         self._compute([loop.condition])
         condition = self._take(loop.condition, masked)
@@ -266,7 +293,7 @@ class _Part:
             value = _load(self.before, self.pointers[number], place, memory_type(dtype))
             return as_register(self.before, value, dtype)
         # Loaded where it is first needed, but before loops and branches.
-        b = self.loads if len(self.values.maps) > 1 else self.inside
+        b = self.loads if self.values.depth else self.inside
         if number not in self.loaded:
             self.loaded[number] = self._load_rows(b, number)
         if self.loaded[number][place] is None:

@@ -20,7 +20,7 @@ def sines(monkeypatch):
     counts, register = [], _kernel.register
 
     def counted(code):
-        counts.append(len(re.findall(r'call [^@]*@"rows.sin', code)))
+        counts.append(len(re.findall(r"call [^@]*@rows.sin", code)))
         return register(code)
 
     monkeypatch.setattr(_kernel, "register", counted)
