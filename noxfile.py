@@ -120,6 +120,15 @@ def stress(session: nox.Session) -> None:
 
 
 @nox.session
+def bounds(session: nox.Session) -> None:
+    """Maps, searches and pictures, with kernels that end the process at a look-up out of bounds."""
+    session.install("-e", WITH_EXTRAS)
+    env = CACHE | {"XLA_FLAGS": hasty(session), "SCENEGRAPH_CHECK_LOOK_UPS": "1"}
+    folders = [f"tests/{name}" for name in ("rows", "visibility", "integrators", "flat")]
+    session.run("pytest", "-n", "2", *(session.posargs or folders), env=env)
+
+
+@nox.session
 def torch(session: nox.Session) -> None:
     """The bridge to PyTorch."""
     # Where pip knows the build `+cpu`, it takes that; PyPI's for Linux brings gigabytes for GPUs.

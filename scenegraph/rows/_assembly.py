@@ -345,7 +345,11 @@ class IRBuilder:
     def call(self, function: Function, operands: Sequence[Value]) -> Value:
         values = ", ".join(x.typed for x in operands)
         result = function.kind.result
-        return self._new(result, f"call {result.text} @{function.name}({values})")
+        text = f"call {result.text} @{function.name}({values})"
+        if isinstance(result, VoidType):
+            self._do(f"  {text}")
+            return Value(result, "")
+        return self._new(result, text)
 
     def phi(self, kind: Any) -> Phi:
         phi = Phi(kind, self._name())

@@ -6,8 +6,12 @@ from typing import Any
 import numpy as np
 
 from ._graph import every_node
+from ._handler import write_handler
 from ._operands import bytes_of, Element, has_type, NotNative, Operands, Result, ROW
-from ._target import allowed_threads, has_halves, register
+from ._operations import is_native
+from ._part import write_part
+from ._table_sums import write_table_sum
+from ._target import allowed_threads, checks_look_ups, has_halves, register
 
 
 def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
@@ -15,11 +19,6 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
 
     **Errors:** `NotNative` if there is an operation without native code.
     """
-    # These need llvmlite, which may be missing.
-    from ._handler import write_handler
-    from ._operations import is_native
-    from ._part import write_part
-
     if not any(x.kind == ROW for x in operands.kinds):
         raise NotNative("no operands of rows")
     if any(x.reduced and _is_half(x.dtype) for x in results):
@@ -33,7 +32,8 @@ def compile_kernel(operands: Operands, results: Sequence[Result]) -> str:
         if not node.is_constant and not is_native(node.operation, kinds, node.params or {}):
             raise NotNative(node.operation)
     handler = write_handler(operands.kinds, results, allowed_threads())
-    return register(f"{write_part(operands.kinds, results)}\n{handler}")
+    part = write_part(operands.kinds, results, checks=checks_look_ups())
+    return register(f"{part}\n{handler}")
 
 
 _OTHERS = "any_in_packet", "branch", "look_up", "loop", "result", "variable"
@@ -48,8 +48,6 @@ def compile_table_sum(places: Any, numbers: Any, stride: int, *, onto: bool = Fa
     """
     if _is_half(numbers):
         raise NotNative("sums in half precision")
-    from ._table_sums import write_table_sum
-
     return register(write_table_sum(places, numbers, stride, allowed_threads(), onto=onto))
 
 

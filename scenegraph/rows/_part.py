@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _assembly as ir
 from ._graph import Branch, Loop, Node, topological_order
-from ._mathematics import constant
+from ._mathematics import constant, declared
 from ._operands import bytes_of, Element, Operand, Result, WIDTH
 from ._operations import (
     as_memory,
@@ -27,10 +27,15 @@ _POINTER = ir.PointerType()
 _FLAGS = ir.VectorType(I1, WIDTH)
 
 
-def write_part(operands: Sequence[Operand], results: Sequence[Result]) -> str:
-    """Returns LLVM code: the function `part`, which computes the results of a range of rows."""
+def write_part(
+    operands: Sequence[Operand], results: Sequence[Result], *, checks: bool = False
+) -> str:
+    """Returns LLVM code: the function `part`, which computes the results of a range of rows.
+
+    With `checks`, a look-up outside of its table ends the process.
+    """
     module = ir.Module("rows")
-    _Part(module, operands, results).write()
+    _Part(module, operands, results, checks=checks).write()
     return str(module)
 
 
@@ -65,7 +70,15 @@ class _Scopes(dict[Node, Any]):
 class _Part:
     """The function `part`: a loop over vectors of rows."""
 
-    def __init__(self, module: ir.Module, operands: Sequence[Operand], results: Sequence[Result]):
+    def __init__(
+        self,
+        module: ir.Module,
+        operands: Sequence[Operand],
+        results: Sequence[Result],
+        *,
+        checks: bool,
+    ):
+        self.checks = checks
         kind = ir.FunctionType(ir.VoidType(), [_POINTER, I64, I64, I64, _POINTER])
         self.function = ir.Function(module, kind, "part")
         self.operands, self.results = operands, results
@@ -90,10 +103,10 @@ class _Part:
         ]
         loop = ir.IRBuilder(self.loop)
         self.row = loop.phi(I64)
-        self.row.add_incoming(first, self.before.block)
         loop.cbranch(loop.icmp_signed("<", self.row, last), self.loads.block, self.done)
         self._write_results(end, sums)
         self.row.add_incoming(self.inside.add(self.row, constant(I64, WIDTH)), self.inside.block)
+        self.row.add_incoming(first, self.before.block)
         self.inside.branch(self.loop)
         self.loads.branch(self.body)
         self.before.branch(self.loop)
@@ -338,11 +351,11 @@ class _Part:
         register = lambda x: as_register(b, x, node.dtype)
         pointer = self.pointers[its["operand"]]
         if not node.varying:
-            address = _place_in(b, pointer, self._take(place, False), place, its, kind)
+            address = self._place_in(b, pointer, self._take(place, False), place, its, kind)
             return [register(_load(b, address, k, kind)) for k in range(len(columns))]
         places, count = self._take(place, True), len(columns)
         lanes = [b.extract_element(places, constant(I32, lane)) for lane in range(WIDTH)]
-        addresses = [_place_in(b, pointer, x, place, its, kind) for x in lanes]
+        addresses = [self._place_in(b, pointer, x, place, its, kind) for x in lanes]
         if count == 1:
             vector = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
             for lane, address in enumerate(addresses):
@@ -352,6 +365,20 @@ class _Part:
         wide = ir.VectorType(kind, count)
         rows = [b.load(x, typ=wide, align=bytes_of(node.dtype)) for x in addresses]
         return [register(x) for x in _apart(b, _joined(b, rows), count)]
+
+    def _place_in(self, b: Any, pointer: Any, index: Any, node: Node, its: dict, kind: Any) -> Any:
+        """Returns the address of a place of a table."""
+        if index.type.width < 64:
+            index = b.sext(index, I64) if node.dtype.kind == "i" else b.zext(index, I64)
+        offset = b.mul(index, constant(I64, its["stride"]))
+        offset = b.add(offset, constant(I64, its["columns"].start))
+        table = self.operands[its["operand"]]
+        # Of a long table, a group's length is known to the call alone.
+        if self.checks and not table.long:
+            last = constant(I64, table.size - len(its["columns"]))
+            with b.if_then(b.icmp_unsigned(">", offset, last)):
+                b.call(declared(b.module, "llvm.trap", ir.VoidType(), []), [])
+        return b.gep(pointer, [offset], source_etype=kind)
 
     # --- Results
 
@@ -403,15 +430,6 @@ class _Part:
 def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:
     address = builder.gep(base, [constant(I64, place)], source_etype=kind)
     return builder.load(address, typ=kind)
-
-
-def _place_in(b: Any, pointer: Any, index: Any, node: Node, its: dict, kind: Any) -> Any:
-    """Returns the address of a place of a table."""
-    if index.type.width < 64:
-        index = b.sext(index, I64) if node.dtype.kind == "i" else b.zext(index, I64)
-    offset = b.mul(index, constant(I64, its["stride"]))
-    offset = b.add(offset, constant(I64, its["columns"].start))
-    return b.gep(pointer, [offset], source_etype=kind)
 
 
 def _spread(b: Any, value: Any) -> Any:

@@ -76,6 +76,11 @@ def allowed_threads() -> int:
     return int(wanted)
 
 
+def checks_look_ups() -> bool:
+    """Returns true if look-ups outside of their tables are to end the process, for debugging."""
+    return os.environ.get("SCENEGRAPH_CHECK_LOOK_UPS", "0") == "1"
+
+
 def register(code: str) -> str:
     """Returns the name by which XLA calls the function `kernel` of LLVM code.
 
