@@ -26,6 +26,7 @@ from ..visibility import (
     faces_of_sheet,
     find_layers,
     FoundSheet,
+    ListedSheet,
     passing_of_ray,
     sums_of_ray,
 )
@@ -50,7 +51,7 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
         k, layers = state
         number, part = found.owner[k], jnp.maximum(found.code[k], 0) % parts
         sheet = jax.tree.map(lambda x: x[k], found.sheets)
-        hit, alpha = _hit(scene, ray, number, part, sheet, k < count, how)
+        hit, alpha = _hit(scene, ray, number, part, (sheet, found.listed), k < count)
         see = partial(_visible, scene, own=number, hit=hit, used=k < count)
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
         row = hit, ray.view, lit
@@ -72,16 +73,16 @@ def _hit(
     ray: Ray,
     number: Int[Array, ""],
     part: Int[Array, ""],
-    sheet: FoundSheet | None,
+    on_mesh: tuple[FoundSheet | None, ListedSheet | None],
     used: Bool[Array, ""],
-    how: Shading,
 ) -> tuple[Hit, Array]:
     """Returns the hit on a layer, and its opacity."""
+    sheet, listed = on_mesh
     meet = partial(hit_on_part, ray=ray, part=part)
     on_shape = lambda: _of_surface(meet, scene.occluders, scene.occluders_at, number)
-    if sheet is None:
+    if sheet is None or listed is None:
         return on_shape()
-    on_sheet = lambda: _hit_on_sheet(scene, ray, sheet, used & (sheet.kind != 0), how)
+    on_sheet = lambda: _hit_on_sheet(scene, ray, sheet, listed, used & (sheet.kind != 0))
     if not scene.occluders:
         return on_sheet()
     return jax.lax.cond(sheet.kind != 0, on_sheet, lambda: _with_color(*on_shape()))
@@ -94,12 +95,12 @@ def _with_color(hit: Hit, alpha: Array) -> tuple[Hit, Array]:
 
 
 def _hit_on_sheet(
-    scene: FlatScene, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], how: Shading
+    scene: FlatScene, ray: Ray, sheet: FoundSheet, listed: ListedSheet, used: Bool[Array, ""]
 ) -> tuple[Hit, Array]:
     """Returns the hit on a sheet, the mean over its fragments; see `sheet_hit`."""
     meshes = scene.triangles
     assert meshes is not None
-    faces, shares = faces_of_sheet(meshes.tree, ray, sheet, used, how.layers)
+    faces, shares = faces_of_sheet(meshes.tree, ray, sheet, listed, used)
     count, most = jnp.sum(faces >= 0, dtype=jnp.int32), jnp.argmax(shares)
     face_at = lambda k: meshes.take(jnp.maximum(faces[k], 0))
     means = lambda hit: (hit.t, hit.normal, hit.color)

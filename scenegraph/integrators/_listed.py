@@ -95,7 +95,7 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
 
     def search(scene: FlatScene, ray: Ray) -> tuple[FoundLayers, Array | None]:
         found = find_layers(scene, ray, how.layers)
-        return found, list_faces(scene, ray, found, how.layers)
+        return found._replace(listed=None), list_faces(scene, ray, found)
 
     found, faces = jax.lax.stop_gradient(map_ranked(search, still, lines))
     sheets, needed = found.sheets, found.needed

@@ -16,7 +16,7 @@ from ._face_shadows import (
     sum_shadows,
     sums_of_ray,
 )
-from ._faces import faces_of_sheet, fill_faces, FoundSheet, next_faces
+from ._faces import faces_of_sheet, fill_faces, FoundSheet, ListedSheet, next_faces
 from ._layers import find_layers, FoundLayers, list_faces
 from ._nearest import find_nearest, Nearest
 from ._order import BUNDLE, invert_order, order_rays

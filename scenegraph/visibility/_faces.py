@@ -129,6 +129,7 @@ class _Found(NamedTuple):
 
     sheets: Sheets
     last: Sheets  # one sheet: the last fragments that touched, not yet among the others
+    faces: Ranking  # of that sheet, those that cover most
     lost: Int[Array, ""]  # the number of fragments without a place
     rest: Scalar  # what passes them
     closed: Scalar  # nothing is seen from here on
@@ -144,6 +145,15 @@ class FoundSheet(NamedTuple):
     hidden: Float[Array, "*layers"]  # by sheets of its mesh before it
 
 
+class ListedSheet(NamedTuple):
+    """A sheet whose faces are known from the walk that found it."""
+
+    kind: Int[Array, ""]  # zero if there is none
+    begin: Scalar
+    end: Scalar
+    faces: Ranking
+
+
 def find_sheets(
     tree: FaceTree,
     cuts: Bool[Array, " surfaces"],
@@ -151,11 +161,12 @@ def find_sheets(
     used: Bool[Array, ""],
     before: tuple[Ranking, Scalar],
     first_code: int,
-) -> tuple[Ranking, FoundSheet]:
+) -> tuple[Ranking, FoundSheet, ListedSheet]:
     """Finds the sheets of meshes on one ray, and inserts them among the layers that were found.
 
     Of these it is known, too, from which `t` on nothing is seen. Codes of sheets are `first_code`
-    and above.
+    and above. Returns also the faces of the sheet that was found last, which mostly is the nearest
+    one, and hides all others.
     """
     found, closed = before
     layers = found.keys.shape[0]
@@ -171,7 +182,11 @@ def find_sheets(
         closed = jnp.min(jnp.where(ends & closes(sheets, owner), sheets.end, jnp.inf))
         last = jax.tree.map(lambda x, y: jnp.where(ends, x, y), none, now.last)
         rest, closed = now.rest * (1 - jnp.minimum(lost, 1)), jnp.minimum(now.closed, closed)
-        return _Found(sheets, last, now.lost + (lost > 0), rest, closed)
+        faces = now.faces._replace(
+            keys=jnp.where(ends, jnp.inf, now.faces.keys),
+            codes=jnp.where(ends, -1, now.faces.codes),
+        )
+        return _Found(sheets, last, faces, now.lost + (lost > 0), rest, closed)
 
     def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], now: _Found) -> _Found:
         piece, seen = _seen_piece(tree, ray, face, corners, there)
@@ -182,14 +197,25 @@ def find_sheets(
         last = jax.tree.map(lambda x, y: jnp.where(seen, x, y), join(one, now.last), now.last)
         whole = closes(last, row_of(tree.owner, face))
         closed = jnp.where(whole, jnp.minimum(now.closed, last.end), now.closed)
-        return now._replace(last=last, closed=closed)
+        return now._replace(last=last, faces=_ranked(now.faces, piece, face, seen), closed=closed)
 
     dtype = ray.near.dtype
     nothing = no_sheets(_SHEETS_OF_LAYER * layers, dtype)
     none = jax.tree.map(lambda x: x[0], no_sheets(1, dtype))
-    start = _Found(nothing, none, jnp.zeros((), jnp.int32), jnp.ones((), dtype), closed)
+    faces, number = no_items(layers, ray.near), jnp.zeros((), jnp.int32)
+    start = _Found(nothing, none, faces, number, jnp.ones((), dtype), closed)
     met = walk_faces(tree, ray, used, visit, start, lambda now: now.closed)
-    return _rank_sheets(put(met, met.last.kind != 0), found, first_code)
+    # Unless fragments before belong to it, too.
+    alone = ~jnp.any(touches(met.sheets, met.last))
+    listed = ListedSheet(
+        jnp.where(alone, met.last.kind, 0), met.last.begin, met.last.end, met.faces
+    )
+    return *_rank_sheets(put(met, met.last.kind != 0), found, first_code), listed
+
+
+def _ranked(best: Ranking, piece: Piece, face: Int[Array, ""], seen: Bool[Array, ""]) -> Ranking:
+    """Ranks a face by what it covers: keys ascend, so that those that cover most are the first."""
+    return insert(best, -piece.coverage, face.astype(jnp.int32), piece.t, seen)
 
 
 def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking, FoundSheet]:
@@ -224,24 +250,25 @@ def _rank_sheets(met: _Found, found: Ranking, first_code: int) -> tuple[Ranking,
 
 
 def faces_of_sheet(
-    tree: FaceTree, ray: Ray, sheet: FoundSheet, used: Bool[Array, ""], count: int
+    tree: FaceTree, ray: Ray, sheet: FoundSheet, listed: ListedSheet, used: Bool[Array, ""]
 ) -> tuple[Int[Array, " faces"], Float[Array, " faces"]]:
     """Returns the faces of a sheet that cover most of a pixel, -1 beyond the last.
 
-    And what is seen of them, as coverage.
+    And what is seen of them, as coverage. It takes another walk unless they are `listed`.
     """
+    known = used & (listed.kind != 0) & (listed.kind == sheet.kind)
+    known &= (listed.begin == sheet.begin) & (listed.end == sheet.end)
 
     def visit(
         face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: Ranking
     ) -> Ranking:
         piece, seen = _seen_piece(tree, ray, face, corners, there)
         begins = starts_after(piece, sheet.begin) & (piece.begin <= sheet.end)
-        # Keys ascend: those that cover most are the first.
-        seen &= begins & (piece.kind == sheet.kind)
-        return insert(best, -piece.coverage, face.astype(jnp.int32), piece.t, seen)
+        return _ranked(best, piece, face, seen & begins & (piece.kind == sheet.kind))
 
-    behind = lambda _: sheet.end
-    best = walk_faces(tree, ray, used, visit, no_items(count, ray.near), behind)
+    behind, none = lambda _: sheet.end, no_items(listed.faces.keys.shape[0], ray.near)
+    best = walk_faces(tree, ray, used & ~known, visit, none, behind)
+    best = jax.tree.map(lambda x, y: jnp.where(known, x, y), listed.faces, best)
     coverage = jnp.where(best.codes >= 0, -best.keys, 0)
     return best.codes, visible_shares(coverage, best.values)
 

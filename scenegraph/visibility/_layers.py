@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Int
 from ..flat import FlatScene
 from ..rays import Ray
-from ._faces import faces_of_sheet, find_sheets, FoundSheet
+from ._faces import faces_of_sheet, find_sheets, FoundSheet, ListedSheet
 from ._search import count_parts, find_shapes, INVISIBLE, no_items, Ranking
 
 
@@ -21,6 +21,7 @@ class FoundLayers(NamedTuple):
     needed: Bool[Array, "layers *rays"]  # nothing that is opaque and stays so is before it
     missed: Int[Array, "*rays"]  # how many there are beyond the last that would be seen
     sheets: FoundSheet | None  # `None` without meshes
+    listed: ListedSheet | None = None
 
 
 def find_layers(scene: FlatScene, ray: Ray, count: int) -> FoundLayers:
@@ -31,13 +32,14 @@ def find_layers(scene: FlatScene, ray: Ray, count: int) -> FoundLayers:
     if scene.tree is not None:
         how = {"parts": parts, "count": count}
         found, closed = find_shapes(scene.tree, scene.cuts, ray, used, **how)
-    owner, sheets = jnp.maximum(found.codes, 0) // parts, None
+    owner, sheets, listed = jnp.maximum(found.codes, 0) // parts, None, None
     if scene.triangles is not None:
         tree, first = scene.triangles.tree, scene.cuts.shape[0] * parts
-        found, sheets = find_sheets(tree, scene.cuts, ray, used, (found, closed), first)
+        before = found, closed
+        found, sheets, listed = find_sheets(tree, scene.cuts, ray, used, before, first)
         of_shape, of_sheet = jnp.maximum(found.codes, 0) // parts, jnp.abs(sheets.kind) - 1
         owner = jnp.where(sheets.kind == 0, of_shape, of_sheet)
-    return FoundLayers(found.codes, owner, *_needed(found, scene.cuts, owner), sheets)
+    return FoundLayers(found.codes, owner, *_needed(found, scene.cuts, owner), sheets, listed)
 
 
 def _needed(
@@ -57,23 +59,21 @@ def _needed(
     return jnp.stack(opens) & there, missed
 
 
-def list_faces(
-    scene: FlatScene, ray: Ray, found: FoundLayers, count: int
-) -> Int[Array, "layers faces"] | None:
+def list_faces(scene: FlatScene, ray: Ray, found: FoundLayers) -> Int[Array, "layers faces"] | None:
     """Returns the faces of the sheets among a ray's layers; `None` without meshes.
 
-    Of each the `count` faces that cover most, most first, and -1 beyond the last.
+    Of each as many as there are layers, those that cover most, most first, and -1 beyond the last.
     """
-    if scene.triangles is None or found.sheets is None:
+    if scene.triangles is None or found.sheets is None or found.listed is None:
         return None
-    tree, sheets = scene.triangles.tree, found.sheets
+    tree, sheets, listed = scene.triangles.tree, found.sheets, found.listed
     number = jnp.sum(found.needed, dtype=jnp.int32)
 
     def turn(state: tuple[Array, Array]) -> tuple[Array, Array]:
         k, faces = state
         sheet = jax.tree.map(lambda x: x[k], sheets)
         used = (k < number) & (sheet.kind != 0)
-        return k + 1, faces.at[k].set(faces_of_sheet(tree, ray, sheet, used, count)[0])
+        return k + 1, faces.at[k].set(faces_of_sheet(tree, ray, sheet, listed, used)[0])
 
-    start = jnp.zeros((), jnp.int32), jnp.full((found.code.shape[0], count), -1, jnp.int32)
+    start = jnp.zeros((), jnp.int32), jnp.full((len(found.code),) * 2, -1, jnp.int32)
     return jax.lax.while_loop(lambda state: state[0] < number, turn, start)[1]

@@ -20,7 +20,7 @@ from jaxtyping import AbstractArray, TypeCheckError
 import scenegraph as sg
 from scenegraph.fitting import Deadline, RenderLoss, start_state
 from scenegraph.flat import SurfaceTree
-from scenegraph.visibility import FoundSheet
+from scenegraph.visibility import FoundSheet, ListedSheet
 from scenegraph.visibility._search import no_items
 from scenegraph.visibility._walk import Place
 from support.architecture_classes import find_modules
@@ -54,6 +54,7 @@ VALUES = [
     sg.shapes.no_sheets(2, jnp.float32),
     sg.shapes.Piece(*jnp.ones(4), jnp.asarray(1)),
     FoundSheet(jnp.zeros((2, 2), jnp.int32), *jnp.zeros((4, 2, 2))),
+    ListedSheet(jnp.asarray(1), *jnp.zeros(2), no_items(2, jnp.zeros(()))),
     OPTIMIZER,
     jax.random.key(0),
     "text",

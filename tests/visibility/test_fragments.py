@@ -30,7 +30,7 @@ def test_pixels_within_a_mesh_are_covered_whole():
 
         def search(shared, ray):
             nothing = no_items(3, ray.near), jnp.full_like(ray.near, jnp.inf)
-            return find_sheets(*shared, ray, jnp.asarray(True), nothing, 8)
+            return find_sheets(*shared, ray, jnp.asarray(True), nothing, 8)[:2]
 
         found, sheets = map_ranked(search, (tree, flat.cuts), rays)
         cross = jax.vmap(cross_triangle, (None, 0))
