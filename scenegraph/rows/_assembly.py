@@ -1,8 +1,8 @@
 """LLVM's assembly as text: types, values, and a builder of instructions.
 
 Names and arguments are those of `llvmlite.ir`, of which this is what kernels need. There an
-instruction is an object that becomes text at the end, which takes as long as all the rest of a
-first call; here it is text at once.
+instruction is an object that becomes text at the end, which takes half of the time in which kernels
+are written; here it is text at once.
 """
 
 import contextlib
@@ -39,53 +39,7 @@ class IntType(_Type):
     __slots__ = ("width",)
 
     def __init__(self, width: int):
-        super().__init__(f"i{width}")
-        self.width = width
-
-
-class HalfType(_Type):
-    """Numbers of half precision."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("half")
-
-
-class FloatType(_Type):
-    """Numbers of single precision."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("float")
-
-
-class DoubleType(_Type):
-    """Numbers of double precision."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("double")
-
-
-class PointerType(_Type):
-    """Addresses."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("ptr")
-
-
-class VoidType(_Type):
-    """No value."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__("void")
+        self.text, self.width = f"i{width}", width
 
 
 class VectorType(_Type):
@@ -94,8 +48,11 @@ class VectorType(_Type):
     __slots__ = ("count", "element")
 
     def __init__(self, element: Any, count: int):
-        super().__init__(f"<{count} x {element.text}>")
-        self.element, self.count = element, count
+        self.text, self.element, self.count = f"<{count} x {element.text}>", element, count
+
+
+HALF, FLOAT, DOUBLE = map(_Type, ("half", "float", "double"))
+POINTER, VOID = map(_Type, ("ptr", "void"))
 
 
 class FunctionType:
@@ -117,20 +74,16 @@ class Value:
         self.type, self.ref, self.typed = kind, ref, f"{kind.text} {ref}"
 
 
-Undefined = object()
+UNDEFINED = object()
 
 
-class Constant(Value):
-    """A number, several as a vector, or any value at all."""
-
-    __slots__ = ()
-
-    def __init__(self, kind: Any, value: Any):
-        super().__init__(kind, _text_of(kind, value))
+def constant_of(kind: Any, value: Any) -> Value:
+    """Returns a number, several as a vector, or any value at all."""
+    return Value(kind, _text_of(kind, value))
 
 
 def _text_of(kind: Any, value: Any) -> str:
-    if value is Undefined:
+    if value is UNDEFINED:
         return "undef"
     if isinstance(kind, VectorType):
         return f"<{', '.join(x.typed for x in value)}>"
@@ -138,7 +91,7 @@ def _text_of(kind: Any, value: Any) -> str:
         return str(int(value))
     # Bits as of double precision, whatever the type: of NaN, too.
     number = float(value)
-    if isinstance(kind, FloatType):
+    if kind == FLOAT:
         [number] = struct.unpack("f", struct.pack("f", number))
     return f"0x{int.from_bytes(struct.pack('>d', number), 'big'):016x}"
 
@@ -201,7 +154,7 @@ class Phi(Value):
     __slots__ = ("_incoming",)
 
     def __init__(self, kind: Any, ref: str):
-        super().__init__(kind, ref)
+        self.type, self.ref, self.typed = kind, ref, f"{kind.text} {ref}"
         self._incoming: list[str] = []
 
     def add_incoming(self, value: Value, block: Block) -> None:
@@ -346,7 +299,7 @@ class IRBuilder:
         values = ", ".join(x.typed for x in operands)
         result = function.kind.result
         text = f"call {result.text} @{function.name}({values})"
-        if isinstance(result, VoidType):
+        if result == VOID:
             self._do(f"  {text}")
             return Value(result, "")
         return self._new(result, text)

@@ -90,14 +90,14 @@ class Number:
         """Returns the number in double precision."""
         return Number(
             self.builder,
-            self.builder.fpext(self.value, same_shape(self.value.type, ir.DoubleType())),
+            self.builder.fpext(self.value, same_shape(self.value.type, ir.DOUBLE)),
         )
 
     def as_narrow(self) -> "Number":
         """Returns the number in single precision."""
         return Number(
             self.builder,
-            self.builder.fptrunc(self.value, same_shape(self.value.type, ir.FloatType())),
+            self.builder.fptrunc(self.value, same_shape(self.value.type, ir.FLOAT)),
         )
 
 
@@ -117,7 +117,7 @@ def element_of(kind: Any) -> Any:
 
 def integers(kind: Any) -> Any:
     """Returns the type of integers that are as wide."""
-    return same_shape(kind, ir.IntType(64 if element_of(kind) == ir.DoubleType() else 32))
+    return same_shape(kind, ir.IntType(64 if element_of(kind) == ir.DOUBLE else 32))
 
 
 def constant(kind: Any, number: Any) -> Any:
@@ -132,8 +132,8 @@ def _constant(kind: Any, number: Any, of: type, sign: float) -> Any:
     if number is None:
         number = math.copysign(math.nan, sign)
     if isinstance(kind, ir.VectorType):
-        return ir.Constant(kind, [constant(kind.element, number)] * kind.count)
-    return ir.Constant(kind, int(number) if isinstance(kind, ir.IntType) else float(number))
+        return ir.constant_of(kind, [constant(kind.element, number)] * kind.count)
+    return ir.constant_of(kind, int(number) if isinstance(kind, ir.IntType) else float(number))
 
 
 def intrinsic(builder: Any, name: str, *values: Any, result: Any = None) -> Any:

@@ -24,7 +24,7 @@ from ._wide import FUNCTIONS_WIDE
 
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
-FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
+FLOAT, DOUBLE = ir.FLOAT, ir.DOUBLE
 _HALVES = "float16", "bfloat16"
 _TYPES = {
     # Numbers of half precision are computed with in single precision.
@@ -64,7 +64,7 @@ def as_register(b: Any, value: Any, dtype: Any) -> Any:
         return b.trunc(value, same_shape(value.type, I1))
     single = same_shape(value.type, FLOAT)
     if dtype.name == "float16":
-        return b.fpext(b.bitcast(value, same_shape(value.type, ir.HalfType())), single)
+        return b.fpext(b.bitcast(value, same_shape(value.type, ir.HALF)), single)
     if dtype.name == "bfloat16":
         wide = same_shape(value.type, I32)
         return b.bitcast(b.shl(b.zext(value, wide), constant(wide, 16)), single)
@@ -77,7 +77,7 @@ def as_memory(b: Any, value: Any, dtype: Any) -> Any:
         return b.zext(value, same_shape(value.type, I8))
     words = same_shape(value.type, ir.IntType(16))
     if dtype.name == "float16":
-        return b.bitcast(b.fptrunc(value, same_shape(value.type, ir.HalfType())), words)
+        return b.bitcast(b.fptrunc(value, same_shape(value.type, ir.HALF)), words)
     if dtype.name == "bfloat16":
         # To the nearest of the upper 16 bits, to an even one of two; NaN stays NaN.
         wide = same_shape(value.type, I32)
@@ -158,7 +158,7 @@ def _or_by_library(name: str, x: Number, value: Any) -> Any:
     start = b.block
     lanes = getattr(large.type, "count", 1)
     some = b.icmp_unsigned(
-        "!=", b.bitcast(large, ir.IntType(lanes)), ir.Constant(ir.IntType(lanes), 0)
+        "!=", b.bitcast(large, ir.IntType(lanes)), ir.constant_of(ir.IntType(lanes), 0)
     )
     with b.if_then(some):
         suffix = "" if element_of(value.type) == DOUBLE else "f"
@@ -177,9 +177,9 @@ def _by_library(name: str, b: Any, x: Sequence[Any]) -> Any:
     function = declared(b.module, name, element, [element] * len(x))
     if not isinstance(kind, ir.VectorType):
         return b.call(function, x)
-    result = ir.Constant(kind, ir.Undefined)
+    result = ir.constant_of(kind, ir.UNDEFINED)
     for lane in range(kind.count):
-        place = ir.Constant(I32, lane)
+        place = ir.constant_of(I32, lane)
         number = b.call(function, [b.extract_element(value, place) for value in x])
         result = b.insert_element(result, number, place)
     return result

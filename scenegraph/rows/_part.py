@@ -23,7 +23,7 @@ from ._operations import (
 
 # Operands of no more numbers a row are loaded and stored as whole vectors, and then taken apart.
 _SHUFFLED = 4
-_POINTER = ir.PointerType()
+_POINTER = ir.POINTER
 _FLAGS = ir.VectorType(I1, WIDTH)
 
 
@@ -39,12 +39,18 @@ def write_part(
     return str(module)
 
 
-class _Scopes(dict[Node, Any]):
+class _Scopes:
     """What is known of nodes, in the loops and branches that code stands in."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._known: dict[Node, Any] = {}
         self._own: list[list[Node]] = []
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._known
+
+    def __getitem__(self, node: Node) -> Any:
+        return self._known[node]
 
     @property
     def depth(self) -> int:
@@ -53,7 +59,7 @@ class _Scopes(dict[Node, Any]):
 
     def put(self, node: Node, value: Any, *, everywhere: bool = False) -> None:
         """Keeps a value until the loop or branch ends, or for good."""
-        self[node] = value
+        self._known[node] = value
         if self._own and not everywhere:
             self._own[-1].append(node)
 
@@ -64,7 +70,7 @@ class _Scopes(dict[Node, Any]):
     def leave(self) -> None:
         """Ends it: what belongs to it is no longer known."""
         for node in self._own.pop():
-            del self[node]
+            del self._known[node]
 
 
 class _Part:
@@ -79,7 +85,7 @@ class _Part:
         checks: bool,
     ):
         self.checks = checks
-        kind = ir.FunctionType(ir.VoidType(), [_POINTER, I64, I64, I64, _POINTER])
+        kind = ir.FunctionType(ir.VOID, [_POINTER, I64, I64, I64, _POINTER])
         self.function = ir.Function(module, kind, "part")
         self.operands, self.results = operands, results
         # What is known before the first row, loads of a vector of rows, and what is made of them.
@@ -357,7 +363,7 @@ class _Part:
         lanes = [b.extract_element(places, constant(I32, lane)) for lane in range(WIDTH)]
         addresses = [self._place_in(b, pointer, x, place, its, kind) for x in lanes]
         if count == 1:
-            vector = ir.Constant(ir.VectorType(kind, WIDTH), ir.Undefined)
+            vector = ir.constant_of(ir.VectorType(kind, WIDTH), ir.UNDEFINED)
             for lane, address in enumerate(addresses):
                 number = b.load(address, typ=kind)
                 vector = b.insert_element(vector, number, constant(I32, lane))
@@ -377,7 +383,7 @@ class _Part:
         if self.checks and not table.long:
             last = constant(I64, table.size - len(its["columns"]))
             with b.if_then(b.icmp_unsigned(">", offset, last)):
-                b.call(declared(b.module, "llvm.trap", ir.VoidType(), []), [])
+                b.call(declared(b.module, "llvm.trap", ir.VOID, []), [])
         return b.gep(pointer, [offset], source_etype=kind)
 
     # --- Results
@@ -386,7 +392,9 @@ class _Part:
         """Computes some numbers after the other, and stores or adds them at once."""
         b, offset = self.inside, 0
         self.needed = set(self._missing([node for x in self.results for node in x.nodes]))
-        there = self._rows_that_are_there(end) if any(x.reduced for x in self.results) else None
+        there: Any = None
+        if any(x.reduced for x in self.results):
+            there = self._rows_that_are_there(end)
         for result, pointer in zip(self.results, self.pointers[len(self.operands) :], strict=True):
             for first in range(0, len(result.nodes), WIDTH):
                 vectors = []
@@ -408,7 +416,7 @@ class _Part:
     def _rows_that_are_there(self, end: Any) -> Any:
         """Returns which rows of the vector are none that only fill it."""
         b, kind = self.inside, ir.VectorType(I64, WIDTH)
-        numbers = ir.Constant(kind, [constant(I64, lane) for lane in range(WIDTH)])
+        numbers = ir.constant_of(kind, [constant(I64, lane) for lane in range(WIDTH)])
         return b.icmp_signed("<", numbers, _spread(b, b.sub(end, self.row)))
 
     def _store_block(self, result: Result, pointer: Any, first: int, block: list[Any]) -> None:
@@ -420,7 +428,7 @@ class _Part:
         if size <= _SHUFFLED:
             b.store(_interleaved(b, block), address, align=bytes_of(result.dtype))
             return
-        empty = ir.Constant(block[0].type, ir.Undefined)
+        empty = ir.constant_of(block[0].type, ir.UNDEFINED)
         rows = _transposed(b, [*block, *[empty] * (WIDTH - count)])
         for lane, row in enumerate(rows):
             at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
@@ -435,7 +443,7 @@ def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:
 def _spread(b: Any, value: Any) -> Any:
     """Returns a scalar as a vector."""
     kind = ir.VectorType(value.type, WIDTH)
-    empty = ir.Constant(kind, ir.Undefined)
+    empty = ir.constant_of(kind, ir.UNDEFINED)
     first = b.insert_element(empty, value, constant(I32, 0))
     return b.shuffle_vector(first, empty, constant(ir.VectorType(I32, WIDTH), 0))
 
@@ -444,7 +452,7 @@ def _apart(b: Any, whole: Any, count: int) -> list[Any]:
     """Takes a vector of numbers row by row apart."""
     if count == 1:
         return [whole]
-    empty = ir.Constant(whole.type, ir.Undefined)
+    empty = ir.constant_of(whole.type, ir.UNDEFINED)
     places = lambda c: _mask(range(c, WIDTH * count, count))
     return [b.shuffle_vector(whole, empty, places(c)) for c in range(count)]
 
@@ -453,7 +461,7 @@ def _joined(b: Any, parts: Sequence[Any]) -> Any:
     """Returns vectors one behind the other, as many as the next power of two."""
     parts, width = list(parts), parts[0].type.count
     while len(parts) & (len(parts) - 1):
-        parts.append(ir.Constant(parts[0].type, ir.Undefined))
+        parts.append(ir.constant_of(parts[0].type, ir.UNDEFINED))
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=True)
         width *= 2
@@ -483,7 +491,7 @@ def _resized(b: Any, vector: Any, count: int) -> Any:
     if count == known:
         return vector
     places = _mask([min(k, known) for k in range(count)])
-    return b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), places)
+    return b.shuffle_vector(vector, ir.constant_of(vector.type, ir.UNDEFINED), places)
 
 
 def _interleaved(b: Any, vectors: list[Any]) -> Any:
@@ -493,9 +501,9 @@ def _interleaved(b: Any, vectors: list[Any]) -> Any:
         return vectors[0]
     whole = _joined(b, vectors)
     order = [WIDTH * (k % count) + k // count for k in range(WIDTH * count)]
-    return b.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), _mask(order))
+    return b.shuffle_vector(whole, ir.constant_of(whole.type, ir.UNDEFINED), _mask(order))
 
 
 def _mask(places: Sequence[int]) -> Any:
     places = list(places)
-    return ir.Constant(ir.VectorType(I32, len(places)), [constant(I32, k) for k in places])
+    return ir.constant_of(ir.VectorType(I32, len(places)), [constant(I32, k) for k in places])

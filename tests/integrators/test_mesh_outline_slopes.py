@@ -45,7 +45,7 @@ slow = pytest.mark.slow
     [
         pytest.param(3, 2, True, 1e-3, marks=slow),
         pytest.param(3, 2, False, 1e-3, marks=slow),
-        (3, 0.2, True, 1e-2),
+        pytest.param(3, 0.2, True, 1e-2, marks=slow),
         pytest.param(4, 2, True, 1e-2, marks=slow),
     ],
 )
