@@ -149,7 +149,7 @@ class Block:
 
 
 class Phi(Value):
-    """What comes from the blocks before."""
+    """A value by the block that its code comes from."""
 
     __slots__ = ("_incoming",)
 

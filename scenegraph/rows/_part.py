@@ -40,7 +40,7 @@ def write_part(
 
 
 class _Scopes:
-    """What is known of nodes, in the loops and branches that code stands in."""
+    """Values of nodes that are known in the loops and branches that code stands in."""
 
     def __init__(self) -> None:
         self._known: dict[Node, Any] = {}

@@ -194,14 +194,14 @@ class SurfacesOfKind(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """What surfaces let pass of shadow rays."""
+    """The parts of shadow rays that surfaces let pass."""
 
     product: Float[Array, "*rays"]  # over those that let any pass, of what each does
     closed: Int[Array, "*rays"]  # the number of the others
 
     @property
     def transmission(self) -> Float[Array, "*rays"]:
-        """What arrives: `prod(1 - occlusion)`."""
+        """The part that arrives: `prod(1 - occlusion)`."""
         return jnp.where(self.closed > 0, 0, self.product)
 
 
