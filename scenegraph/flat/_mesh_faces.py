@@ -39,7 +39,6 @@ class MeshFace(AbstractModule):
 
     shape: Triangle
     opacity: Float[Array, "*faces"]  # one where it is a shader
-    mean_opacity: Float[Array, "*faces"]
     owner: Int[Array, "*faces"]
     one_sided: Bool[Array, "*faces"] | None = None
 
@@ -88,7 +87,6 @@ class MeshFaces(NamedTuple):
     smooth: Bool[Array, " faces"]
     opacity: Float[Array, " faces"]
     owner: Int[Array, " faces"]
-    mean_opacity: Float[Array, " faces"]
     one_sided: Bool[Array, " faces"] | None  # `None` if no face is
     row: Int[Array, " faces"]  # the face's place in the `faces` of its mesh
     reversed: Bool[Array, " faces"]  # its corners run the other way round than there
@@ -103,7 +101,7 @@ class MeshFaces(NamedTuple):
         # A flat face has no normals at its vertices; the winding gives the side.
         normals = jnp.where(smooth, vertices.normal, flat)
         shape = Triangle(vertices.point, normals, vertices.uv, vertices.color, vertices.place)
-        own = self.opacity, self.mean_opacity, self.owner, self.one_sided
+        own = self.opacity, self.owner, self.one_sided
         return MeshFace(shape, *jax.tree.map(lambda x: x[numbers], own))
 
 
@@ -142,7 +140,9 @@ def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
     if all(stack.varying[0].shape.two_sided for stack in meshes):
         parts = [part._replace(one_sided=None) for part in parts]
     whole = jax.tree.map(lambda *xs: jnp.concatenate(xs), *parts) if parts[1:] else parts[0]
-    return MeshFaces(**whole._asdict(), tree=_tree_of(jax.lax.stop_gradient(whole)))
+    # Mean opacities are those of searches alone.
+    kept = {name: x for name, x in whole._asdict().items() if name != "mean_opacity"}
+    return MeshFaces(**kept, tree=_tree_of(jax.lax.stop_gradient(whole)))
 
 
 def _part_of(instance: Instance) -> _Part:

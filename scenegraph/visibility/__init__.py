@@ -26,9 +26,7 @@ from ._search import (
     find_passing,
     INVISIBLE,
     map_ranked,
-    Passing,
     passing_of_ray,
-    Ranking,
     SurfacesOfKind,
 )
 from ._sheet_coverage import sum_sheets

@@ -382,7 +382,7 @@ RECORDS = [
     SHAPES[-1].distance,
     BUMPS,
     shapes.Fragment(jnp.ones(()), jnp.ones(()), jnp.ones(3), jnp.ones((3, 2)), jnp.ones(())),
-    flat.MeshFace(FACE, jnp.ones(()), jnp.ones(()), jnp.asarray(3)),
+    flat.MeshFace(FACE, jnp.ones(()), jnp.asarray(3)),
     visibility.FaceSums(jnp.ones(2), jnp.ones(2), jnp.ones(2)),
     flat.Instance(SURFACE, None, None, jnp.asarray(3)),
     flat.Occluder(SHAPES[6], jnp.ones(())),
