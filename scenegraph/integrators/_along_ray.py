@@ -1,20 +1,15 @@
 """The layers of one ray as one function, from the search to the colours; without derivatives."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Scalar
+from .._typing import Array, Bool, Float, Int, Scalar
 from ..flat import (
     FlatScene,
     hit_on_part,
-    Instance,
-    InstanceStack,
-    Places,
-    split_large,
 )
 from ..numerics import safe_normalise
 from ..rays import Hit, Layers, Ray
@@ -30,6 +25,7 @@ from ..visibility import (
     passing_of_ray,
     sums_of_ray,
 )
+from ._by_kind import of_surface
 from ._details import details_of, no_details, paint
 from ._irradiance import irradiance_at
 from ._shadows import are_meshes, past_footprint, reaches_front, Shading
@@ -56,7 +52,7 @@ def _layers_of_ray(scene: FlatScene, ray: Ray, *, how: Shading, parts: int) -> L
         lit = irradiance_at(scene, hit, number, ray.view, shadows=how.shadows, see=see)
         row = hit, ray.view, lit
         own = lambda instance: paint(instance, instance.node, *row, fields=how.fields)
-        painted = _of_surface(own, scene.shaders, shaders_at, number)
+        painted = of_surface(own, scene.shaders, shaders_at, number)
         one = hit.t, alpha, painted.rgb, details_of(how.fields, hit, painted, number)
         return k + 1, jax.tree.map(lambda layers, x: layers.at[k].set(x), layers, one)
 
@@ -79,16 +75,16 @@ def _hit(
     """Returns the hit on a layer, and its opacity."""
     sheet, listed = on_mesh
     meet = partial(hit_on_part, ray=ray, part=part)
-    on_shape = lambda: _of_surface(meet, scene.occluders, scene.occluders_at, number)
+    on_shape = lambda: of_surface(meet, scene.occluders, scene.occluders_at, number)
     if sheet is None or listed is None:
         return on_shape()
     on_sheet = lambda: _hit_on_sheet(scene, ray, sheet, listed, used & (sheet.kind != 0))
     if not scene.occluders:
         return on_sheet()
-    return jax.lax.cond(sheet.kind != 0, on_sheet, lambda: _with_color(*on_shape()))
+    return jax.lax.cond(sheet.kind != 0, on_sheet, lambda: with_color(*on_shape()))
 
 
-def _with_color(hit: Hit, alpha: Array) -> tuple[Hit, Array]:
+def with_color(hit: Hit, alpha: Array) -> tuple[Hit, Array]:
     """Returns a hit with a colour, as those on meshes have."""
     white = jnp.ones_like(hit.point)
     return eqx.tree_at(lambda x: x.color, hit, white, is_leaf=lambda x: x is None), alpha
@@ -121,21 +117,6 @@ def _hit_on_sheet(
     alpha = meshes.opacity[jnp.maximum(faces[0], 0)] * unhidden(sheet.coverage, sheet.hidden)
     hit = eqx.tree_at(means, spot, (t, safe_normalise(normal), color))
     return eqx.tree_at(lambda x: x.coverage, hit, alpha), alpha
-
-
-def _of_surface(
-    function: Callable[[Instance], PyTree],
-    stacks: Sequence[InstanceStack],
-    at: Places | None,
-    number: Int[Array, ""],
-) -> PyTree:
-    """Computes a function of the instance of a surface."""
-    assert at is not None
-    of_stack = lambda stack: lambda place: function(stack.pick(place))
-    branches, place = list(map(of_stack, split_large(stacks))), at.places[number]
-    if len(branches) == 1:
-        return branches[0](place)
-    return jax.lax.switch(at.kinds[number], branches, place)
 
 
 def _visible(

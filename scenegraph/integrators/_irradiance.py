@@ -1,9 +1,10 @@
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, Int, Scalar, Vector
+from .._typing import Array, Color, Float, Int, Scalar, Vector
 from ..flat import FlatScene, InstanceStack, occlusion
 from ..lights import AbstractEnvironment, LightSample
 from ..numerics import as_type, dot, matmul, safe_divide, safe_normalise
@@ -41,40 +42,46 @@ def irradiance_at(
         # All shadow rays at once: the occluders are then compiled once, not once a light.
         see = see or jax.vmap(lambda ray: visibility(scene, ray, number, known))
         visible = see(rays)
-        irradiance = visible[:, None] * irradiance
-    lit = Irradiance(rays.view, irradiance, sum(x.ambient for x in samples))
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
-    if view is None or not panoramas:
-        return lit
-    glossy = [stack.map(lambda x: x.node.reflect(hit.normal, view)) for stack in panoramas]
-    counts = [x.irradiance.shape[0] for x in samples[-len(panoramas) :]]
-    return add_glossy(lit, glossy, counts, visible, (hit.normal, view))
+    counts = [x.irradiance.shape[0] for x in samples[len(samples) - len(panoramas) :]]
+    ambient = functools.reduce(jnp.add, (x.ambient for x in samples))
+    light = rays.view, irradiance, ambient, visible
+    return received(panoramas, counts, *light, hit.normal, view)
 
 
-def add_glossy(
-    lit: Irradiance,
-    glossy: Sequence[Float[Array, "lights levels 3"]],
+def received(
+    panoramas: Sequence[InstanceStack],
     counts: Sequence[int],
+    directions: Float[Array, "directions 3"],
+    irradiance: Float[Array, "directions 3"],
+    ambient: Color,
     visible: Float[Array, " directions"] | None,
-    seen: tuple[Vector, Vector],
+    normal: Vector,
+    view: Vector | None,
 ) -> Irradiance:
-    """Adds what panoramas send into the lobes of a normal and view, shadows included.
+    """Returns the light at a point, shadows included, from what lights send there without any.
 
-    Each stack of them has one entry in `glossy`, and one in `counts`: that of its directions.
+    Panoramas also send light into the lobes of a normal and a view; `counts` are the numbers of
+    directions of each stack of them.
     """
+    if visible is not None:
+        irradiance = visible[:, None] * irradiance
+    if view is None or not panoramas:
+        return Irradiance(directions, irradiance, ambient)
     # Panoramas are the last lights: theirs are the last directions.
-    total, begin = jnp.zeros_like(glossy[0][0]), lit.direction.shape[0] - sum(counts)
-    for light, count in zip(glossy, counts, strict=True):
+    total, begin = jnp.zeros((), irradiance.dtype), directions.shape[0] - sum(counts)
+    for stack, count in zip(panoramas, counts, strict=True):
+        light = stack.map(lambda x: x.node.reflect(normal, view))
         if visible is not None:
             own = slice(begin, begin + count)
             shape = light.shape[0], -1
-            directions = lit.direction[own].reshape(*shape, 3)
+            towards = directions[own].reshape(*shape, 3)
             share = jax.vmap(_visible_part, (0, 0, None))(
-                directions, visible[own].reshape(shape), seen
+                towards, visible[own].reshape(shape), (normal, view)
             )
             light = share[:, None, None] * light
         total, begin = total + jnp.sum(light, axis=0), begin + count
-    return Irradiance(lit.direction, lit.irradiance, lit.ambient, total, sum(counts))
+    return Irradiance(directions, irradiance, ambient, total, sum(counts))
 
 
 def _visible_part(

@@ -6,12 +6,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..flat import FlatScene, hit_on_part, Instance, InstanceStack
-from ..numerics import choose_block, count_before, safe_normalise
-from ..rays import Hit, Irradiance, Layers, no_light, Ray
+from .._typing import Array, Bool, Float, Int, PyTree
+from ..flat import FlatScene, hit_on_part, Instance
+from ..numerics import choose_block, count_before
+from ..rays import Hit, Layers, Ray
 from ..rows import as_operands, map_rows
-from ..rowwise import map_blocks, take_rows
+from ..rowwise import map_blocks
 from ..visibility import (
     count_parts,
     find_layers,
@@ -19,15 +19,17 @@ from ..visibility import (
     FoundSheet,
     list_faces,
     map_ranked,
+    row_of,
 )
-from ._along_ray import layers_of_rays
-from ._by_kind import map_by_kind, map_in_turn, where_rows
+from ._along_ray import layers_of_rays, with_color
+from ._by_kind import map_by_kind
 from ._details import details_of, paint
-from ._irradiance import add_glossy, mirrors
+from ._irradiance import mirrors
+from ._light_rows import light_on_rows
 from ._masks import mask_opacities
 from ._mesh_layers import sheet_coverage, sheet_hits
 from ._ray_size import count_samples
-from ._shadows import are_meshes, reaches_front, Shading, visible_past_all
+from ._shadows import are_meshes, Shading
 
 
 # Layers that are shaded at once: more of meshes of many vertices, because each block adds up
@@ -153,18 +155,23 @@ def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:
 def _shade_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
     """Returns `t`, opacity, colour and details of found layers, one a row."""
     scene, rays, layers = shared
-    needed, order = order >= 0, jnp.maximum(order, 0)
-    # Layer k of ray r is the one of number k rays + r.
-    rays = take_rows(rays, order % rays.near.shape[0])
-    codes, numbers, sheets, faces = take_rows(layers, order)
-    hits, alphas = _found_hits(scene, rays, codes, (sheets, faces), needed)
-    total = scene.cuts.shape[0]
-    alphas *= mask_opacities(scene.masks, hits, rays.view, numbers, needed, total=total)
-    lit = _irradiance(scene, hits, rays.view, numbers, needed, how)
+    used = order >= 0
+    rays, (codes, owners, sheets, faces) = map_rows(_layer_of, (rays, layers), order, used=used)
+    hits, alphas = _found_hits(scene, rays, codes, (sheets, faces), used)
+    alphas *= mask_opacities(scene, hits, rays.view, owners, used)
+    lights = light_on_rows(scene, hits, rays.view, owners, used, shadows=how.shadows)
     one = lambda instance, row: paint(instance, instance.node, *row, fields=how.fields)
-    painted = map_by_kind(one, scene.shaders, numbers, needed, (hits, rays.view, lit))
-    details = details_of(how.fields, hits, painted, numbers)
+    rows = hits, rays.view, lights
+    painted = map_by_kind(one, scene.shaders, scene.shaders_at, owners, used, rows)
+    details = details_of(how.fields, hits, painted, owners)
     return hits.t, alphas, painted.rgb, details
+
+
+def _layer_of(tables: tuple[Ray, PyTree], number: Int[Array, ""]) -> tuple[Ray, PyTree]:
+    """Returns the ray and the layer of a number: layer k of ray r has the number k rays + r."""
+    rays, layers = tables
+    take = lambda tree, place: jax.tree.map(lambda x: row_of(x, place), tree)
+    return take(rays, number % rays.near.shape[0]), take(layers, number)
 
 
 def _found_hits(
@@ -172,97 +179,30 @@ def _found_hits(
     rays: Ray,
     codes: Int[Array, " rows"],
     meshes: tuple[FoundSheet | None, Int[Array, "rows faces"] | None],
-    needed: Bool[Array, " rows"],
+    used: Bool[Array, " rows"],
 ) -> tuple[Hit, Float[Array, " rows"]]:
-    """Returns the hits on layers, and their opacities."""
-    found = jax.vmap(_facing_hit)(rays), jnp.zeros_like(rays.near)
+    """Returns the hits on layers, and their opacities; zeros for rows that are not used."""
     sheets, faces = meshes
     if scene.triangles is None or sheets is None or faces is None:
-        return where_rows(needed, _shape_hits(scene, rays, codes, needed), found)
+        return _shape_hits(scene, rays, codes, used)
     on_mesh = sheets.kind != 0
-    found = _colored(found[0]), found[1]
-    if scene.occluders:
-        on_shape = needed & ~on_mesh
-        hits, alphas = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes), on_shape)
-        found = where_rows(on_shape, (_colored(hits), alphas), found)
-
-    there = needed & on_mesh
-    hits = sheet_hits(scene.triangles, there, rays, sheets, faces)
-    return where_rows(there, hits, found)
+    hits = sheet_hits(scene.triangles, used & on_mesh, rays, sheets, faces)
+    if not scene.occluders:
+        return hits
+    of_shapes = _shape_hits(scene, rays, jnp.where(on_mesh, 0, codes), used & ~on_mesh)
+    return jax.tree.map(jnp.add, hits, of_shapes)
 
 
 def _shape_hits(
-    scene: FlatScene, rays: Ray, codes: Int[Array, " rows"], needed: Bool[Array, " rows"]
+    scene: FlatScene, rays: Ray, codes: Int[Array, " rows"], used: Bool[Array, " rows"]
 ) -> tuple[Hit, Float[Array, " rows"]]:
     """Returns the hits on parts of shapes, and their opacities."""
     parts, code = count_parts(scene), jnp.maximum(codes, 0)
 
-    meet = lambda instance, row: hit_on_part(instance, *row)
+    def meet(instance: Instance, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
+        hit, alpha = hit_on_part(instance, *row)
+        return (hit, alpha) if scene.triangles is None else with_color(hit, alpha)
+
     # code = number parts + part
     rows = rays, code % parts
-    total = scene.cuts.shape[0]
-    return map_by_kind(meet, scene.occluders, code // parts, needed, rows, total=total)
-
-
-def _colored(hit: Hit) -> Hit:
-    """Returns the hit with a colour, as those on meshes have."""
-    white = jnp.ones_like(hit.point)
-    return eqx.tree_at(lambda x: x.color, hit, white, is_leaf=lambda x: x is None)
-
-
-def _facing_hit(ray: Ray) -> Hit:
-    """Returns a hit at `t = 1` with a plane across the ray.
-
-    It stands for rows that do not count: lights and materials have no second derivatives at zeros.
-    """
-    sides, flat = ray.d_origin + ray.d_direction, jnp.zeros((2, 2), ray.near.dtype)
-    one, none = jnp.ones_like(ray.near), jnp.zeros_like(ray.near)
-    normal = -safe_normalise(ray.direction)
-    return Hit(one, ray.at(1), normal, flat[0], flat, none, d_point=sides)
-
-
-def _irradiance(
-    scene: FlatScene, hits: Hit, views: Array, own: Array, used: Array, how: Shading
-) -> Irradiance:
-    """Returns the light on every row."""
-    if not scene.lights:
-        return jax.tree.map(lambda x: jnp.broadcast_to(x, (*used.shape, *x.shape)), no_light())
-    samples = [_sample(stack, hits) for stack in scene.lights]
-    rays, irradiance, ambient = jax.tree.map(lambda *xs: jnp.concatenate(xs), *samples)
-    visible = None
-    if how.shadows and irradiance.shape[0]:
-        # The rays of all lights, one after the other: the search is compiled once for all.
-        lit = reaches_front(scene, rays.view, hits.normal, own) & used
-        see = lambda row: visible_past_all(scene, row[0], own, row[1])
-        visible = map_in_turn(see, (rays, lit))
-        irradiance = visible[..., None] * irradiance
-    swap = lambda x: jnp.swapaxes(x, 0, 1)
-    lit = Irradiance(swap(rays.view), swap(irradiance), jnp.sum(ambient, axis=0))
-    panoramas = [stack for stack in scene.lights if mirrors(stack)]
-    if not panoramas:
-        return lit
-    seen = hits.normal, views
-    glossy = [jax.vmap(partial(_reflect, stack))(seen) for stack in panoramas]
-    counts = [x[1].shape[0] for x in samples[-len(panoramas) :]]
-    rows = lit, glossy, None if visible is None else swap(visible), seen
-    add = lambda lit, glossy, visible, seen: add_glossy(lit, glossy, counts, visible, seen)
-    return jax.vmap(add)(*rows)
-
-
-def _reflect(stack: InstanceStack, seen: tuple[Vector, Vector]) -> Float[Array, "lights levels 3"]:
-    return stack.map(lambda light: light.node.reflect(*seen))
-
-
-def _sample(stack: InstanceStack, hits: Hit) -> tuple[Ray, Array, Array]:
-    """Returns shadow rays and irradiance (`rays rows`) and ambient light (`lights rows`)."""
-
-    def one(member: Instance) -> tuple[Ray, Array, Array]:
-        light = stack.join(member)
-        sample = lambda light, row: light.node.sample(*row)
-        samples = map_rows(sample, light, (hits.point, hits.d_point))
-        swap = lambda x: jnp.swapaxes(x, 0, 1)
-        return *jax.tree.map(swap, (samples.rays, samples.irradiance)), samples.ambient
-
-    rays, irradiance, ambient = map_in_turn(one, stack.members)
-    join = lambda x: x.reshape(-1, *x.shape[2:])
-    return *jax.tree.map(join, (rays, irradiance)), ambient
+    return map_by_kind(meet, scene.occluders, scene.occluders_at, code // parts, used, rows)

@@ -1,6 +1,5 @@
 """Opacities of meshes that are shaders: computed at hits, where searches knew means over faces."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -13,28 +12,23 @@ from ._by_kind import map_by_kind
 
 
 def mask_opacities(
-    masks: Sequence[InstanceStack],
+    scene: FlatScene,
     hits: Hit,
     views: Float[Array, "rows 3"],
     owners: Int[Array, " rows"],
     used: Bool[Array, " rows"],
-    *,
-    total: int,
 ) -> Float[Array, " rows"]:
-    """Returns the opacities of the meshes that rows hit; one where they are no shaders.
-
-    `total` is the number of surfaces.
-    """
+    """Returns the opacities of the meshes that rows hit; one where they are no shaders."""
     ones = jnp.ones_like(hits.t)
-    if not masks:
+    if not scene.masks:
         return ones
-    numbers = jnp.concatenate([stack.members.number for stack in masks])
-    masked = used & jnp.any(owners[:, None] == numbers, axis=1)
+    masks = masks_by_owner(scene)
+    masked = used & masks.is_masked[owners]
 
     def read(instance: Instance, row: tuple[Hit, Vector]) -> Array:
         return opacity_at(instance.node, *row)
 
-    found = map_by_kind(read, masks, owners, masked, (hits, views), total=total)
+    found = map_by_kind(read, masks.stacks, masks.at, owners, masked, (hits, views))
     return jnp.where(masked, found, ones)
 
 

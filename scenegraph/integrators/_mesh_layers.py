@@ -67,10 +67,14 @@ def sheet_hits(
     """
     faces = jnp.where(used[:, None], faces, -1)
     hits, opacity = _hits_on_faces(meshes, rays, faces)
-    join = lambda _, row: sheet_hit(*row)
-    hits = map_rows(join, None, (hits, faces >= 0, sheets.coverage))
-    alphas = opacity[:, 0] * unhidden(sheets.coverage, sheets.hidden)
-    return eqx.tree_at(lambda x: x.coverage, hits, alphas), alphas
+
+    def join(_: None, row: tuple) -> tuple[Hit, Array]:
+        hits, opacity, there, coverage, hidden = row
+        alpha = opacity[0] * unhidden(coverage, hidden)
+        return eqx.tree_at(lambda x: x.coverage, sheet_hit(hits, there, coverage), alpha), alpha
+
+    rows = hits, opacity, faces >= 0, sheets.coverage, sheets.hidden
+    return map_rows(join, None, rows, used=used)
 
 
 def _hits_on_faces(
@@ -80,18 +84,14 @@ def _hits_on_faces(
 
     def one(meshes: MeshFaces, row: tuple[Ray, Array]) -> tuple[Hit, Array]:
         ray, number = row
-
-        def compute() -> tuple[Hit, Array]:
-            face = meshes.take(number)
-            return fragment_hit(ray, face.shape), face.opacity
-
-        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(compute))
-        return jax.lax.cond(number >= 0, compute, lambda: zeros)
+        face = meshes.take(number)
+        return fragment_hit(ray, face.shape), face.opacity
 
     # The first faces of all rows, then the second ones: most rows have few.
     rows, count = faces.shape
     again = jax.tree.map(lambda x: jnp.concatenate([x] * count), rays)
-    found = map_rows(one, meshes, (again, faces.T.ravel()))
+    number = faces.T.ravel()
+    found = map_rows(one, meshes, (again, number), used=number >= 0)
     apart = lambda x: jnp.moveaxis(x.reshape(count, rows, *x.shape[1:]), 0, 1)
     return jax.tree.map(apart, found)
 

@@ -1,5 +1,7 @@
 """The nearest hits of lines: searched without derivatives, then computed with them."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from ..numerics import choose_block, safe_normalise
 from ..rays import Hit, Ray, widen
 from ..shapes import cross_triangle, hit_of_fragment
 from ..visibility import count_parts, find_nearest, Nearest
-from ._by_kind import map_by_kind, where_rows
+from ._by_kind import map_by_kind
 from ._masks import mask_opacities
 
 
@@ -26,12 +28,13 @@ def nearest_hits(scene: FlatScene, rays: Ray) -> Hit:
     """
     found = jax.lax.stop_gradient(_find(*jax.lax.stop_gradient((scene, rays))))
     on_shape, on_mesh = found.code >= 0, found.face >= 0
-    hits = jax.vmap(_no_hit)(rays)
+    hits, pick = jax.vmap(_no_hit)(rays), jax.vmap(lambda x, y, z: jnp.where(x, y, z))
     if scene.occluders:
-        hits = where_rows(on_shape, _shape_hits(scene, rays, found, on_shape), hits)
+        own = _shape_hits(scene, rays, found, on_shape)
+        hits = jax.tree.map(partial(pick, on_shape), own, hits)
     if scene.triangles is not None:
         own = _mesh_hits(scene, scene.triangles, rays, found, on_mesh)
-        hits = where_rows(on_mesh, own, hits)
+        hits = jax.tree.map(partial(pick, on_mesh), own, hits)
     t = jnp.where(on_shape | on_mesh, hits.t, jnp.inf)
     return eqx.tree_at(lambda x: x.t, hits, t)
 
@@ -58,8 +61,8 @@ def _mesh_hits(
     fragments = jax.vmap(cross_triangle)(rays, faces.shape.corners)
     hits = jax.vmap(hit_of_fragment)(fragments, faces.shape)
     stopped = hits.coverage * faces.opacity
-    owners, total = faces.owner, scene.cuts.shape[0]
-    stopped *= mask_opacities(scene.masks, hits, rays.view, owners, on_mesh, total=total)
+    owners = faces.owner
+    stopped *= mask_opacities(scene, hits, rays.view, owners, on_mesh)
     weights = fragments.weights
     weights = jnp.where(meshes.reversed[number][:, None], weights[:, ::-1], weights)
     values = safe_normalise(hits.normal), stopped, owners, meshes.row[number], weights
@@ -85,8 +88,8 @@ def _shape_hits(scene: FlatScene, rays: Ray, found: Nearest, on_shape: Array) ->
         hits = eqx.tree_at(lambda x: x.color, hits, white, is_leaf=lambda x: x is None)
         return jax.tree.map(lambda x: jnp.sum(jnp.where(wide(x), x, 0), axis=0), hits)
 
-    rows, total, numbers = (rays, code % parts), scene.cuts.shape[0], code // parts
-    hits = map_by_kind(meet, scene.occluders, numbers, on_shape, rows, total=total)
+    rows, numbers = (rays, code % parts), code // parts
+    hits = map_by_kind(meet, scene.occluders, scene.occluders_at, numbers, on_shape, rows)
     no_face, no_weights = jnp.full_like(numbers, -1), jnp.zeros_like(hits.point)
     return _replaced(hits, (hits.normal, hits.coverage, numbers, no_face, no_weights))
 

@@ -5,6 +5,7 @@ memory as there are rows and places; so places and numbers are kept, and added t
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -40,7 +41,13 @@ def count_rows(values: Sequence[Any], kinds: Sequence[int]) -> int:
 
 
 def by_vmap(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
+    *values: Array,
+    jaxpr: ClosedJaxpr,
+    varying: Any,
+    reduced: Any,
+    groups: int,
+    name: str,
+    guard: int | None,
 ) -> list[Array]:
     """Maps a jaxpr over rows with `jax.vmap`."""
     del name
@@ -51,8 +58,15 @@ def by_vmap(
     over = [0 if kind else None for kind in varying]
     one_row = _Row(jaxpr, reduced) if _has_large_sums(jaxpr, reduced) else jaxpr_as_fun(jaxpr)
 
+    def guarded_row(*values: Array) -> list[Any]:
+        results = one_row(*values)
+        if guard is None:
+            return results
+        # Of a table to which rows add, those that are not used add zeros.
+        return jax.tree.map(partial(_unless, ~values[guard]), results)
+
     def one_group(*values: Array) -> list[Array]:
-        results = jax.vmap(one_row, within, axis_size=rows // groups)(*values)
+        results = jax.vmap(guarded_row, within, axis_size=rows // groups)(*values)
         return [
             _total(x, aval) if kind else x
             for x, aval, kind in zip(results, jaxpr.out_avals, reduced, strict=True)
@@ -65,6 +79,10 @@ def by_vmap(
         GROUP: lambda x: x,
     }
     return [join[kind](x) for x, kind in zip(results, reduced, strict=True)]
+
+
+def _unless(unused: Array, x: Array) -> Array:
+    return jnp.where(unused, jnp.zeros((), x.dtype), x)
 
 
 def _has_large_sums(jaxpr: ClosedJaxpr, reduced: Sequence[int]) -> bool:

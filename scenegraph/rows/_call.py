@@ -10,6 +10,7 @@ import numpy as np
 
 from .._jax import ClosedJaxpr
 from .._typing import Array
+from ._control import zeros_unless
 from ._graph import every_node, Node
 from ._kernel import compile_kernel, compile_table_sum
 from ._operands import GROUP, LONG, Result, ROW, SHARED
@@ -18,7 +19,12 @@ from ._values import NodeArray, TableSum, Term
 
 
 def call_native(
-    values: Sequence[Any], jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int
+    values: Sequence[Any],
+    jaxpr: ClosedJaxpr,
+    varying: Any,
+    reduced: Any,
+    groups: int,
+    guard: int | None,
 ) -> tuple[list[Array], int]:
     """Maps a jaxpr over rows by a native kernel; returns the number of its expressions, too.
 
@@ -28,6 +34,8 @@ def call_native(
     scalariser = Scalariser()
     inputs = [scalariser.operand(x, kind) for x, kind in zip(values, varying, strict=True)]
     outputs = scalariser.run_closed(jaxpr, inputs)
+    if guard is not None:
+        outputs = zeros_unless(scalariser, inputs[guard], outputs, jaxpr.out_avals)
     results = _Results(rows, groups)
     finish = [
         results.table(value, kind)

@@ -318,6 +318,19 @@ def _branched(graph: Graph, index: Node, cases: list[list[Node]]) -> list[Node]:
     return whole
 
 
+def zeros_unless(
+    scalariser: Any, flag: NodeArray, outputs: list[Any], avals: Sequence[Any]
+) -> list[Any]:
+    """Returns values that only rows with a flag compute; those of the others are zero."""
+    [used] = flag.nodes.reshape(-1)
+    zeros = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in avals]
+    if used.is_constant:
+        return outputs if used.value else zeros
+    results = _CaseResults(scalariser, avals, [zeros, outputs])
+    rows = [results.nodes_of(0), results.nodes_of(1)]
+    return results.closed(_branched(scalariser.graph, used, rows))
+
+
 class _CaseResults:
     """The results of cases; where some are sums into tables, the terms of all cases are."""
 

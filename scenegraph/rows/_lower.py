@@ -40,10 +40,16 @@ def lower_by_vmap() -> Iterator[None]:
 
 
 def by_kernel(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
+    *values: Array,
+    jaxpr: ClosedJaxpr,
+    varying: Any,
+    reduced: Any,
+    groups: int,
+    name: str,
+    guard: int | None,
 ) -> list[Array]:
     """Maps a jaxpr over rows by a native kernel, or by `jax.vmap` what has no native code."""
-    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups}
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups, "guard": guard}
     if count_rows(values, varying) == 0 or not is_available() or _plain.get():
         return by_vmap_in_blocks(*values, **how, name=name)
     begin = time.perf_counter()
@@ -58,14 +64,14 @@ def by_kernel(
 
 
 def by_vmap_in_blocks(
-    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int, name: str
+    *values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, **others: Any
 ) -> list[Array]:
     """Maps a jaxpr over rows with `jax.vmap`, in blocks."""
     rows, scalars = count_rows(values, varying), _count_scalars(jaxpr.jaxpr)
     blocks = _count_blocks(rows, max(_VMAP_NUMBERS // max(scalars, 1), _FEWEST_VMAP_ROWS))
-    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, "groups": groups, "name": name}
-    one_block = functools.partial(by_vmap, **how)
-    return _in_blocks(one_block, blocks if groups == 1 else 1, values, varying, reduced)
+    how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, **others}
+    blocks = blocks if others["groups"] == 1 else 1
+    return _in_blocks(functools.partial(by_vmap, **how), blocks, values, varying, reduced)
 
 
 def _in_blocks(

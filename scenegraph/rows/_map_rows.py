@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from .._jax import HAS_PRIMITIVES
-from .._typing import PyTree
+from .._typing import Array, Bool, PyTree
 from ._by_vmap import by_vmap
 from ._lower import by_kernel, by_vmap_in_blocks
 from ._operands import ROW, SHARED
@@ -22,7 +23,13 @@ if HAS_PRIMITIVES:
     map_rows_p = define_map("map_rows", by_vmap, by_vmap_in_blocks, native=by_kernel)
 
 
-def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTree) -> PyTree:
+def map_rows(
+    function: Callable[[Any, Any], PyTree],
+    shared: PyTree,
+    rows: PyTree,
+    *,
+    used: Bool[Array, " rows"] | None = None,
+) -> PyTree:
     """Maps a small function over rows, such as rays: a `jax.vmap` made for CPUs.
 
     On a CPU the function becomes one kernel, in which all that a row computes stays in registers:
@@ -36,6 +43,8 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     - `function`: a function of `shared` and one row.
     - `shared`: a tree that all rows use.
     - `rows`: a tree of arrays with one leading axis over rows.
+    - `used`: which rows are computed; the others have zeros as results, and no derivatives. By
+      default, all. Keyword only argument.
 
     **Returns:**
 
@@ -51,18 +60,31 @@ def map_rows(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyTre
     rows, rest = eqx.partition(rows, eqx.is_array)
     call = lambda shared, row: function(eqx.combine(shared, static), eqx.combine(row, rest))
     if not HAS_PRIMITIVES:
-        return jax.vmap(call, (None, 0))(shared, rows)
-    flat, structure = jax.tree.flatten((shared, rows))
-    varying = (SHARED,) * len(jax.tree.leaves(shared)) + (ROW,) * len(jax.tree.leaves(rows))
-    jaxpr, out, captured = trace_row(call, structure, row_avals(flat, varying))
+        return jax.vmap(partial(_if_used, call), (None, 0, 0))(shared, rows, used)
+    # Flags of rows are operands like others, of which no row's function asks.
+    of_row = lambda shared, rows, flag: call(shared, rows)
+    flat, structure = jax.tree.flatten((shared, rows, used))
+    of_rows = len(flat) - len(jax.tree.leaves(shared))
+    varying = (SHARED,) * (len(flat) - of_rows) + (ROW,) * of_rows
+    jaxpr, out, captured = trace_row(of_row, structure, row_avals(flat, varying))
     if jaxpr.effects:
         # Callbacks run row by row: no pass of the compiler knows of them.
-        return jax.lax.map(lambda row: call(shared, row), rows)
-    how = {"jaxpr": jaxpr, "varying": (SHARED,) * len(captured) + varying, "groups": 1}
-    how["name"] = _name(function)
+        return jax.lax.map(lambda row: _if_used(call, shared, *row), (rows, used))
+    varying = (SHARED,) * len(captured) + varying
+    how = {"jaxpr": jaxpr, "varying": varying, "groups": 1, "name": _name(function)}
+    how["guard"] = None if used is None else len(varying) - 1
     reduced = (SHARED,) * len(jaxpr.out_avals)
     results = map_rows_p.bind(*captured, *flat, **how, reduced=reduced)
     return jax.tree.unflatten(jax.tree.structure(out), results)
+
+
+def _if_used(call: Callable, shared: PyTree, row: PyTree, used: Bool[Array, ""] | None) -> PyTree:
+    """Calls a function of one row if the row is used; zeros else."""
+    if used is None:
+        return call(shared, row)
+    shape = jax.eval_shape(call, shared, row)
+    zeros = lambda *_: jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+    return jax.lax.cond(used, call, zeros, shared, row)
 
 
 def _name(function: Callable) -> str:

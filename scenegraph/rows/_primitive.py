@@ -16,21 +16,17 @@ from .._jax import (
     dce_jaxpr,
     dce_rules,
     jaxpr_as_fun,
-    jaxprs_in_params,
     lower_when_compiled,
     mlir,
     Primitive,
 )
 from .._typing import Array, PyTree
+from ._branches import has_branches, has_loops, with_linear_branches
 from ._by_vmap import count_rows
 from ._checkify import check_results
 from ._log import say
 from ._operands import GROUP, ROW, SHARED
 from ._target import is_available
-
-
-# Primitives that only call what they have within.
-_CALLS = "jit", "custom_jvp_call"
 
 
 def define_map(
@@ -44,9 +40,9 @@ def define_map(
 
     Its parameters: `jaxpr` of one row; `varying`, which operands have a leading axis over rows (the
     others are the same for all rows); `reduced`, which results are summed over rows. Of `map_rows`
-    either may also be said of `groups` of rows. The lowerings
-    take operands and parameters, and return arrays: `native` in programs of one CPU of this
-    process.
+    either may also be said of `groups` of rows, and `guard` is the number of the operand that says
+    which rows are used: the others have zeros as results. The lowerings take operands and
+    parameters, and return arrays: `native` in programs of one CPU of this process.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -140,9 +136,9 @@ def _replaced(values: Sequence[Any], places: Sequence[int], others: Sequence[Any
 
 
 def _abstract(
-    *avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int = 1, name: str = ""
+    *avals: Any, jaxpr: ClosedJaxpr, varying: Any, reduced: Any, groups: int = 1, **others: Any
 ) -> list[Any]:
-    del name
+    del others
     front = {SHARED: (count_rows(avals, varying),), ROW: (), GROUP: (groups,)}
     return [
         aval.update(shape=(*front[kind], *aval.shape))
@@ -173,16 +169,16 @@ def push_map(
         fixed, directions = values[: len(primals)], values[len(primals) :]
 
         def moved(*some: Array) -> list[Array]:
-            outputs = jaxpr_as_fun(jaxpr)(*_replaced(fixed, moving, some))
+            outputs = call(jaxpr)(*_replaced(fixed, moving, some))
             return [outputs[i] for i in smooth]
 
         points = [fixed[i] for i in moving]
-        if _is_straight(jaxpr.jaxpr):
-            return jax.jvp(moved, points, list(directions))[1]
-        # Linearised, what is linear stands apart from the rest, branches of a `cond` too: that
-        # takes three times as long to trace.
-        return jax.linearize(moved, *points)[1](*directions)
+        if has_loops(jaxpr.jaxpr):
+            # Linearised, what is linear stands apart from the rest: it takes longer to trace.
+            return jax.linearize(moved, *points)[1](*directions)
+        return jax.jvp(moved, points, list(directions))[1]
 
+    call = with_linear_branches if has_branches(jaxpr.jaxpr) else jaxpr_as_fun
     inputs = [*primals, *(tangents[i] for i in moving)]
     varying = (*varying, *(varying[i] for i in moving))
     pushed = _trace(push, row_avals(inputs, varying))
@@ -203,12 +199,6 @@ def _trace(function: Callable, avals: Sequence[Any]) -> ClosedJaxpr:
     traced = jax.make_jaxpr(function)(*avals)
     needed, _ = dce_jaxpr(traced.jaxpr, True, instantiate=True)
     return ClosedJaxpr(needed, traced.consts)
-
-
-def _is_straight(jaxpr: Any) -> bool:
-    """Returns true if a jaxpr has no loops and no branches."""
-    inner = [(x.primitive.name, list(jaxprs_in_params(x.params))) for x in jaxpr.eqns]
-    return all(name in _CALLS and all(map(_is_straight, x)) for name, x in inner if x)
 
 
 def transpose_map(
@@ -246,6 +236,8 @@ def transpose_map(
     summed = tuple(flip(varying[i]) for i in linear)
     how = {"jaxpr": program, "varying": all_varying, "reduced": summed}
     how |= _renamed(others, "cotangent")
+    if how.get("guard") is not None:
+        how["guard"] = fixed.index(how["guard"])
     results = primitive.bind(*inputs, **how)
     return _replaced([None] * len(values), linear, results)
 
@@ -253,20 +245,23 @@ def transpose_map(
 def _leave_out(used: list[bool], *others: Any) -> tuple[list[bool], Any]:
     """Leaves out those results of a map that nothing needs, and the operands that only they need.
 
-    The first operand stays, which may be a number of rows, and one that has rows.
+    The first operand stays, which may be a number of rows, one that has rows, and the guard.
     """
     # The equation is last; from JAX 0.12 on, which references are read later stands before it.
     equation = others[-1]
     if not any(used):
         return [False] * len(equation.invars), None
     its, some = equation.params, lambda xs, which: tuple(itertools.compress(xs, which))
-    stays = [i in (0, its["varying"].index(ROW)) for i in range(len(equation.invars))]
+    kept = 0, its["varying"].index(ROW), its.get("guard")
+    stays = [i in kept for i in range(len(equation.invars))]
     jaxpr, needed = dce_jaxpr(its["jaxpr"].jaxpr, used, instantiate=stays)
     params = its | {
         "jaxpr": ClosedJaxpr(jaxpr, its["jaxpr"].consts),
         "varying": some(its["varying"], needed),
         "reduced": some(its["reduced"], used),
     }
+    if its.get("guard") is not None:
+        params["guard"] = sum(needed[: its["guard"]])
     inputs, outputs = list(some(equation.invars, needed)), list(some(equation.outvars, used))
     return needed, equation.replace(invars=inputs, outvars=outputs, params=params)
 

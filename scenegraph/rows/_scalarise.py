@@ -14,7 +14,7 @@ from .._jax import Literal
 from .._typing import Array
 from ._by_vmap import CALLS
 from ._constants import evaluate
-from ._control import CONTROL
+from ._control import CONTROL, zeros_unless
 from ._graph import array_of, Graph, hashable, Node
 from ._look_ups import load_row, LOOK_UPS
 from ._operands import GROUP, has_type, NotNative, Operands, ROW, SHARED
@@ -161,7 +161,10 @@ class Scalariser:
                 NodeArray(np.asarray(x.nodes[places[kind]], object), x.dtype) if kind else x
                 for x, kind in zip(items, kinds, strict=True)
             ]
-            results.append(self.run_closed(params["jaxpr"], row))
+            outputs, avals = self.run_closed(params["jaxpr"], row), params["jaxpr"].out_avals
+            if params["guard"] is not None:
+                outputs = zeros_unless(self, row[params["guard"]], outputs, avals)
+            results.append(outputs)
         outputs = zip(zip(*results, strict=True), params["jaxpr"].out_avals, strict=True)
         return [
             self._stack(values, aval, kind, groups)

@@ -31,6 +31,7 @@ from ._search import (
 )
 from ._sheet_coverage import sum_sheets
 from ._sum_pairs import sum_over_pairs
+from ._walk import row_of
 
 from .._first_use import finish_import
 

@@ -191,27 +191,24 @@ class _Pair:
         self._function = jaxpr_as_fun(ClosedJaxpr(inner, jaxpr.consts))
         some = lambda xs: [x for x, own in zip(xs, needed, strict=True) if own]
         self._tables, self._kinds = some(values), some(varying)
-        self._avals, self._reduced = jaxpr.out_avals, reduced
+        self._reduced = reduced
 
     def __call__(self, rays: Int[Array, " pairs"], leaves: Int[Array, " pairs"]) -> list[Array]:
         """Computes pairs of rays and leaves; zero where a leaf is -1."""
-        operands, varying = [*self._tables, rays, leaves], (0,) * len(self._tables) + (1, 1)
+        operands = [*self._tables, rays, leaves, leaves >= 0]
+        varying = (0,) * len(self._tables) + (1, 1, 1)
         jaxpr = jax.make_jaxpr(self._of_row)(*row_avals(operands, varying))
         summed = tuple(int(kind == _PAIRS) for kind in self._reduced)
         how = {"jaxpr": jaxpr, "varying": varying, "reduced": summed, "groups": 1}
+        how["guard"] = len(operands) - 1
         return map_rows_p.bind(*operands, **how, name="scenegraph.visibility.sum_over_pairs")
 
     def _of_row(self, *operands: Array) -> list[Array]:
-        *tables, ray, leaf = operands
+        *tables, ray, leaf, _ = operands
         place = {_RAYS: ray, _LEAVES: leaf}
-
-        def compute() -> list[Array]:
-            pairs = zip(tables, self._kinds, strict=True)
-            own = [x if kind == _PAIRS else row_of(x, place[kind]) for x, kind in pairs]
-            return self._function(*own)
-
-        nothing = lambda: [jnp.zeros(x.shape, x.dtype) for x in self._avals]
-        return jax.lax.cond(leaf >= 0, compute, nothing)
+        pairs = zip(tables, self._kinds, strict=True)
+        own = [x if kind == _PAIRS else row_of(x, place[kind]) for x, kind in pairs]
+        return self._function(*own)
 
 
 @functools.lru_cache(64)

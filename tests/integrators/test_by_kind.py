@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
+from scenegraph.flat import locate, split_large
 from scenegraph.integrators import _by_kind
 
 
@@ -31,6 +32,12 @@ def size_times_row(instance: sg.flat.Instance, row: jax.Array) -> jax.Array:
     return shape.radius * row[0] ** 3
 
 
+def sizes_of(radii: Any, numbers: Any, used: Any, x: Any) -> jax.Array:
+    kinds = stacks(radii)
+    at = locate(split_large(kinds), 6)
+    return _by_kind.map_by_kind(size_times_row, kinds, at, numbers, used, x[:, None])
+
+
 def expected(radii: jax.Array, number: int, x: jax.Array) -> jax.Array:
     if number == 3:
         return 3 * radii[3] * x
@@ -48,7 +55,7 @@ def test_rows_and_gradients_are_those_of_each_row_alone(rows, share):
 
     def through_lists(radii, x):
         numbered, where = jnp.asarray(numbers), jnp.asarray(used)
-        found = _by_kind.map_by_kind(size_times_row, stacks(radii), numbered, where, x[:, None])
+        found = sizes_of(radii, numbered, where, x)
         return jnp.sum(weights * found), found
 
     def one_by_one(radii, x):
@@ -71,7 +78,7 @@ def test_rows_map_under_a_further_vmap():
 
     @eqx.filter_jit
     def of_one(radii):
-        return _by_kind.map_by_kind(size_times_row, stacks(radii), numbers, used, x[:, None])
+        return sizes_of(radii, numbers, used, x)
 
     found = jax.vmap(of_one)(sizes)
     for lane, radii in zip(found, sizes, strict=True):
