@@ -41,6 +41,11 @@ def of_surface(
     assert at is not None
     of_stack = lambda stack: lambda place: function(stack.pick(place))
     branches, place = list(map(of_stack, split_large(stacks))), at.places[number]
-    if len(branches) == 1:
-        return branches[0](place)
-    return jax.lax.switch(at.kinds[number], branches, place)
+    return switch(at.kinds[number], branches, place)
+
+
+def switch(kind: Int[Array, ""], branches: Sequence[Callable], *operands: PyTree) -> PyTree:
+    """Computes one of several functions, as `jax.lax.switch` does, or the only one."""
+    return (
+        branches[0](*operands) if len(branches) == 1 else jax.lax.switch(kind, branches, *operands)
+    )

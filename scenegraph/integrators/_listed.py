@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FlatScene, hit_on_part, Instance
-from ..numerics import choose_block, count_before
+from ..numerics import choose_block
 from ..rays import Hit, Layers, Ray
-from ..rows import as_operands, map_rows
+from ..rows import as_operands, list_true, map_rows
 from ..rowwise import map_blocks
 from ..visibility import (
     count_parts,
@@ -107,12 +107,14 @@ def listed_layers(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     layers = found.code, found.owner, sheets, faces
     layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), layers)
     block = min(choose_block(_block_of(scene), 2**17), needed.size)
-    order, places, total = _order_of(needed, block)
+    # The first layers of all rays come before the second ones.
+    listed = list_true(needed.ravel(), -(-needed.size // block) * block)
     shared = scene.without_media(), rays, layers
     shade = partial(_shade_block, how=how)
-    shaded = map_blocks(shade, shared, order.reshape(-1, block), -(-total // block))
+    order, count = listed.places.reshape(-1, block), -(-listed.total // block)
+    shaded = map_blocks(shade, shared, order, count)
     shaded = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shaded)
-    t, alpha, rgb, details = map_rows(_take_layers, shaded, places.T)
+    t, alpha, rgb, details = map_rows(_take_layers, shaded, listed.ranks.reshape(needed.shape).T)
     return Layers(t, alpha, rgb, found.missed, **details)
 
 
@@ -120,25 +122,6 @@ def _block_of(scene: FlatScene) -> int:
     """Returns how many layers are shaded at once on a CPU."""
     vertices = 0 if scene.triangles is None else scene.triangles.vertices.point.shape[0]
     return _BLOCK if vertices < _VERTICES else _LARGE_BLOCK
-
-
-def _order_of(
-    needed: Bool[Array, "layers rays"], block: int
-) -> tuple[Int[Array, " padded"], Int[Array, "layers rays"], Int[Array, ""]]:
-    """Numbers the layers that count, the first ones of all rays before the second ones.
-
-    Returns the layer of every number, -1 beyond the last; the number of every layer, -1 for those
-    that do not count; and how many do.
-    """
-    size = needed.size
-    before, total = count_before(needed.reshape(-1))
-    place = jnp.where(needed.reshape(-1), before, -1)
-    order = jnp.full(-(-size // block) * block, -1, jnp.int32)
-    # What does not count is put beyond the end.
-    slots = jnp.where(place < 0, order.shape[0], place)
-    number = jnp.arange(size, dtype=jnp.int32)
-    order = order.at[slots].set(number, mode="drop", unique_indices=True)
-    return order, place.reshape(needed.shape), total
 
 
 def _take_layers(table: PyTree, places: Int[Array, " layers"]) -> PyTree:

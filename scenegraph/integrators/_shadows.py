@@ -6,12 +6,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, PyTree, Scalar
-from ..flat import FlatScene, occlusion, split_large
+from .._typing import Array, Bool, Float, Int, Scalar
+from ..flat import FlatScene, occlusion, Places, split_large
 from ..numerics import safe_divide, safe_norm
 from ..rays import Ray
 from ..shaders import asks_for_light_behind
-from ..visibility import find_passing, sum_over_pairs, SurfacesOfKind
+from ..visibility import find_passing, next_surfaces, sum_over_pairs
+from ._by_kind import switch
 from ._mesh_layers import mesh_transmission
 
 
@@ -107,22 +108,21 @@ def _sum_changes(
     scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     """Sums the logarithms of what surfaces let pass that let any, and what the others do."""
-    assert scene.tree is not None
-    still, parts = jax.lax.stop_gradient((scene.tree, rays)), []
-    for kind, stack in enumerate(split_large(scene.occluders)):
-        members, static = eqx.partition(stack.members, eqx.is_array)
-        shared, rest = eqx.partition(stack.shared, eqx.is_array)
-        # What belongs to one surface alone belongs to all pairs, however large it is.
-        only = jax.tree.map(lambda x: x.reshape(x.shape[1:]), members) if stack.count == 1 else None
+    tree = scene.tree
+    assert tree is not None
+    stacks, still = split_large(scene.occluders), jax.lax.stop_gradient((tree, rays))
+    members = [None if stack.count == 1 else stack.members for stack in stacks]
+    # What belongs to one surface alone belongs to all pairs, however large it is.
+    shared = [stack.first() if stack.count == 1 else stack.shared for stack in stacks]
+    (members, shared), static = eqx.partition((members, shared), eqx.is_array)
 
-        def stop(row: tuple, leaf: PyTree, pairs: tuple) -> tuple[Scalar, Scalar]:
-            only, shared = pairs
-            member = eqx.combine(leaf if only is None else only, static)  # noqa: B023
-            instance = stack.join(eqx.combine(member, shared, rest))  # noqa: B023
-            passes = 1 - occlusion(instance, *row)
-            closed = passes <= 0
-            return jnp.log(jnp.where(closed, 1, passes)), jnp.where(closed, passes, 0)
+    def stop(row: tuple, leaf: tuple, shared: list) -> tuple[Scalar, Scalar]:
+        stack, own = leaf
+        whole = eqx.combine((list(own), shared), static)
+        occlude = lambda *parts: lambda: occlusion(eqx.combine(*parts), *row)
+        passes = 1 - switch(stack, list(map(occlude, *whole)))
+        closed = passes <= 0
+        return jnp.log(jnp.where(closed, 1, passes)), jnp.where(closed, passes, 0)
 
-        operands = (rays, own), None if stack.count == 1 else members, (only, shared)
-        parts.append(sum_over_pairs(stop, SurfacesOfKind(kind), *still, used, operands))
-    return jax.tree.map(lambda *xs: sum(xs), *parts)
+    operands, at = ((rays, own), tuple(members), shared), Places(tree.kinds, tree.places)
+    return sum_over_pairs(stop, next_surfaces, *still, used, operands, at)

@@ -26,8 +26,8 @@ from ._search import (
     find_passing,
     INVISIBLE,
     map_ranked,
+    next_surfaces,
     passing_of_ray,
-    SurfacesOfKind,
 )
 from ._sheet_coverage import sum_sheets
 from ._sum_pairs import sum_over_pairs

@@ -23,7 +23,7 @@ from ..flat import (
 )
 from ..rays import Hit, Ray
 from ..rows import any_in_packet, map_rows, same_in_packet
-from ._walk import Place, row_of, walk, walk_on
+from ._walk import Place, walk, walk_on
 
 
 # Layers behind others that transmit less light than this are not missed.
@@ -169,28 +169,21 @@ def map_ranked(function: Callable[[Any, Any], PyTree], shared: PyTree, rows: PyT
 _LISTED = 8
 
 
-class SurfacesOfKind(NamedTuple):
-    """Lists those surfaces of one stack that a ray may touch: see `sum_over_pairs`."""
+def next_surfaces(
+    tree: SurfaceTree, ray: Ray, used: Bool[Array, ""], place: Place
+) -> tuple[Int[Array, " listed"], Place]:
+    """Lists leaves that a ray may touch from a place of its walk on: see `sum_over_pairs`."""
 
-    kind: int
+    def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], found: tuple) -> tuple:
+        leaves, count = found
+        here = touched & (jnp.arange(_LISTED, dtype=jnp.int32) == count)
+        return jnp.where(here, leaf, leaves), count + touched
 
-    def __call__(
-        self, tree: SurfaceTree, ray: Ray, used: Bool[Array, ""], place: Place
-    ) -> tuple[Int[Array, " listed"], Place]:
-        """Returns places of surfaces in the stack, -1 beyond the last, and where the list ended."""
-
-        def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], found: tuple) -> tuple:
-            numbers, count = found
-            there = touched & (row_of(tree.kinds, leaf) == self.kind)
-            here = there & (jnp.arange(_LISTED, dtype=jnp.int32) == count)
-            return jnp.where(here, row_of(tree.places, leaf), numbers), count + there
-
-        is_full = lambda found: found[1] >= _LISTED
-        nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
-        place = Place(*map(same_in_packet, place))
-        how = {"place": place, "pauses": is_full}
-        place, (numbers, _) = walk_on(tree, ray, used, visit, nothing, **how)
-        return numbers, place
+    is_full = lambda found: found[1] >= _LISTED
+    nothing = jnp.full(_LISTED, -1, jnp.int32), jnp.zeros((), jnp.int32)
+    place = Place(*map(same_in_packet, place))
+    place, (leaves, _) = walk_on(tree, ray, used, visit, nothing, place=place, pauses=is_full)
+    return leaves, place
 
 
 class Passing(NamedTuple):
