@@ -10,7 +10,7 @@ from ._details import (
     strongest_surface,
     with_media_details,
 )
-from ._layers import composite_layers, composite_with_layers, layer_weights
+from ._layers import composite_layers, composite_rows, composite_with_layers, layer_weights
 from ._mixture import amounts, mix_media, mixture, with_unit_normals
 from ._packed import composite_packed, packed_details
 from ._volume import expected_depth, interval_weights, optical_depths, over

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from .._typing import Array, Float, Scalar
 from ..numerics import matmul, midpoints, safe_divide
 from ..rays import Layers, Medium, Radiance, Ray
+from ..rows import map_rows
 from ._details import (
     mean_normal,
     mean_value,
@@ -42,6 +43,11 @@ def composite_layers(layers: Layers, ray: Ray) -> Radiance:
         median_depth=None if layers.normal is None else median_layer(weights, layers.t, ray.far),
         **_details(layers, weights),
     )
+
+
+def composite_rows(layers: Layers, rays: Ray) -> Radiance:
+    """Composites the layers of many rays."""
+    return map_rows(lambda _, row: composite_layers(*row), None, (layers, rays))
 
 
 def composite_with_layers(

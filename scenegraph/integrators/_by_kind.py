@@ -23,7 +23,8 @@ def map_by_kind(
     """
 
     def of_row(shared: tuple, row: tuple[Array, PyTree]) -> PyTree:
-        return of_surface(lambda instance: function(instance, row[1]), *shared, row[0])
+        (stacks, at), (number, own) = shared, row
+        return of_surface(lambda instance: function(instance, own), stacks, at, number)
 
     return map_rows(of_row, (tuple(stacks), at), (numbers, rows), used=used)
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Int, UInt32
-from ..compositing import composite_layers, with_media_details
+from ..compositing import composite_rows, with_media_details
 from ..flat import FlatScene, SceneStacks
 from ..numerics import count_bits
 from ..rays import Radiance, Ray
@@ -70,7 +70,7 @@ class Integrator(AbstractIntegrator):
         if self.media is not None:
             return self.media(scene, rays, layers, keys=keys, outputs=outputs)
         if layers is not None:
-            return (jax.vmap(composite_layers)(layers, rays),)
+            return (composite_rows(layers, rays),)
         return (jax.vmap(lambda ray: _nothing(ray, outputs))(rays),)
 
 

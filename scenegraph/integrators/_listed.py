@@ -10,7 +10,7 @@ from .._typing import Array, Bool, Float, Int, PyTree
 from ..flat import FlatScene, hit_on_part, Instance
 from ..numerics import choose_block
 from ..rays import Hit, Layers, Ray
-from ..rows import as_operands, list_true, map_rows
+from ..rows import as_operands, call_late, list_true, map_rows
 from ..rowwise import map_blocks
 from ..visibility import (
     count_parts,
@@ -23,7 +23,7 @@ from ..visibility import (
 )
 from ._along_ray import layers_of_rays, with_color
 from ._by_kind import map_by_kind
-from ._details import details_of, paint
+from ._details import details_of, no_details, paint
 from ._irradiance import mirrors
 from ._light_rows import light_on_rows
 from ._masks import mask_opacities
@@ -43,9 +43,10 @@ _FEW_SAMPLES = 16
 
 def find_and_shade(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     """Computes the nearest layers of rays."""
-    if goes_ray_by_ray(scene):
-        return _layers(scene, rays, how=how)
-    return listed_layers(scene, rays, how)
+    if not goes_ray_by_ray(scene):
+        return listed_layers(scene, rays, how)
+    compute, shapes = partial(_ray_by_ray, how=how), _shapes_of_layers(rays.near, how)
+    return call_late(compute, partial(_push, how=how), shapes, scene, rays)
 
 
 def goes_ray_by_ray(scene: FlatScene) -> bool:
@@ -57,20 +58,30 @@ def goes_ray_by_ray(scene: FlatScene) -> bool:
     return count_samples(scene) <= _FEW_SAMPLES
 
 
-@eqx.filter_custom_jvp
-def _layers(scene: FlatScene, rays: Ray, *, how: Shading) -> Layers:
+def _ray_by_ray(scene: FlatScene, rays: Ray, how: Shading) -> Layers:
     # Without derivatives, nothing is seen behind what is opaque, whether or not it stays so.
     opaque = eqx.tree_at(lambda flat: flat.cuts, scene, jnp.ones_like(scene.cuts))
     return layers_of_rays(opaque, rays, how)
 
 
-@_layers.def_jvp
-def _layers_jvp(primals: tuple, tangents: tuple, *, how: Shading) -> tuple[Layers, Layers]:
+def _push(primals: tuple, tangents: tuple, how: Shading) -> tuple[Layers, Layers]:
     # What has derivatives is computed layer by layer, and not ray by ray: its program has no loop.
     (scene, rays), (change, _) = primals, tangents
     scene = eqx.tree_at(lambda flat: flat.cuts, scene, _cuts(scene, change))
     compute = lambda scene, rays: listed_layers(scene, rays, how)
     return eqx.filter_jvp(compute, (scene, rays), tangents)
+
+
+def _shapes_of_layers(like: Float[Array, " rays"], how: Shading) -> Layers:
+    """Returns the shapes of the layers of rays."""
+
+    def zeros() -> Layers:
+        table = lambda *shape: jnp.zeros((how.layers, *shape), like.dtype)
+        details = no_details(how.fields, how.layers, like.dtype)
+        return Layers(table(), table(), table(3), jnp.zeros((), jnp.int32), **details)
+
+    of_rays = lambda x: jax.ShapeDtypeStruct((*like.shape, *x.shape), x.dtype)
+    return jax.tree.map(of_rays, jax.eval_shape(zeros))
 
 
 def _cuts(scene: FlatScene, change: PyTree) -> Bool[Array, " surfaces"]:

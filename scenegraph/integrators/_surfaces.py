@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Key
 
 from .._typing import Array, Bool, Float, Int, PyTree, Vector
-from ..compositing import composite_layers
+from ..compositing import composite_rows
 from ..flat import FlatScene, Instance, InstanceStack, intersect, part_alphas
 from ..rays import Hit, Irradiance, Layers, Radiance, Ray
 from ..rows import map_rows
@@ -79,7 +79,7 @@ class Surfaces(AbstractIntegrator):
     ) -> tuple[Radiance, ...]:
         del keys
         layers = self.layers_along(scene, rays, outputs=outputs)
-        return (jax.vmap(composite_layers)(layers, rays),)
+        return (composite_rows(layers, rays),)
 
     def layers_along(self, scene: FlatScene, rays: Ray, *, outputs: tuple[str, ...] = ()) -> Layers:
         """Computes the layers of surfaces along rays.

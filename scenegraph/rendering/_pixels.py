@@ -17,7 +17,7 @@ from ..integrators import (
     uses_lists,
 )
 from ..rays import Ray
-from ..rows import as_operands, map_rows
+from ..rows import as_operands, call_late, map_rows
 from ._rays import integrate
 from ._subpixels import (
     outputs_of_parts,
@@ -74,15 +74,12 @@ class Pixels(NamedTuple):
         return fields, radiance.overflow, radiance.requested
 
 
-@eqx.filter_custom_jvp
 def _compute_ray_by_ray(shared: "_Shared", rows: Subpixels, *, pixels: Pixels) -> PixelValues:
     """Computes parts of pixels each by one function; what has derivatives goes layer by layer."""
-    return map_rows(pixels._compute_one, as_operands(shared), rows)
-
-
-@_compute_ray_by_ray.def_jvp
-def _compute_ray_by_ray_jvp(primals: tuple, tangents: tuple, *, pixels: Pixels) -> tuple:
-    return eqx.filter_jvp(pixels._compute_parts, primals, tangents)
+    compute = lambda shared, rows: map_rows(pixels._compute_one, as_operands(shared), rows)
+    push = lambda primals, tangents: eqx.filter_jvp(pixels._compute_parts, primals, tangents)
+    shapes = eqx.filter_eval_shape(pixels._compute_parts, shared, rows)
+    return call_late(compute, push, shapes, shared, rows)
 
 
 # What all pixels share: the scene, the camera, and the key of jitter and noise.

@@ -46,6 +46,7 @@ from ._packets import any_in_packet as any_in_packet
 # Internal: for other packages of the library, and for none of its users.
 from ._add_rows import add_rows
 from ._by_vmap import by_vmap, count_rows
+from ._late import call_late
 from ._list_true import list_true
 from ._map_rows import as_operands, map_rows_p
 from ._operands import WIDTH

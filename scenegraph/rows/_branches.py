@@ -18,21 +18,21 @@ from .._typing import Array
 
 
 # Primitives that only call what they have within, by whose rules it is differentiated.
-_CALLS = "jit", "pjit", "closed_call"
-_BRANCHES = "cond"
+CALLS = "jit", "pjit", "closed_call"
+BRANCHES = "cond"
 
 
 def has_loops(jaxpr: Any) -> bool:
     """Returns true if a jaxpr has loops, or whatever else has a jaxpr within."""
-    known = *_CALLS, _BRANCHES, "custom_jvp_call"
+    known = *CALLS, BRANCHES, "custom_jvp_call"
     inner = [(x.primitive.name, list(jaxprs_in_params(x.params))) for x in jaxpr.eqns]
     return any(name not in known or any(map(has_loops, x)) for name, x in inner if x)
 
 
 def has_branches(jaxpr: Any) -> bool:
     """Returns true if a jaxpr has branches, but for those of functions with a rule of their own."""
-    inner = [(x, jaxprs_in_params(x.params)) for x in jaxpr.eqns if x.primitive.name in _CALLS]
-    own = any(x.primitive.name == _BRANCHES for x in jaxpr.eqns)
+    inner = [(x, jaxprs_in_params(x.params)) for x in jaxpr.eqns if x.primitive.name in CALLS]
+    own = any(x.primitive.name == BRANCHES for x in jaxpr.eqns)
     return own or any(has_branches(within) for _, some in inner for within in some)
 
 
@@ -55,20 +55,27 @@ def _run(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
 
 
 def _apply(jaxpr: Any, equation: Any, values: list[Any]) -> Sequence[Any]:
-    name, params = equation.primitive.name, equation.params
-    if name in _CALLS:
-        [inner] = jaxprs_in_params(params)
-        closed = next(x for x in params.values() if getattr(x, "jaxpr", None) is inner)
-        return _run(inner, closed.consts, values)
-    if name == _BRANCHES:
-        return _switch(params["branches"])(*values)
-    if next(jaxprs_in_params(params), None) is None:
-        results = equation.primitive.bind(*values, **params)
+    if equation.primitive.name in CALLS:
+        closed = closed_within(equation)
+        return _run(closed.jaxpr, closed.consts, values)
+    if equation.primitive.name == BRANCHES:
+        return _switch(equation.params["branches"])(*values)
+    return compute(jaxpr, equation, values)
+
+
+def closed_within(equation: Any) -> ClosedJaxpr:
+    """Returns what an equation calls."""
+    return next(x for x in equation.params.values() if isinstance(x, ClosedJaxpr))
+
+
+def compute(jaxpr: Any, equation: Any, values: list[Any]) -> Sequence[Any]:
+    """Computes one equation of a jaxpr as it is."""
+    if not equation.primitive.name.startswith("custom_"):
+        results = equation.primitive.bind(*values, **equation.params)
         return results if equation.primitive.multiple_results else [results]
-    # By JAX, as a jaxpr of this equation alone.
-    named = {
-        x: v for x, v in zip(equation.invars, values, strict=True) if not isinstance(x, Literal)
-    }
+    # By JAX, as a jaxpr of this equation alone: such a one has functions beside its parameters.
+    pairs = zip(equation.invars, values, strict=True)
+    named = {x: value for x, value in pairs if not isinstance(x, Literal)}
     ends = {"invars": list(named), "outvars": list(equation.outvars)}
     alone = jaxpr.replace(constvars=[], eqns=[equation], **ends)
     return jaxpr_as_fun(ClosedJaxpr(alone, ()))(*named.values())

@@ -396,6 +396,12 @@ def _expand(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
     return scalariser.run_closed(jax.make_jaxpr(lambda *x: expand(*x))(*avals), values)
 
 
+def _late(scalariser: Any, equation: Any, values: list[Any]) -> list[Any]:
+    """Computes a function that is traced only now."""
+    avals = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in equation.invars]
+    return scalariser.run_closed(jax.make_jaxpr(equation.params["function"])(*avals), values)
+
+
 def _any_in_packet(scalariser: Any, equation: Any, values: list[Any]) -> list[NodeArray]:
     [flag] = equation.invars
     node = scalariser.graph.any_in_packet(scalariser.as_nodes(values[0], flag.aval).nodes.item())
@@ -406,6 +412,7 @@ CONTROL: dict[str, Callable[[Any, Any, list[Any]], list[Any]]] = {
     "any_in_packet": _any_in_packet,
     "call_hi_primitive": _expand,
     "cond": _cond,
+    "late": _late,
     "scan": _scan,
     "while": _while,
 }

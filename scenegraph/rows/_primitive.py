@@ -27,6 +27,7 @@ from ._checkify import check_results
 from ._log import say
 from ._operands import GROUP, ROW, SHARED
 from ._target import is_available
+from ._transposition import transpose_row
 
 
 def define_map(
@@ -220,15 +221,11 @@ def transpose_map(
     linear = [i for i, value in enumerate(values) if ad.is_undefined_primal(value)]
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
-    unknown = row_avals([values[i].aval for i in linear], [varying[i] for i in linear])
 
-    def vjp(*known: Array) -> Any:
-        def forward(*free: Array) -> list[Array]:
-            some = _replaced([None] * len(values), fixed, known[: len(fixed)])
-            outputs = jaxpr_as_fun(jaxpr)(*_replaced(some, linear, free))
-            return [outputs[i] for i in given]
-
-        return jax.linear_transpose(forward, *unknown)(list(known[len(fixed) :]))
+    def vjp(*known: Array) -> list[Array]:
+        operands = _replaced([None] * len(values), fixed, known[: len(fixed)])
+        some = _replaced([None] * len(cotangents), given, known[len(fixed) :])
+        return transpose_row(jaxpr, operands, some)
 
     inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
     all_varying = (*(varying[i] for i in fixed), *(flip(reduced[i]) for i in given))
