@@ -13,10 +13,10 @@ from jax.core import Tracer
 
 from .._typing import Array, Int, PyTree
 from ..numerics import AbstractModule, Frozen, is_frozen, unfreeze
-from ..rows import stack_alike
+from ..rows import map_rows, stack_alike
 from ..scene import is_per_copy
 from ..shaders import PreparedTexture
-from ..transforms import AbstractTransform, compose, invert
+from ..transforms import AbstractTransform, AffineMap, compose, invert
 from ._instances import Instance, InstanceStack, stacked
 from ._leaf_tables import Column, LeafCopies, LeafRows, LeafTable
 
@@ -70,15 +70,19 @@ def place_stack(stack: LeafStack) -> InstanceStack:
     (node, transforms), (shared, same) = stack.varying, stack.shared
     if not transforms:
         return stacked(Instance(node, None, None, stack.number), shared)
-    forward = map_stack(compose, stack, (transforms, same))
-    inverse = map_stack(invert, stack, (forward, None))
-    return stacked(Instance(node, forward, inverse, stack.number), shared)
+
+    def place(same: PyTree, row: tuple[PyTree, Array]) -> tuple[AffineMap, AffineMap]:
+        forward = compose(eqx.combine(row[0], same))
+        return forward, invert(forward)
+
+    maps = map_rows(place, same, (transforms, stack.number))
+    return stacked(Instance(node, *maps, stack.number), shared)
 
 
 def map_stack(function: Any, stack: LeafStack, parts: tuple[PyTree, PyTree]) -> PyTree:
     """Maps a function over the members of a stack: of a varying and a shared part, joined."""
     varying, shared = parts
-    whole = lambda member: function(eqx.combine(member, shared) if shared is not None else member)
+    whole = lambda member: function(eqx.combine(member, shared))
     if stack.number.shape[0] > 1:
         return jax.vmap(whole)(varying)
     # One alone is computed as it is: an axis of length one is only put in front.

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Float, Int, UInt32
 from ..numerics import order_by_place
+from ..rows import map_rows
+from ..transforms import Ball
 from ._instances import InstanceStack, places_of_members, split_large
 from ._surface_instances import world_ball
 
@@ -42,7 +45,7 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
     if not stacks:
         return None
     stacks = tuple(split_large(jax.lax.stop_gradient(stacks)))
-    each = [stack.map(world_ball) for stack in stacks]
+    each = [_balls_of(stack) for stack in stacks]
     balls = jax.tree.map(lambda *xs: jnp.concatenate(xs), *each)
     kinds, places = places_of_members(stacks)
     count = kinds.shape[0]
@@ -56,6 +59,14 @@ def build_tree(stacks: Sequence[InstanceStack]) -> SurfaceTree | None:
     boxes, first_leaf = boxes_above(boxes)
     pad = lambda x: jnp.pad(x, (0, boxes.shape[0] // 2 - count))
     return SurfaceTree(stacks, boxes, pad(kinds), pad(places), first_leaf)
+
+
+def _balls_of(stack: InstanceStack) -> Ball:
+    """Returns balls that hold the members of a stack, in the world."""
+    if stack.count == 1:
+        return stack.map(world_ball)
+    ball_of = lambda shared, member: world_ball(eqx.combine(member, shared))
+    return map_rows(ball_of, stack.shared, stack.members)
 
 
 def boxes_above(

@@ -38,6 +38,7 @@ from ..parallel import (
     whole_on,
     with_automatic_axes,
 )
+from ..rows import map_rows
 from ..scene import check_leaves, Contents, find_camera, find_contents, Scene
 from ..visibility import count_touched
 from ._chunks import choose_chunk
@@ -325,7 +326,8 @@ def _in_chunks(
     parts, tile = chunks if spread else devices, math.gcd(chunk, order.side**2)
     deal = lambda x: jnp.swapaxes(x.reshape(-1, parts, tile), 0, 1).reshape(chunks, chunk)
     place = deal(jnp.arange(chunks * chunk))
-    indices = order.pixel(jnp.minimum(place, count - 1))
+    pixel_of = lambda _, place: order.pixel(jnp.minimum(place, count - 1))
+    indices = map_rows(pixel_of, None, place.ravel()).reshape(place.shape)
 
     def in_order(x: Array) -> Array:
         # Put, not looked up: within a look-up, XLA computes what is looked up number by number.

@@ -14,6 +14,7 @@ from ..cameras import AbstractCamera
 from ..compositing import mean_value, strongest_surface
 from ..numerics import as_type, common_type, safe_divide, safe_normalise
 from ..rays import Ray, widen
+from ..rows import map_rows
 from ._rays import fold_keys
 
 
@@ -51,18 +52,21 @@ def split_pixels(indices: Int[Array, " pixels"], side: int) -> Subpixels:
 
 def subpixel_rays(camera: AbstractCamera, rows: Subpixels, side: int) -> Ray:
     """Computes the cones through the parts of pixels."""
-    y, x = jnp.divmod(rows.pixel, camera.width)
+    return map_rows(partial(_cone, side=side), camera, rows)
+
+
+def _cone(camera: AbstractCamera, row: Subpixels, side: int) -> Ray:
+    y, x = jnp.divmod(row.pixel, camera.width)
     dtype = common_type(camera)
-    centres: Float[Array, "rays 2"] = jnp.stack([x, y], axis=-1).astype(dtype) + 0.5
+    centre: Float[Array, "2"] = jnp.stack([x, y]).astype(dtype) + 0.5
     # Poses compute in the default type, whatever the type of their leaves.
-    cones = lambda centres: as_type(jax.vmap(camera.ray)(centres), dtype)
-    if rows.part is None:
-        return cones(centres)
+    if row.part is None:
+        return as_type(camera.ray(centre), dtype)
     # Part (i, j) of n x n has its centre at the pixel's + ((j, i) + 1/2) / n - 1/2, and a footprint
     # of 1 / n of the pixel's.
-    down, across = jnp.divmod(rows.part, side)
-    offsets = (jnp.stack([across, down], axis=-1).astype(dtype) + 0.5) / side - 0.5
-    return jax.vmap(widen, (0, None))(cones(centres + offsets), 1 / side)
+    down, across = jnp.divmod(row.part, side)
+    offset = (jnp.stack([across, down]).astype(dtype) + 0.5) / side - 0.5
+    return widen(as_type(camera.ray(centre + offset), dtype), 1 / side)
 
 
 def subpixel_keys(key: RandomKey | None, rows: Subpixels) -> Key[Array, " rays"] | None:

@@ -1,5 +1,6 @@
 """`map_blocks`, `sum_blocks`: the first few of many blocks, as many as there turn out to be."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 
 from .._jax import batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
-from ..rows import count_rows, define_map, row_avals, trace_row
+from ..rows import add_each, count_rows, define_map, row_avals, trace_row
 
 
 def map_blocks(
@@ -86,8 +87,10 @@ def _by_loop(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> 
         block = [take(x) if varies else x for x, varies in zip(values, varying, strict=True)]
         new = jaxpr_as_fun(jaxpr)(*block)
         put = lambda old, x: jax.lax.dynamic_update_index_in_dim(old, x, i, 0)
+        some = lambda xs: list(itertools.compress(xs, reduced))
+        sums = iter(add_each(some(results), some(new)))
         return [
-            old + x if is_reduced else put(old, x)
+            next(sums) if is_reduced else put(old, x)
             for old, x, is_reduced in zip(results, new, reduced, strict=True)
         ]
 
