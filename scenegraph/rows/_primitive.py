@@ -21,13 +21,12 @@ from .._jax import (
     Primitive,
 )
 from .._typing import Array, PyTree
-from ._branches import has_branches, has_loops, with_linear_branches
 from ._by_vmap import count_rows
 from ._checkify import check_results
+from ._derivatives import has_loops, is_smooth, push_row, transpose_row
 from ._log import say
 from ._operands import GROUP, ROW, SHARED
 from ._target import is_available
-from ._transposition import transpose_row
 
 
 def define_map(
@@ -162,24 +161,20 @@ def push_map(
     how = {"jaxpr": jaxpr, "varying": varying, "reduced": reduced, **others}
     results = primitive.bind(*primals, **how)
     moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, ad.Zero)]
-    smooth = [
-        i for i, aval in enumerate(jaxpr.out_avals) if jnp.issubdtype(aval.dtype, jnp.inexact)
-    ]
+    smooth = [i for i, aval in enumerate(jaxpr.out_avals) if is_smooth(aval)]
 
     def push(*values: Array) -> list[Array]:
         fixed, directions = values[: len(primals)], values[len(primals) :]
+        if not has_loops(jaxpr.jaxpr):
+            return push_row(jaxpr, fixed, _replaced([None] * len(fixed), moving, directions))
 
         def moved(*some: Array) -> list[Array]:
-            outputs = call(jaxpr)(*_replaced(fixed, moving, some))
+            outputs = jaxpr_as_fun(jaxpr)(*_replaced(fixed, moving, some))
             return [outputs[i] for i in smooth]
 
-        points = [fixed[i] for i in moving]
-        if has_loops(jaxpr.jaxpr):
-            # Linearised, what is linear stands apart from the rest: it takes longer to trace.
-            return jax.linearize(moved, *points)[1](*directions)
-        return jax.jvp(moved, points, list(directions))[1]
+        # Linearised, what is linear stands apart from the rest.
+        return jax.linearize(moved, *(fixed[i] for i in moving))[1](*directions)
 
-    call = with_linear_branches if has_branches(jaxpr.jaxpr) else jaxpr_as_fun
     inputs = [*primals, *(tangents[i] for i in moving)]
     varying = (*varying, *(varying[i] for i in moving))
     pushed = _trace(push, row_avals(inputs, varying))
