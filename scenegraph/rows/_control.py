@@ -147,11 +147,21 @@ def _as_arrays(nodes: list[Node], like: list[NodeArray]) -> list[NodeArray]:
     return arrays
 
 
+class _Above:
+    """The nodes outside of a loop whose variables have a depth."""
+
+    def __init__(self, depth: int):
+        self._depth = depth
+
+    def __contains__(self, node: Node) -> bool:
+        return node.depth < self._depth
+
+
 def _loop_node(loop: Loop, starts: list[Node]) -> Node:
     """Returns the node of a loop, whose inputs are what is known before its first turn."""
     depth = min((x.depth for x in loop.variables), default=0)
     is_outside = lambda x: x.depth < depth
-    inside = topological_order([loop.condition, *loop.following], within=True, until=is_outside)
+    inside = topological_order([loop.condition, *loop.following], within=True, known=_Above(depth))
     near = [*(x for node in inside for x in node.inputs), loop.condition, *loop.following]
     needed = dict.fromkeys(x for x in near if is_outside(x) and not x.is_constant)
     return make_node("loop", [*starts, *needed], None, value=loop)

@@ -4,7 +4,7 @@ Constant folding and common subexpression elimination happen while the graph is 
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -86,8 +86,18 @@ class Graph:
         """Returns the node of a number of an operand."""
         return Node("input", (), value.dtype, varying, value, early=not varying)
 
-    def apply(self, primitive: Any, inputs: Sequence[Node], params: dict, dtype: Any) -> Node:
-        """Returns the node of an elementwise JAX primitive: simplified, folded or shared."""
+    def apply(
+        self,
+        primitive: Any,
+        inputs: Sequence[Node],
+        params: dict,
+        dtype: Any,
+        key: tuple | None = None,
+    ) -> Node:
+        """Returns the node of an elementwise JAX primitive: simplified, folded or shared.
+
+        `key` is that of the parameters, if it is known.
+        """
         simple = simplify(primitive.name, inputs, dtype)
         if simple is not None:
             return simple
@@ -98,8 +108,8 @@ class Graph:
         # f(a, b) and f(b, a) are one expression where they are equal.
         operands = map(id, inputs)
         ordered = sorted(operands) if primitive.name in _COMMUTATIVE else operands
-        key = primitive, tuple(ordered), hashable(params)
-        return self._shared(key, lambda: make_node(primitive.name, inputs, dtype, params=params))
+        whole = primitive, tuple(ordered), hashable(params) if key is None else key
+        return self._shared(whole, lambda: make_node(primitive.name, inputs, dtype, params=params))
 
     def look_up(self, place: Node, operand: int, stride: int, columns: range, dtype: Any) -> list:
         """Returns numbers of a row of a table, whose operand is given by its number."""
@@ -144,22 +154,23 @@ _STAY = "loop", "branch"
 
 def make_node(operation: str, inputs: Sequence[Node], dtype: Any, **others: Any) -> Node:
     """Returns a new node, which varies if any of its inputs does."""
-    node = Node(operation, tuple(inputs), dtype, any(x.varying for x in inputs), **others)
-    node.depth = max((x.depth for x in inputs), default=0)
-    node.early = operation not in _STAY and all(x.early for x in inputs)
-    return node
+    varying, early, depth = False, operation not in _STAY, 0
+    for x in inputs:
+        varying, early = varying or x.varying, early and x.early
+        depth = max(depth, x.depth)
+    return Node(operation, tuple(inputs), dtype, varying, **others, depth=depth, early=early)
 
 
 def topological_order(
     outputs: Sequence[Node],
     *,
     within: bool = False,
-    until: Callable[[Node], bool] = lambda _: False,
+    known: Container[Node] = (),
 ) -> list[Node]:
-    """Returns the nodes that the outputs need, each after its inputs.
+    """Returns the nodes that the outputs need, each after its inputs, but for constants.
 
-    What the cases of branches need is among them if it is asked for `within`; what only needs nodes
-    for which `until` is true is not.
+    What the cases of branches need is among them if it is asked for `within`; what only `known`
+    nodes need is not.
     """
     # Depth first, by a stack of its own: graphs are deeper than Python's recursion goes.
     order: dict[Node, None] = {}
@@ -168,7 +179,7 @@ def topological_order(
         node, expanded = stack.pop()
         if expanded:
             order[node] = None
-        elif node not in order and not until(node):
+        elif not (node in order or node in known or isinstance(node.value, np.generic)):
             stack.append((node, True))
             inputs = inputs_within(node) if within else node.inputs
             stack.extend((x, False) for x in reversed(inputs) if x not in order)
@@ -199,7 +210,7 @@ def inputs_within(node: Node) -> Sequence[Node]:
 
 def hashable(params: dict) -> tuple:
     """Returns the parameters of a primitive as a key."""
-    return tuple(sorted((name, str(value)) for name, value in params.items()))
+    return tuple(sorted((name, str(value)) for name, value in params.items())) if params else ()
 
 
 def array_of(nodes: Sequence[Node], shape: Sequence[int]) -> np.ndarray:

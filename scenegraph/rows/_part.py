@@ -43,14 +43,14 @@ class _Scopes:
     """Values of nodes that are known in the loops and branches that code stands in."""
 
     def __init__(self) -> None:
-        self._known: dict[Node, Any] = {}
+        self.known: dict[Node, Any] = {}
         self._own: list[list[Node]] = []
 
     def __contains__(self, node: Node) -> bool:
-        return node in self._known
+        return node in self.known
 
     def __getitem__(self, node: Node) -> Any:
-        return self._known[node]
+        return self.known[node]
 
     @property
     def depth(self) -> int:
@@ -59,7 +59,7 @@ class _Scopes:
 
     def put(self, node: Node, value: Any, *, everywhere: bool = False) -> None:
         """Keeps a value until the loop or branch ends, or for good."""
-        self._known[node] = value
+        self.known[node] = value
         if self._own and not everywhere:
             self._own[-1].append(node)
 
@@ -70,7 +70,7 @@ class _Scopes:
     def leave(self) -> None:
         """Ends it: what belongs to it is no longer known."""
         for node in self._own.pop():
-            del self._known[node]
+            del self.known[node]
 
 
 class _Part:
@@ -129,8 +129,7 @@ class _Part:
         self.needed = outer
 
     def _missing(self, nodes: Sequence[Node], *, within: bool = False) -> list[Node]:
-        is_known = lambda x: x.is_constant or x in self.values
-        return topological_order(nodes, within=within, until=is_known)
+        return topological_order(nodes, within=within, known=self.values.known)
 
     def _compute_one(self, node: Node) -> None:
         if node in self.values:

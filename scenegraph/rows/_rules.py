@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from ._graph import array_of, Graph, Node
+from ._graph import array_of, Graph, hashable, Node
 from ._movement import MOVEMENTS
 from ._sorts import find_extreme, sort_arrays, take_largest
 
@@ -51,10 +51,13 @@ def _accumulate(graph: Graph, primitive: Any, nodes: Any) -> list[Node]:
 
 
 def _elementwise(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays:
-    out, params = equation.outvars[0].aval, equation.params
-    lists = [np.broadcast_to(array, out.shape).reshape(-1) for array in arrays]
-    apply = lambda *nodes: graph.apply(equation.primitive, nodes, params, out.dtype)
-    return [array_of([apply(*nodes) for nodes in zip(*lists, strict=True)], out.shape)]
+    out, shape = equation.outvars[0].aval, equation.outvars[0].aval.shape
+    lists = [x if x.shape == shape else np.broadcast_to(x, shape) for x in arrays]
+    lists = [x.reshape(-1).tolist() for x in lists]
+    key = hashable(equation.params)
+    how = {"params": equation.params, "dtype": out.dtype, "key": key}
+    apply = lambda *nodes: graph.apply(equation.primitive, nodes, **how)
+    return [array_of(list(map(apply, *lists)), shape)]
 
 
 def _movement(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:

@@ -8,8 +8,6 @@ here), as in XLA's own simplifier.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
-
 
 def simplify(operation: str, x: Sequence[Any], dtype: Any) -> Any:
     """Returns the operand that an operation always equals, or `None` if there is none."""
@@ -23,7 +21,7 @@ def _is(node: Any, number: float) -> bool:
 
 def _product(x: Sequence[Any], dtype: Any) -> Any:
     # 1 x = x; for integers, which have neither NaN nor infinities, also 0 x = 0.
-    if not jnp.issubdtype(dtype, jnp.inexact) and any(_is(node, 0) for node in x):
+    if dtype.kind in "iub" and any(_is(node, 0) for node in x):
         return next(node for node in x if _is(node, 0))
     return x[1] if _is(x[0], 1) else x[0] if _is(x[1], 1) else None
 

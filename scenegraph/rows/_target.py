@@ -36,6 +36,7 @@ _lock = threading.Lock()
 _engines: dict[str, "Future[Any]"] = {}
 _entries: list[Entry] = []
 _owners: list[Any] = []
+_coming: "list[Future[None]]" = []
 # LLVM works beside Python and XLA, on one kernel after the other: llvmlite lets in one thread.
 _compiler = ThreadPoolExecutor(1, "scenegraph-kernels")
 
@@ -95,11 +96,24 @@ def register(code: str) -> str:
     return name
 
 
+# More entries are asked for while there are still so many: their compilation waits for its turn.
+_FEW_ENTRIES = 24
+
+
 def _next_entry() -> Entry:
-    if not _entries:
-        _owners.append(_compile(ENTRIES))
-        _entries.extend(entries_of(_owners[-1]))
+    if not _owners:
+        _add_entries()
+    elif len(_entries) == _FEW_ENTRIES:
+        _coming.append(_compiler.submit(_add_entries))
+    while not _entries:
+        _coming.pop().result()
     return _entries.pop()
+
+
+def _add_entries() -> None:
+    _owners.append(_compile(ENTRIES))
+    # Before those that are left, so that the number of these is met again.
+    _entries[:0] = entries_of(_owners[-1])
 
 
 def _make(code: str, entry: Entry) -> Any:

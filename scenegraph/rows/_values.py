@@ -109,11 +109,11 @@ class TableSum:
     @classmethod
     def deferred(cls, graph: Graph, equation: Any, values: list[Any]) -> "list[Any] | None":
         """Applies an equation to tables once all rows are added; `None` if it is not linear."""
-        name, aval = equation.primitive.name, equation.outvars[0].aval
         tables = [x for x in values if isinstance(x, TableSum)]
-        others = [x for x in values if not isinstance(x, TableSum)]
         if not tables:
             return None
+        others = [x for x in values if not isinstance(x, TableSum)]
+        name, aval = equation.primitive.name, equation.outvars[0].aval
         if name in ("add", "add_any"):
             others = [x for x in others if not is_zero(x)]
             if not all(isinstance(x, NodeArray) for x in others):
