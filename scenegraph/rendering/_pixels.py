@@ -16,6 +16,7 @@ from ..integrators import (
     is_of_surfaces,
     uses_lists,
 )
+from ..numerics import common_type
 from ..rays import Ray
 from ..rows import as_operands, call_late, map_rows
 from ._rays import integrate
@@ -32,6 +33,8 @@ from ._subpixels import (
 
 # The outputs that are always there, because they cost nothing more.
 ALWAYS = ("rgb", "alpha", "depth")
+# Those that have three numbers.
+_COLORS = ("rgb", "albedo", "normal", "position")
 
 
 class Pixels(NamedTuple):
@@ -56,6 +59,19 @@ class Pixels(NamedTuple):
         rows = jax.tree.map(lambda x: x[None], row)
         return jax.tree.map(lambda x: x[0], self._compute_parts(shared, rows))
 
+    @property
+    def _outputs_of_parts(self) -> tuple[str, ...]:
+        return self.extras if self.side == 1 else outputs_of_parts(self.extras)
+
+    def _shapes(self, camera: AbstractCamera, rows: Subpixels) -> PixelValues:
+        """Returns the shapes of the values of parts of pixels of surfaces alone."""
+        integer, axes = jnp.dtype(jnp.int32), {**dict.fromkeys(_COLORS, (3,)), "uv": (2,)}
+        dtype = lambda name: integer if name == "surface" else common_type(camera)
+        shape = lambda name: (*rows.pixel.shape, *axes.get(name, ()))
+        names = *ALWAYS, *self._outputs_of_parts
+        fields = {name: jax.ShapeDtypeStruct(shape(name), dtype(name)) for name in names}
+        return fields, jax.ShapeDtypeStruct(rows.pixel.shape, integer), None
+
     def _rays(self, camera: AbstractCamera, rows: Subpixels) -> Ray:
         """Returns the rays of parts of pixels; those of no pixel end where they begin."""
         rays = subpixel_rays(camera, rows._replace(pixel=jnp.maximum(rows.pixel, 0)), self.side)
@@ -65,7 +81,7 @@ class Pixels(NamedTuple):
     def _compute_parts(self, shared: "_Shared", rows: Subpixels) -> PixelValues:
         scene, camera, key = shared
         rays, keys = self._rays(camera, rows), subpixel_keys(key, rows)
-        extras = self.extras if self.side == 1 else outputs_of_parts(self.extras)
+        extras = self._outputs_of_parts
         radiance = integrate(scene, rays, self.integrator, keys, outputs=extras)[-1]
         fields = {name: getattr(radiance, name) for name in (*ALWAYS, *extras)}
         if missing := [name for name, value in fields.items() if value is None]:
@@ -78,8 +94,7 @@ def _compute_ray_by_ray(shared: "_Shared", rows: Subpixels, *, pixels: Pixels) -
     """Computes parts of pixels each by one function; what has derivatives goes layer by layer."""
     compute = lambda shared, rows: map_rows(pixels._compute_one, as_operands(shared), rows)
     push = lambda primals, tangents: eqx.filter_jvp(pixels._compute_parts, primals, tangents)
-    shapes = eqx.filter_eval_shape(pixels._compute_parts, shared, rows)
-    return call_late(compute, push, shapes, shared, rows)
+    return call_late(compute, push, pixels._shapes(shared[1], rows), shared, rows)
 
 
 # What all pixels share: the scene, the camera, and the key of jitter and noise.

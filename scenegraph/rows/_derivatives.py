@@ -7,8 +7,8 @@ own, whose cases compute anew what they need, and the transpose of that is a bra
 transposes of its cases. It takes half of the time to trace, too.
 """
 
-import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,18 +44,6 @@ def push_row(
     pushed = [tangent for _, tangent in _push(closed, list(zip(values, tangents, strict=True)))]
     pairs = zip(pushed, closed.out_avals, strict=True)
     return [_or_zeros(tangent, aval) for tangent, aval in pairs if is_smooth(aval)]
-
-
-def transpose_row(
-    closed: ClosedJaxpr, values: Sequence[Array | None], cotangents: Sequence[Array | None]
-) -> list[Array]:
-    """Returns the cotangents of those operands of a jaxpr whose value is `None`.
-
-    The results are linear in these. Cotangents of results that are `None` are zero.
-    """
-    found = _Transposition(closed, values).run(cotangents)
-    triples = zip(found, closed.in_avals, values, strict=True)
-    return [_or_zeros(x, aval) for x, aval, value in triples if value is None]
 
 
 def _or_zeros(x: Array | None, aval: Any) -> Array:
@@ -157,61 +145,124 @@ def _push_by_jax(jaxpr: Any, equation: Any, values: list[Any], tangents: list[An
 # --- Backwards
 
 
-@dataclasses.dataclass(eq=False, slots=True)
-class _Variable:
-    """A number of a row: its value if that is known, or else the cotangent so far."""
+def transposed(
+    closed: ClosedJaxpr, is_linear: Sequence[bool], is_given: Sequence[bool]
+) -> ClosedJaxpr:
+    """Returns the transpose of a jaxpr that is linear in some of its operands.
 
-    value: Any = None
-    cotangent: Any = None
+    It maps the other operands, and the cotangents of those results of which one is given, to the
+    cotangents of the linear operands. What is known is computed by the equations that are there.
+    """
+    jaxpr, known, linear = closed.jaxpr, [], []
+    pairs = list(zip(jaxpr.invars, is_linear, strict=True))
+    values = {*jaxpr.constvars, *(x for x, moves in pairs if not moves)}
+    is_known = lambda x: isinstance(x, Literal) or x in values
+    for equation in jaxpr.eqns:
+        if all(map(is_known, equation.invars)):
+            known.append(equation)
+            values.update(equation.outvars)
+            continue
+        if not all(_which_move(equation, [not is_known(x) for x in equation.invars])):
+            return transposed(_without_calls(closed), is_linear, is_given)
+        linear.append(equation)
+    operands = (x for equation in linear for x in equation.invars if not isinstance(x, Literal))
+    used = list(dict.fromkeys(x for x in operands if x in values))
+    ends = list(itertools.compress(jaxpr.outvars, is_given))
+    free = [x for x, moves in pairs if moves]
 
-    def add(self, cotangent: Any) -> None:
-        """Adds to the cotangent."""
-        if cotangent is not None and not isinstance(cotangent, ad.Zero):
-            before = self.cotangent
-            self.cotangent = cotangent if before is None else ad.add_jaxvals(before, cotangent)
-
-
-class _Transposition:
-    """A jaxpr whose operands are known, or linear: the cotangents of the latter."""
-
-    def __init__(self, closed: ClosedJaxpr, values: Sequence[Any]):
-        # Equations that are linear, with their operands and results.
-        self._linear: list[tuple[Any, list[_Variable], list[_Variable]]] = []
-        self._operands = [_Variable(x) for x in values]
-        self._results = self._open(closed, self._operands)
-
-    def _open(self, closed: ClosedJaxpr, operands: list[_Variable]) -> list[_Variable]:
-        """Computes what is known, and notes what is linear; calls are opened."""
-        jaxpr = closed.jaxpr
-        constants = map(_Variable, closed.consts)
-        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*constants, *operands], strict=True))
-        look_up = lambda x: _Variable(x.val) if isinstance(x, Literal) else known[x]
-        for equation in jaxpr.eqns:
-            inputs = list(map(look_up, equation.invars))
-            if equation.primitive.name in _CALLS:
-                outputs = self._open(_called(equation), inputs)
-            elif any(x.value is None for x in inputs):
-                outputs = [_Variable() for _ in equation.outvars]
-                self._linear.append((equation, inputs, outputs))
-            else:
-                results = _compute(jaxpr, equation, [x.value for x in inputs])
-                outputs = list(map(_Variable, results))
-            known.update(zip(equation.outvars, outputs, strict=True))
-        return list(map(look_up, jaxpr.outvars))
-
-    def run(self, cotangents: Sequence[Array | None]) -> list[Array | None]:
-        """Returns the cotangents of all operands; `None` for those that are known, or have none."""
-        for x, cotangent in zip(self._results, cotangents, strict=True):
-            x.add(cotangent)
-        for equation, inputs, outputs in reversed(self._linear):
-            given = [x.cotangent for x in outputs]
+    def backward(*some: Array) -> list[Array]:
+        fixed, cotangents = dict(zip(used, some, strict=False)), _Cotangents()
+        for x, cotangent in zip(ends, some[len(used) :], strict=True):
+            cotangents.add(x, cotangent)
+        for equation in reversed(linear):
+            given = [cotangents.of(x) for x in equation.outvars]
             if all(x is None for x in given):
                 continue
-            added = _transpose_equation(equation, [x.value for x in inputs], given)
-            for x, cotangent in zip(inputs, added, strict=True):
-                if x.value is None:
-                    x.add(cotangent)
-        return [x.cotangent for x in self._operands]
+            operands = [x.val if isinstance(x, Literal) else fixed.get(x) for x in equation.invars]
+            added = _transpose_equation(equation, operands, given)
+            for x, value, cotangent in zip(equation.invars, operands, added, strict=True):
+                if value is None:
+                    cotangents.add(x, cotangent)
+        return [_or_zeros(cotangents.of(x), x.aval) for x in free]
+
+    avals = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in (*used, *ends)]
+    return _after(closed, known, [x for x, moves in pairs if not moves], used, backward, avals)
+
+
+def _which_move(equation: Any, moving: Sequence[bool]) -> list[bool]:
+    """Returns which results of an equation change with those operands that move."""
+    if equation.primitive.name not in _CALLS:
+        return [any(moving)] * len(equation.outvars)
+    jaxpr = _called(equation).jaxpr
+    moves = dict(zip(jaxpr.invars, moving, strict=True))
+    look_up = lambda x: not isinstance(x, Literal) and moves.get(x, False)
+    for inner in jaxpr.eqns:
+        moves.update(
+            zip(inner.outvars, _which_move(inner, list(map(look_up, inner.invars))), strict=True)
+        )
+    return list(map(look_up, jaxpr.outvars))
+
+
+def _after(
+    closed: ClosedJaxpr,
+    equations: list[Any],
+    operands: list[Any],
+    used: list[Any],
+    function: Callable[..., list[Array]],
+    avals: list[jax.ShapeDtypeStruct],
+) -> ClosedJaxpr:
+    """Returns a jaxpr that computes equations, then a function of variables and further operands.
+
+    The function is traced for the shapes of those variables that it has `used`, and of the others.
+    """
+    traced = jax.make_jaxpr(function)(*avals)
+    inner, name = traced.jaxpr, dict(zip(traced.jaxpr.invars, used, strict=False))
+    renamed = lambda xs: [x if isinstance(x, Literal) else name.get(x, x) for x in xs]
+    jaxpr = closed.jaxpr.replace(
+        constvars=[*closed.jaxpr.constvars, *inner.constvars],
+        invars=[*operands, *inner.invars[len(used) :]],
+        outvars=renamed(inner.outvars),
+        eqns=[*equations, *(x.replace(invars=renamed(x.invars)) for x in inner.eqns)],
+    )
+    return ClosedJaxpr(jaxpr, [*closed.consts, *traced.consts])
+
+
+def _without_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Returns a jaxpr in which calls are opened."""
+
+    def run(closed: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
+        jaxpr = closed.jaxpr
+        names = [*jaxpr.constvars, *jaxpr.invars]
+        known = dict(zip(names, [*closed.consts, *values], strict=True))
+        look_up = lambda x: x.val if isinstance(x, Literal) else known[x]
+        for equation in jaxpr.eqns:
+            inputs, is_call = list(map(look_up, equation.invars)), equation.primitive.name in _CALLS
+            results = (
+                run(_called(equation), inputs) if is_call else _compute(jaxpr, equation, inputs)
+            )
+            known.update(zip(equation.outvars, results, strict=True))
+        return list(map(look_up, jaxpr.outvars))
+
+    avals = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in closed.in_avals]
+    return jax.make_jaxpr(lambda *values: run(closed, values))(*avals)
+
+
+class _Cotangents:
+    """The cotangents of variables so far."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Any, Array] = {}
+
+    def of(self, x: Any) -> Array | None:
+        """Returns the cotangent of a variable, `None` if it is zero."""
+        return self._sums.get(x)
+
+    def add(self, x: Any, cotangent: Any) -> None:
+        """Adds to the cotangent of a variable."""
+        if cotangent is None or isinstance(cotangent, ad.Zero) or isinstance(x, Literal):
+            return
+        before = self._sums.get(x)
+        self._sums[x] = cotangent if before is None else ad.add_jaxvals(before, cotangent)
 
 
 def _transpose_equation(
@@ -219,6 +270,11 @@ def _transpose_equation(
 ) -> Sequence[Any]:
     """Returns the cotangents of the operands of an equation that are linear, `None` in `values`."""
     primitive = equation.primitive
+    if primitive.name in _CALLS:
+        is_linear, is_given = [x is None for x in values], [x is not None for x in cotangents]
+        call = jaxpr_as_fun(transposed(_called(equation), is_linear, is_given))
+        found = call(*(x for x in (*values, *cotangents) if x is not None))
+        return _put([None] * len(values), [i for i, x in enumerate(values) if x is None], found)
     if primitive.name == _BRANCHES:
         return _transpose_branches(equation, values, cotangents)
     if primitive.name in _RULES:
@@ -238,16 +294,11 @@ def _transpose_equation(
 def _transpose_branches(
     equation: Any, values: list[Any], cotangents: list[Array | None]
 ) -> list[Any]:
-    index, *operands = values
-    linear = [i for i, x in enumerate(values) if x is None]
-    given = [i for i, x in enumerate(cotangents) if x is not None]
-
-    def transpose_case(case: ClosedJaxpr, operands: list, some: list) -> list[Array]:
-        return transpose_row(case, operands, _put([None] * len(cotangents), given, some))
-
-    cases = [functools.partial(transpose_case, case) for case in equation.params["branches"]]
-    found = lax.switch(index, cases, operands, [cotangents[i] for i in given])
-    return _put([None] * len(values), linear, found)
+    is_linear, is_given = [x is None for x in values], [x is not None for x in cotangents]
+    cases = [transposed(x, is_linear[1:], is_given) for x in equation.params["branches"]]
+    operands = [x for x in (*values, *cotangents) if x is not None]
+    found = equation.primitive.bind(*operands, **equation.params | {"branches": tuple(cases)})
+    return _put([None] * len(values), [i for i, x in enumerate(is_linear) if x], found)
 
 
 def _transpose_by_jax(

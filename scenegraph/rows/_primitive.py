@@ -23,7 +23,7 @@ from .._jax import (
 from .._typing import Array, PyTree
 from ._by_vmap import count_rows
 from ._checkify import check_results
-from ._derivatives import has_loops, is_smooth, push_row, transpose_row
+from ._derivatives import has_loops, is_smooth, push_row, transposed
 from ._log import say
 from ._operands import GROUP, ROW, SHARED
 from ._target import is_available
@@ -177,7 +177,7 @@ def push_map(
 
     inputs = [*primals, *(tangents[i] for i in moving)]
     varying = (*varying, *(varying[i] for i in moving))
-    pushed = _trace(push, row_avals(inputs, varying))
+    pushed = _needed_of(jax.make_jaxpr(push)(*row_avals(inputs, varying)))
     reduced = tuple(reduced[i] for i in smooth)
     how |= {"jaxpr": pushed, "varying": varying, "reduced": reduced, **_renamed(others, "tangent")}
     pushed_forward = primitive.bind(*inputs, **how)
@@ -190,11 +190,10 @@ def _renamed(params: dict, what: str) -> dict:
     return params | {key: f"{what} of {value}" for key, value in params.items() if key == "name"}
 
 
-def _trace(function: Callable, avals: Sequence[Any]) -> ClosedJaxpr:
-    """Traces a derivative, without what is computed and not needed."""
-    traced = jax.make_jaxpr(function)(*avals)
-    needed, _ = dce_jaxpr(traced.jaxpr, True, instantiate=True)
-    return ClosedJaxpr(needed, traced.consts)
+def _needed_of(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Returns a jaxpr without what is computed and not needed."""
+    needed, _ = dce_jaxpr(closed.jaxpr, True, instantiate=True)
+    return ClosedJaxpr(needed, closed.consts)
 
 
 def transpose_map(
@@ -217,14 +216,11 @@ def transpose_map(
     fixed = [i for i in range(len(values)) if i not in linear]
     given = [i for i, ct in enumerate(cotangents) if not isinstance(ct, ad.Zero)]
 
-    def vjp(*known: Array) -> list[Array]:
-        operands = _replaced([None] * len(values), fixed, known[: len(fixed)])
-        some = _replaced([None] * len(cotangents), given, known[len(fixed) :])
-        return transpose_row(jaxpr, operands, some)
-
     inputs = [*(values[i] for i in fixed), *(cotangents[i] for i in given)]
     all_varying = (*(varying[i] for i in fixed), *(flip(reduced[i]) for i in given))
-    program = _trace(vjp, row_avals(inputs, all_varying))
+    is_linear = [i in linear for i in range(len(values))]
+    is_given = [i in given for i in range(len(cotangents))]
+    program = _needed_of(transposed(jaxpr, is_linear, is_given))
     summed = tuple(flip(varying[i]) for i in linear)
     how = {"jaxpr": program, "varying": all_varying, "reduced": summed}
     how |= _renamed(others, "cotangent")
