@@ -50,6 +50,7 @@ else:
     mlir = _find("jax.interpreters", "mlir")
     dce_jaxpr = _find("jax.interpreters.partial_eval", "dce_jaxpr")
     dce_rules = _find("jax.interpreters.partial_eval", "dce_rules")
+    _find("jax.interpreters.ad", "UndefinedPrimal")
     _find("jax.interpreters.ad", "Zero")
     _find("jax.interpreters.ad", "is_undefined_primal")
     _find("jax.interpreters.ad", "primitive_jvps")

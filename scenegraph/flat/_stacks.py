@@ -75,8 +75,8 @@ def place_stack(stack: LeafStack) -> InstanceStack:
         forward = compose(eqx.combine(row[0], same))
         return forward, invert(forward)
 
-    maps = map_rows(place, same, (transforms, stack.number))
-    return stacked(Instance(node, *maps, stack.number), shared)
+    forward, inverse = map_rows(place, same, (transforms, stack.number))
+    return stacked(Instance(node, forward, inverse, stack.number), shared)
 
 
 def map_stack(function: Any, stack: LeafStack, parts: tuple[PyTree, PyTree]) -> PyTree:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Int, RandomKey
+from .._typing import Array, Int, PyTree, RandomKey
 from ..cameras import AbstractCamera
 from ..flat import FlatScene
 from ..integrators import (
@@ -63,7 +63,7 @@ class Pixels(NamedTuple):
     def _outputs_of_parts(self) -> tuple[str, ...]:
         return self.extras if self.side == 1 else outputs_of_parts(self.extras)
 
-    def _shapes(self, camera: AbstractCamera, rows: Subpixels) -> PixelValues:
+    def _shapes(self, camera: AbstractCamera, rows: Subpixels) -> PyTree:
         """Returns the shapes of the values of parts of pixels of surfaces alone."""
         integer, axes = jnp.dtype(jnp.int32), {**dict.fromkeys(_COLORS, (3,)), "uv": (2,)}
         dtype = lambda name: integer if name == "surface" else common_type(camera)

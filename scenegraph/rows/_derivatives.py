@@ -262,7 +262,7 @@ class _Cotangents:
         if cotangent is None or isinstance(cotangent, ad.Zero) or isinstance(x, Literal):
             return
         before = self._sums.get(x)
-        self._sums[x] = cotangent if before is None else ad.add_jaxvals(before, cotangent)
+        self._sums[x] = cotangent if before is None else lax.add(before, cotangent)
 
 
 def _transpose_equation(

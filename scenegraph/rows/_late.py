@@ -10,7 +10,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import ShapedArray
 
 from .._jax import ad, batching, HAS_PRIMITIVES, lower_when_compiled, mlir, Primitive
 from .._typing import Array, PyTree
@@ -78,8 +77,8 @@ def _batch(
     return late_p.bind(*values, function=many, push=push_many, avals=avals), [0] * len(avals)
 
 
-def _abstract(*_: Any, avals: Any, **__: Any) -> list[Any]:
-    return [ShapedArray(shape, dtype) for shape, dtype in avals]
+def _abstract(first: Any, *_: Any, avals: Any, **__: Any) -> list[Any]:
+    return [first.update(shape=shape, dtype=dtype, weak_type=False) for shape, dtype in avals]
 
 
 def _compute(*values: Array, function: Callable, **_: Any) -> list[Array]:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
-from .._typing import Array, Bool, Int
+from .._typing import Array
 from ._primitive import lower_here
 from ._target import register
 
@@ -15,13 +15,13 @@ from ._target import register
 class TrueEntries(NamedTuple):
     """The places of the true entries of a mask, in order."""
 
-    places: Int[Array, " length"]  # -1 beyond the last
-    ranks: Int[Array, " n"]  # of every entry its place in the list, -1 for those that are false
-    total: Int[Array, ""]  # how many there are, however long the list is
+    places: Array  # integers, `length`; -1 beyond the last
+    ranks: Array  # `n`; of every entry its place in the list, -1 for those that are false
+    total: Array  # how many there are, however long the list is
 
 
-def list_true(mask: Bool[Array, " n"], length: int) -> TrueEntries:
-    """Lists the places of the first true entries of a mask, as many as the list is long."""
+def list_true(mask: Array, length: int) -> TrueEntries:
+    """Lists the places of the first true entries of a mask, `n`, as many as the list is long."""
     if HAS_PRIMITIVES:
         return TrueEntries(*list_true_p.bind(mask, length=length))
     return TrueEntries(*_list(mask, length=length))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from .._jax import HAS_PRIMITIVES
-from .._typing import Array, Bool, PyTree
+from .._typing import Array, PyTree
 from ._by_vmap import by_vmap
 from ._lower import by_kernel, by_vmap_in_blocks
 from ._operands import ROW, SHARED
@@ -28,7 +28,7 @@ def map_rows(
     shared: PyTree,
     rows: PyTree,
     *,
-    used: Bool[Array, " rows"] | None = None,
+    used: Array | None = None,
 ) -> PyTree:
     """Maps a small function over rows, such as rays: a `jax.vmap` made for CPUs.
 
@@ -43,8 +43,8 @@ def map_rows(
     - `function`: a function of `shared` and one row.
     - `shared`: a tree that all rows use.
     - `rows`: a tree of arrays with one leading axis over rows.
-    - `used`: which rows are computed; the others have zeros as results, and no derivatives. By
-      default, all. Keyword only argument.
+    - `used`: booleans, `rows`: which rows are computed. The others have zeros as results, and no
+      derivatives; by default, there are none. Keyword only argument.
 
     **Returns:**
 
@@ -78,7 +78,7 @@ def map_rows(
     return jax.tree.unflatten(jax.tree.structure(out), results)
 
 
-def _if_used(call: Callable, shared: PyTree, row: PyTree, used: Bool[Array, ""] | None) -> PyTree:
+def _if_used(call: Callable, shared: PyTree, row: PyTree, used: Array | None) -> PyTree:
     """Calls a function of one row if the row is used; zeros else."""
     if used is None:
         return call(shared, row)

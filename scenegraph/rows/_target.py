@@ -106,7 +106,10 @@ def _next_entry() -> Entry:
     elif len(_entries) == _FEW_ENTRIES:
         _coming.append(_compiler.submit(_add_entries))
     while not _entries:
-        _coming.pop().result()
+        if _coming:
+            _coming.pop().exception()
+        else:
+            _add_entries()
     return _entries.pop()
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import scenegraph as sg
-from scenegraph.integrators._irradiance import add_glossy
+from scenegraph.flat._instances import stacked
+from scenegraph.integrators._irradiance import received
 from support.helpers import assert_close, assert_gradients
 from support.shading import lit_hit
 
@@ -88,9 +89,11 @@ def panorama(radiance, height=64, **options):
 
 def light_of(light, normal, view, visible=None):
     sample = light.sample(jnp.zeros(3), jnp.zeros((2, 3)))
-    lit = sg.rays.Irradiance(sample.rays.view, sample.irradiance, sample.ambient)
-    glossy = light.reflect(normal, view)[None]
-    return add_glossy(lit, [glossy], [sample.irradiance.shape[0]], visible, (normal, view))
+    arriving = sample.rays.view, sample.irradiance, sample.ambient
+    arrays, rest = eqx.partition(jax.tree.map(jnp.asarray, light), eqx.is_array)
+    node = jax.tree.map(lambda x: x[None], arrays)
+    stack = stacked(sg.flat.Instance(node, None, None, jnp.zeros(1, jnp.int32)), rest)
+    return received([stack], [sample.irradiance.shape[0]], *arriving, visible, normal, view)
 
 
 @eqx.filter_jit
