@@ -44,7 +44,7 @@ from ._map_rows import map_rows as map_rows
 from ._packets import any_in_packet as any_in_packet
 
 # Internal: for other packages of the library, and for none of its users.
-from ._add_each import add_each
+from ._add_each import add_each, zeros_each
 from ._add_rows import add_rows
 from ._by_vmap import by_vmap, count_rows
 from ._late import call_late

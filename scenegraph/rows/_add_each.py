@@ -1,12 +1,13 @@
-"""Arrays added to others one by one, in place: one operation, however many there are.
+"""Many arrays of zeros, and others added to them in place: one operation, however many there are.
 
-XLA compiles a kernel for each sum, and a gradient has as many as a scene has leaves.
+XLA compiles a kernel for each, and a gradient has as many as a scene has leaves.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
@@ -31,6 +32,22 @@ def add_each(totals: Sequence[Array], terms: Sequence[Array]) -> list[Array]:
 def _add(*operands: Array) -> list[Array]:
     half = len(operands) // 2
     return [x + y for x, y in zip(operands[:half], operands[half:], strict=True)]
+
+
+def zeros_each(shapes: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
+    """Returns arrays of zeros of some shapes and types."""
+    results: list[Any] = [jnp.zeros(x.shape, x.dtype) for x in shapes]
+    sizes = [np.dtype(x.dtype).itemsize for x in shapes] if HAS_PRIMITIVES else []
+    for size in set(sizes):
+        some = [i for i, x in enumerate(sizes) if x == size]
+        avals = tuple((shapes[i].shape, np.dtype(shapes[i].dtype)) for i in some)
+        for i, x in zip(some, zeros_each_p.bind(avals=avals), strict=True):
+            results[i] = x
+    return results
+
+
+def _zeros(*, avals: tuple) -> list[Array]:
+    return [jnp.zeros(shape, dtype) for shape, dtype in avals]
 
 
 # Offsets are those of `_handler`: operands are at 72, results at 112, and their number at 96; of
@@ -131,6 +148,56 @@ def _natively(*operands: Array) -> list[Array]:
     return list(jax.ffi.ffi_call(name, out, input_output_aliases=alias)(*operands))
 
 
+_ZERO = """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define ptr @kernel(ptr %frame) {
+  %count.at = getelementptr i8, ptr %frame, i64 96
+  %count = load i64, ptr %count.at
+  %results.at = getelementptr i8, ptr %frame, i64 112
+  %results = load ptr, ptr %results.at
+  br label %array
+array:
+  %i = phi i64 [ 0, %0 ], [ %i.next, %clear ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %sizes, label %end
+sizes:
+  %one.in = getelementptr ptr, ptr %results, i64 %i
+  %one = load ptr, ptr %one.in
+  %one.at = getelementptr i8, ptr %one, i64 24
+  %x = load ptr, ptr %one.at
+  %rank.at = getelementptr i8, ptr %one, i64 32
+  %rank = load i64, ptr %rank.at
+  %axes.at = getelementptr i8, ptr %one, i64 40
+  %axes = load ptr, ptr %axes.at
+  br label %axis
+axis:
+  %a = phi i64 [ 0, %sizes ], [ %a.next, %axis.more ]
+  %n = phi i64 [ <size>, %sizes ], [ %n.next, %axis.more ]
+  %a.more = icmp slt i64 %a, %rank
+  br i1 %a.more, label %axis.more, label %clear
+axis.more:
+  %length.at = getelementptr i64, ptr %axes, i64 %a
+  %length = load i64, ptr %length.at
+  %n.next = mul i64 %n, %length
+  %a.next = add i64 %a, 1
+  br label %axis
+clear:
+  call void @llvm.memset.p0.i64(ptr %x, i8 0, i64 %n, i1 false)
+  %i.next = add i64 %i, 1
+  br label %array
+end:
+  ret ptr null
+}
+"""
+
+
+def _zeros_natively(*, avals: tuple) -> list[Array]:
+    name = register(_ZERO.replace("<size>", str(avals[0][1].itemsize)))
+    out = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in avals]
+    return list(jax.ffi.ffi_call(name, out)())
+
+
 def _batch(values: Any, axes: Any) -> tuple[list[Array], list[int]]:
     results = jax.vmap(_add, tuple(axes))(*values)
     return results, [0] * len(results)
@@ -147,4 +214,16 @@ def _define() -> Primitive:
     return primitive
 
 
+def _define_zeros() -> Primitive:
+    primitive = Primitive("zeros_each")
+    primitive.multiple_results = True
+    lower_when_compiled(primitive)
+    primitive.def_impl(jax.jit(_zeros, static_argnames="avals"))
+    zeros = lambda shape, dtype: np.broadcast_to(np.zeros((), dtype), shape)
+    primitive.def_abstract_eval(lambda *, avals: [jax.typeof(zeros(*x)) for x in avals])
+    lower_here(primitive, _zeros, _zeros_natively)
+    return primitive
+
+
 add_each_p: Any = _define() if HAS_PRIMITIVES else None
+zeros_each_p: Any = _define_zeros() if HAS_PRIMITIVES else None

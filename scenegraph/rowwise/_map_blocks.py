@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from .._jax import batching, ClosedJaxpr, HAS_PRIMITIVES, jaxpr_as_fun
 from .._typing import Array, Int, PyTree
-from ..rows import add_each, count_rows, define_map, row_avals, trace_row
+from ..rows import add_each, count_rows, define_map, row_avals, trace_row, zeros_each
 
 
 def map_blocks(
@@ -77,10 +77,12 @@ def _by_loop(*values: Array, jaxpr: ClosedJaxpr, varying: Any, reduced: Any) -> 
     """Computes block after block; the first operand is their number."""
     rows = count_rows(values, varying)
     shape = lambda aval, is_reduced: aval.shape if is_reduced else (rows, *aval.shape)
-    start = [
-        jnp.zeros(shape(aval, is_reduced), aval.dtype)
-        for aval, is_reduced in zip(jaxpr.out_avals, reduced, strict=True)
-    ]
+    start = zeros_each(
+        [
+            jax.ShapeDtypeStruct(shape(aval, is_reduced), aval.dtype)
+            for aval, is_reduced in zip(jaxpr.out_avals, reduced, strict=True)
+        ]
+    )
 
     def one_block(i: Array, results: list[Array]) -> list[Array]:
         take = lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False)

@@ -27,7 +27,16 @@ from .._typing import Array, Bool, Int, PyTree
 from ..flat import FaceTree, Places, SurfaceTree
 from ..numerics import choose_block
 from ..rays import Ray
-from ..rows import add_rows, list_true, map_rows_p, push_map, row_avals, transpose_map, WIDTH
+from ..rows import (
+    add_rows,
+    list_true,
+    map_rows_p,
+    push_map,
+    row_avals,
+    transpose_map,
+    WIDTH,
+    zeros_each,
+)
 from ._search import map_ranked
 from ._walk import Place, row_of
 
@@ -134,10 +143,12 @@ def _compute(
     count, pair = rays.near.shape[0], _Pair(jaxpr, varying, reduced, values, at)
     # Of two axes, so that they stay as they lie in memory.
     front = lambda kind: _length_of(values, varying, kind) if kind != _RAYS else (count,)
-    zeros = [
-        jnp.zeros((*front(kind), x.size), x.dtype)
-        for x, kind in zip(jaxpr.out_avals, reduced, strict=True)
-    ]
+    zeros = zeros_each(
+        [
+            jax.ShapeDtypeStruct((*front(kind), x.size), x.dtype)
+            for x, kind in zip(jaxpr.out_avals, reduced, strict=True)
+        ]
+    )
     block = min(choose_block(_RAYS_AT_ONCE, _RAYS_ELSEWHERE), -(-count // WIDTH) * WIDTH) // WIDTH
     packets = -(-count // (WIDTH * block)) * block
     found = list_true(used, packets * WIDTH).places.reshape(packets, WIDTH)
