@@ -1,5 +1,6 @@
 """The loop of a kernel: vectors of rows, of which all scalars are computed one after the other."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -228,10 +229,11 @@ class _Part:
 
     def _branch(self, node: Node, branch: Branch) -> list[Any]:
         index = node.inputs[0]
-        # What is computed in any case, and what a case needs of it, comes first.
-        every = self._missing([x for case in branch.cases for x in case], within=True)
-        for x in every:
-            if x in self.needed:
+        # What is computed in any case comes first: what is needed elsewhere, or by all cases.
+        each = [self._missing(case, within=True) for case in branch.cases]
+        common = set.intersection(*map(set, each))
+        for x in dict.fromkeys(itertools.chain(*each)):
+            if x in common or x in self.needed:
                 self._compute_one(x)
         varying = [
             index.varying or any(case[k].varying for case in branch.cases)
@@ -274,34 +276,36 @@ class _Part:
     def _one_by_one(self, index: Node, cases: Any) -> list[Any]:
         """Computes every case that some row of the vector has."""
         b, numbers = self.inside, self._take(index, True)
-        last, totals = len(cases) - 1, None
-        varying = [True] * len(cases[0])
+        # What is the same number in several cases is there before any of them is computed.
+        known = [_constant_of(nodes) for nodes in zip(*cases, strict=True)]
+        totals: list[Any] = [None if x is None else self._take(x, True) for x in known]
         for k, case in enumerate(cases):
+            own = [i for i, x in enumerate(case) if x is not known[i]]
+            if not own:
+                continue
             number = constant(numbers.type, k)
             # Numbers below zero are the first case, those beyond the last the last.
-            sign = "<=" if k == 0 else ">=" if k == last else "=="
+            sign = "<=" if k == 0 else ">=" if k == len(cases) - 1 else "=="
             compare = b.icmp_signed if index.dtype.kind == "i" else b.icmp_unsigned
             flags = compare(sign, numbers, number)
             before, [then, end] = b.block, self._append("then", "end")
             b.cbranch(self._any(flags), then, end)
             b.position_at_end(then)
             self._enter()
-            values = self._case(case, varying)
+            values = self._case([case[i] for i in own], [True] * len(own))
             self._leave()
-            if totals is not None:
-                values = [b.select(flags, x, y) for x, y in zip(values, totals, strict=True)]
+            pairs = list(zip(own, values, strict=True))
+            values = [x if totals[i] is None else b.select(flags, x, totals[i]) for i, x in pairs]
             inner = b.block
             b.branch(end)
             b.position_at_end(end)
-            merged = []
-            for i, value in enumerate(values):
+            for i, value in zip(own, values, strict=True):
                 phi = b.phi(value.type)
                 phi.add_incoming(value, inner)
-                other = constant(value.type, 0) if totals is None else totals[i]
+                other = constant(value.type, 0) if totals[i] is None else totals[i]
                 phi.add_incoming(other, before)
-                merged.append(phi)
-            totals = merged
-        return totals or []
+                totals[i] = phi
+        return totals
 
     # --- Operands
 
@@ -432,6 +436,12 @@ class _Part:
         for lane, row in enumerate(rows):
             at = b.gep(address, [constant(I64, lane * size)], source_etype=kind)
             b.store(_resized(b, row, count), at, align=bytes_of(result.dtype))
+
+
+def _constant_of(nodes: Sequence[Node]) -> Node | None:
+    """Returns the constant that most of some nodes are, if any is one."""
+    constants = [x for x in nodes if x.is_constant]
+    return max(constants, key=constants.count, default=None)
 
 
 def _load(builder: Any, base: Any, place: int, kind: Any) -> Any:

@@ -15,6 +15,7 @@ import fast  # noqa: E402
 import first_minute  # noqa: E402
 import first_use  # noqa: E402
 import full_size  # noqa: E402
+import in_a_row  # noqa: E402
 import instances  # noqa: E402
 import loading  # noqa: E402
 import many  # noqa: E402
@@ -38,6 +39,7 @@ COMMANDS = {
     "first-minute": first_minute.main,
     "first-use": first_use.main,
     "full-size": full_size.main,
+    "in-a-row": in_a_row.main,
     "instances": instances.main,
     "loading": loading.main,
     "many": many.main,
