@@ -20,7 +20,7 @@ from ._safe import (
 )
 
 # Internal: for other packages of the library, and for none of its users.
-from ._bits import count_before, count_bits, nth_bit, nth_bit_of_word, pack_bits, sum_to_nth_bit
+from ._bits import count_bits, nth_bit, nth_bit_of_word, pack_bits, sum_to_nth_bit
 from ._blocks import choose_block, map_used_blocks
 from ._compact import ragged_items, RaggedItems
 from ._coverage import slab_coverage
@@ -28,7 +28,7 @@ from ._filtered import filtered_sqrt
 from ._leaves import as_type, common_type
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
 from ._module import AbstractModule, wrong_field
-from ._order import most_number, order_by_number, order_by_place, order_longest_first
+from ._order import order_by_number, order_by_place
 from ._products import einsum, in_full_precision, matmul
 from ._rules import (
     any_values,

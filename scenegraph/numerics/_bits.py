@@ -23,16 +23,6 @@ def count_bits(words: UInt32[Array, "*rows"]) -> Int[Array, "*rows"]:
     return jax.lax.population_count(words).astype(jnp.int32)
 
 
-def count_before(mask: Bool[Array, " n"]) -> tuple[Int[Array, " n"], Int[Array, ""]]:
-    """Counts the true entries before each entry, and all of them."""
-    words = pack_bits(mask)
-    ends = jnp.cumsum(count_bits(words))
-    # Of entry 32 w + i: those of earlier words, and bits 0 to i - 1 of its own.
-    lower = words[:, None] & ((jnp.uint32(1) << jnp.arange(WORD, dtype=jnp.uint32)) - 1)
-    before = (ends - count_bits(words))[:, None] + count_bits(lower)
-    return before.ravel()[: mask.shape[0]], ends[-1]
-
-
 def nth_bit(words: UInt32[Array, " words"], n: Int[Array, ""]) -> Int[Array, ""]:
     """Returns the position of the `n`-th true entry (from 0); any position if there are fewer."""
     counts = count_bits(words)

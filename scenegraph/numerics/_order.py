@@ -15,17 +15,6 @@ def order_by_number(numbers: UInt32[Array, " n"]) -> Int[Array, " n"]:
     return (packed & jnp.uint32(2**bits - 1)).astype(jnp.int32)
 
 
-def order_longest_first(lengths: Int[Array, " n"]) -> Int[Array, " n"]:
-    """Returns an order of lengths, the longest first; very long ones count as equal."""
-    most = most_number(lengths.shape[0])
-    return order_by_number((most - jnp.minimum(lengths, most)).astype(jnp.uint32))
-
-
-def most_number(count: int) -> int:
-    """Returns the largest number that `order_by_number` can put in order among so many."""
-    return min(2 ** (32 - _bits_of_place(count)), 2**31) - 1
-
-
 def _bits_of_place(count: int) -> int:
     return max(count - 1, 1).bit_length()
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from scenegraph.numerics import (
-    count_before,
     count_bits,
     nth_bit,
     pack_bits,
@@ -34,14 +33,6 @@ def test_every_bit_is_found(length, density, find):
     np.testing.assert_array_equal(np.sum(jax.jit(count_bits)(words)), len(expected))
     found = jax.jit(jax.vmap(find, (None, 0)))(words, np.arange(len(expected)))
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("length", [1, 31, 32, 33, 1000])
-def test_true_entries_before_each(length):
-    mask = mask_of(length, 0.4, length)
-    before, total = jax.jit(count_before)(mask)
-    np.testing.assert_array_equal(before, np.cumsum(mask) - mask)
-    assert total == np.sum(mask)
 
 
 def test_words_hold_the_first_entry_lowest():
