@@ -17,7 +17,15 @@ from ._flat import (
     SceneStacks,
     stack_scene_once,
 )
-from ._instances import Instance, InstanceStack, locate, Places, split_large
+from ._instances import (
+    Instance,
+    InstanceStack,
+    locate,
+    of_member,
+    Places,
+    split_large,
+    switch,
+)
 from ._mesh_faces import FaceTree, FACES_OF_LEAF, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree

@@ -117,6 +117,24 @@ def split_large(stacks: Sequence[InstanceStack]) -> list[InstanceStack]:
     return parts
 
 
+def switch(kind: Int[Array, ""], branches: Sequence[Callable], *operands: PyTree) -> PyTree:
+    """Computes one of several functions, as `jax.lax.switch` does, or the only one."""
+    if len(branches) == 1:
+        return branches[0](*operands)
+    return jax.lax.switch(kind, branches, *operands)
+
+
+def of_member(
+    function: Callable[[Instance], PyTree],
+    stacks: Sequence[InstanceStack],
+    kind: Int[Array, ""],
+    place: Int[Array, ""],
+) -> PyTree:
+    """Computes a function of the instance at a place of one of several stacks."""
+    of_stack = lambda stack: lambda place: function(stack.pick(place))
+    return switch(kind, list(map(of_stack, stacks)), place)
+
+
 class Places(NamedTuple):
     """The places of surfaces in stacks, by their numbers or in another order."""
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-import jax
-
 from .._typing import Array, Bool, Int, PyTree
-from ..flat import Instance, InstanceStack, Places, split_large
+from ..flat import Instance, InstanceStack, of_member, Places, split_large
 from ..rows import map_rows
 
 
@@ -40,13 +38,4 @@ def of_surface(
     `at` has the places of all instances in the stacks, the large ones split.
     """
     assert at is not None
-    of_stack = lambda stack: lambda place: function(stack.pick(place))
-    branches, place = list(map(of_stack, split_large(stacks))), at.places[number]
-    return switch(at.kinds[number], branches, place)
-
-
-def switch(kind: Int[Array, ""], branches: Sequence[Callable], *operands: PyTree) -> PyTree:
-    """Computes one of several functions, as `jax.lax.switch` does, or the only one."""
-    return (
-        branches[0](*operands) if len(branches) == 1 else jax.lax.switch(kind, branches, *operands)
-    )
+    return of_member(function, split_large(stacks), at.kinds[number], at.places[number])

@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, Scalar
-from ..flat import FlatScene, occlusion, Places, split_large
+from ..flat import FlatScene, occlusion, Places, split_large, switch
 from ..numerics import safe_divide, safe_norm
 from ..rays import Ray
 from ..shaders import asks_for_light_behind
 from ..visibility import find_passing, next_surfaces, sum_over_pairs
-from ._by_kind import switch
 from ._mesh_layers import mesh_transmission
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import jax
 
-from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
+from .._jax import HAS_PRIMITIVES
 from .._typing import Array
 from ._kernel import compile_table_sum
 from ._operands import NotNative
-from ._primitive import lower_here
+from ._primitive import define_operation
 
 
 def add_rows(table: Array, places: Array, numbers: Array) -> Array:
@@ -38,18 +38,8 @@ def _natively(table: Array, places: Array, numbers: Array) -> Array:
     return call(places, numbers.reshape(places.shape[0], -1), rows).reshape(table.shape)
 
 
-def _batch(values: Any, axes: Any) -> tuple[Array, int]:
-    return jax.vmap(_add, tuple(axes))(*values), 0
-
-
-def _define() -> Primitive:
-    primitive = Primitive("add_rows")
-    lower_when_compiled(primitive)
-    primitive.def_impl(jax.jit(_add))
-    primitive.def_abstract_eval(lambda table, *_: table)
-    batching.primitive_batchers[primitive] = _batch
-    lower_here(primitive, _add, _natively)
-    return primitive
-
-
-add_rows_p: Any = _define() if HAS_PRIMITIVES else None
+add_rows_p: Any = None
+if HAS_PRIMITIVES:
+    add_rows_p = define_operation(
+        "add_rows", lambda table, *_: table, _add, _natively, multiple=False
+    )

@@ -1,14 +1,13 @@
 """The true entries of a mask as a list, in one pass: work of static shape that depends on data."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from .._jax import batching, HAS_PRIMITIVES, lower_when_compiled, Primitive
+from .._jax import HAS_PRIMITIVES
 from .._typing import Array
-from ._primitive import lower_here
+from ._primitive import define_operation
 from ._target import register
 
 
@@ -129,19 +128,8 @@ def _abstract(mask: Any, *, length: int) -> list[Any]:
     return [mask.update(shape=x.shape, dtype=x.dtype) for x in shapes]
 
 
-def _batch(values: Any, axes: Any, *, length: int) -> tuple[tuple, list[int]]:
-    return jax.vmap(functools.partial(_list, length=length), tuple(axes))(*values), [0] * 3
-
-
-def _define() -> Primitive:
-    primitive = Primitive("list_true")
-    primitive.multiple_results = True
-    lower_when_compiled(primitive)
-    primitive.def_impl(jax.jit(_list, static_argnames="length"))
-    primitive.def_abstract_eval(_abstract)
-    batching.primitive_batchers[primitive] = _batch
-    lower_here(primitive, _list, _natively)
-    return primitive
-
-
-list_true_p: Any = _define() if HAS_PRIMITIVES else None
+list_true_p: Any = None
+if HAS_PRIMITIVES:
+    list_true_p = define_operation(
+        "list_true", _abstract, _list, _natively, multiple=True, static=("length",)
+    )

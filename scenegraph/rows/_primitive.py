@@ -84,6 +84,34 @@ def lower_here(primitive: Any, plain: Callable, native: Callable) -> None:
     mlir.register_lowering(primitive, lower_for_cpus, platform="cpu")
 
 
+def define_operation(
+    name: str,
+    abstract: Callable,
+    plain: Callable,
+    native: Callable,
+    *,
+    multiple: bool,
+    static: Sequence[str] = (),
+) -> Primitive:
+    """Defines an operation without derivatives: a kernel on a CPU of this process, else JAX's own.
+
+    `plain` and `native` take its operands, and its `static` parameters by name.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = multiple
+    lower_when_compiled(primitive)
+    primitive.def_impl(jax.jit(plain, static_argnames=static))
+    primitive.def_abstract_eval(abstract)
+
+    def batch(values: Any, axes: Any, **params: Any) -> tuple[Any, Any]:
+        results = jax.vmap(partial(plain, **params), tuple(axes))(*values)
+        return results, [0] * len(results) if multiple else 0
+
+    batching.primitive_batchers[primitive] = batch
+    lower_here(primitive, plain, native)
+    return primitive
+
+
 def _flip(kind: int) -> int:
     """Returns what is said of a cotangent: one for every row of what rows share, and so on."""
     return {SHARED: ROW, ROW: SHARED, GROUP: GROUP}[kind]

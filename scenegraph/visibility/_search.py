@@ -18,6 +18,7 @@ from ..flat import (
     Instance,
     intersect,
     occlusion,
+    of_member,
     part_alphas,
     SurfaceTree,
 )
@@ -73,16 +74,11 @@ class _Items(NamedTuple):
     values: Float[Array, " items"]  # zero where it meets nothing
 
 
-def _meet(tree: SurfaceTree, leaf: Int[Array, ""], of_one: Callable[[Instance], PyTree]) -> PyTree:
+def _of_leaf(
+    tree: SurfaceTree, leaf: Int[Array, ""], function: Callable[[Instance], PyTree]
+) -> PyTree:
     """Computes a function of the surface of a leaf."""
-
-    of_stack = lambda stack: lambda place: of_one(stack.pick(place))
-    branches, place = list(map(of_stack, tree.stacks)), tree.places[leaf]
-    return (
-        branches[0](place)
-        if len(branches) == 1
-        else jax.lax.switch(tree.kinds[leaf], branches, place)
-    )
+    return of_member(function, tree.stacks, tree.kinds[leaf], tree.places[leaf])
 
 
 def _rank(ranking: Ranking, items: _Items, touched: Bool[Array, ""]) -> Ranking:
@@ -131,7 +127,7 @@ def find_shapes(
         return items, cuts[instance.number]
 
     def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: _Layers) -> _Layers:
-        items, cut = _meet(tree, leaf, of_one)
+        items, cut = _of_leaf(tree, leaf, of_one)
         opaque = touched & cut & (items.values >= 1)
         closed = jnp.min(jnp.where(opaque, items.keys, jnp.inf))
         return _Layers(_rank(state.ranking, items, touched), jnp.minimum(state.closed, closed))
@@ -212,7 +208,7 @@ def passing_of_ray(
     of_one = lambda instance: 1 - occlusion(instance, ray, own)
 
     def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], found: Passing) -> Passing:
-        passes = jnp.where(touched, _meet(tree, leaf, of_one), 1)
+        passes = jnp.where(touched, _of_leaf(tree, leaf, of_one), 1)
         is_closed = passes <= 0
         return Passing(found.product * jnp.where(is_closed, 1, passes), found.closed + is_closed)
 
@@ -244,7 +240,7 @@ def _find_nearest_of_ray(tree: SurfaceTree, row: tuple, *, parts: int) -> tuple[
         return jnp.min(t), (parts * instance.number + part).astype(jnp.int32)
 
     def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: tuple) -> tuple:
-        t, code = _meet(tree, leaf, of_one)
+        t, code = _of_leaf(tree, leaf, of_one)
         before, known = state
         nearer = touched & ((t < before) | ((t == before) & (t < jnp.inf) & (code < known)))
         return jnp.where(nearer, t, before), jnp.where(nearer, code, known)
