@@ -4,7 +4,12 @@ from ._gaussian import FullGaussian as FullGaussian, Gaussian as Gaussian
 from ._hit import Hit as Hit
 from ._pixel_jvp import pixel_jvp as pixel_jvp
 from ._ray import Ray as Ray
-from ._records import Irradiance as Irradiance, Medium as Medium, Radiance as Radiance
+from ._records import (
+    Irradiance as Irradiance,
+    LampPolygons as LampPolygons,
+    Medium as Medium,
+    Radiance as Radiance,
+)
 from ._sections import ConeBeam as ConeBeam, CylinderBeam as CylinderBeam
 
 # Internal: for other packages of the library, and for none of its users.

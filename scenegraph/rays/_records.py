@@ -39,6 +39,20 @@ class Medium(AbstractModule):
     normal: Float[Array, "*samples 3"] | None = None
 
 
+class LampPolygons(AbstractModule):
+    """Lamps with a size, as they are seen from a point of a surface.
+
+    **Arguments:**
+
+    - `corners`: corners of their outlines relative to the point, in world units, counterclockwise
+      as seen from there. Corners may repeat, and may lie behind the surface.
+    - `radiance`: radiance towards the point, shadows included; zero on a lamp's dark side.
+    """
+
+    corners: Float[Array, "*rays lamps corners 3"] = eqx.field(converter=as_float_leaf)
+    radiance: Float[Array, "*rays lamps 3"] = eqx.field(converter=as_float_leaf)
+
+
 class Irradiance(AbstractModule):
     """The light that arrives at a point of a surface, shadows included.
 
@@ -51,6 +65,9 @@ class Irradiance(AbstractModule):
       from 0 to 1; `None` if no light is a panorama.
     - `soft`: the number of last directions that are parts of panoramas: they make no highlights,
       because `glossy` has their light; static.
+    - `lamps`: the lamps with a size among the lights, whose directions come before those of
+      panoramas: their light is that of the visible part of the outline, and its mean direction.
+      Highlights are made of the outlines instead. `None` if there are none.
     """
 
     direction: Float[Array, "*rays lights 3"] = eqx.field(converter=as_float_leaf)
@@ -58,6 +75,7 @@ class Irradiance(AbstractModule):
     ambient: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
     glossy: Float[Array, "*rays levels 3"] | None = None
     soft: int = eqx.field(static=True, default=0)
+    lamps: LampPolygons | None = None
 
 
 class Layers(AbstractModule):

@@ -20,6 +20,12 @@ from ._ggx import GGX as GGX
 from ._gradient import Gradient as Gradient
 from ._image_texture import ImageTexture as ImageTexture
 from ._lambert import Lambert as Lambert
+from ._material import (
+    AbstractMaterial as AbstractMaterial,
+    AbstractReflectiveMaterial as AbstractReflectiveMaterial,
+    ScatterSample as ScatterSample,
+    SecondaryRays as SecondaryRays,
+)
 from ._noise import Noise as Noise
 from ._normal_map import NormalMap as NormalMap
 from ._normals import Normals as Normals

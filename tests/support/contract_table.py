@@ -417,6 +417,10 @@ RECORDS = [
     NET.output,
     Frozen(BOX),
     Tied("cam.focal"),
+    rays.LampPolygons(numbers(2, 4, 3), numbers(2, 3)),
+    lights.LightPoint(numbers(3), numbers(3), numbers(3), jnp.ones(())),
+    shaders.ScatterSample(numbers(3), numbers(3), jnp.ones(()), *jnp.zeros((2, 1), bool)[:, 0]),
+    shaders.SecondaryRays(numbers(2, 3), numbers(2, 3), *numbers(3, 2)),
 ]
 # What has other fields, or other values of them, than the instances above.
 VARIANTS = [
