@@ -69,8 +69,8 @@ class FlatScene(AbstractModule):
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
     - `tree`: the tree by which rays find occluders; `None` if there are none.
     - `occluders_at`, `shaders_at`: the places of surfaces in those stacks, the large ones split.
-    - `lamps`: the lights of the bodies of lamps with a size, as places in `lights`; `None` without.
-      These bodies are the last surfaces.
+    - `lamps`: the places of lamps with a size in `lights`, by body; `None` without. These bodies
+      are the last surfaces, and the numbers of such lights are those of their first bodies.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -301,14 +301,14 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         shaders,
         cuts,
         place(stacks.volumes),
-        lights,
+        lamps.lights,
         stacks.background,
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
         build_tree(occluders),
         locate(split_large(occluders), len(cuts)),
         locate(split_large(shaders), len(cuts)),
-        lamps.lights,
+        lamps.light_of_body,
     )
 
 

@@ -36,8 +36,10 @@ class LampStacks(NamedTuple):
     surfaces: tuple[InstanceStack, ...]
     occluders: tuple[InstanceStack, ...]
     shaders: tuple[InstanceStack, ...]
+    # The lights, whose numbers are those of their first bodies; -1 for lights without a size.
+    lights: tuple[InstanceStack, ...]
+    light_of_body: Places | None  # the stack of a body's light, and the place in it
     total: int  # the number of bodies
-    lights: Places | None  # by body, the stack of its light, and the place in it
 
 
 def has_size(stack: InstanceStack) -> bool:
@@ -52,7 +54,7 @@ def stack_lamps(lights: Sequence[InstanceStack], first: int) -> LampStacks:
     """
     kinds = [(kind, stack) for kind, stack in enumerate(lights) if has_size(stack)]
     if not kinds:
-        return LampStacks((), (), (), 0, None)
+        return LampStacks((), (), (), tuple(lights), None, 0)
     bodies = [stack.map(_bodies_of) for _, stack in kinds]
     counts = [surfaces.opacity.shape[1] for surfaces, _, _ in bodies]
     order = jnp.concatenate([stack.members.number for _, stack in kinds])
@@ -61,9 +63,11 @@ def stack_lamps(lights: Sequence[InstanceStack], first: int) -> LampStacks:
     before = jnp.sum(jnp.where(order[None, :] < order[:, None], sizes[None, :], 0), axis=1)
     starts = jnp.split(before, np.cumsum([stack.count for _, stack in kinds])[:-1])
     surfaces, occluders, shaders = [], [], []
+    firsts = [jnp.full(stack.count, -1, jnp.int32) for stack in lights]
     total = int(np.sum(sizes))
     light_kinds, light_places = jnp.zeros((2, total), jnp.int32)
     for (kind, stack), parts, count, start in zip(kinds, bodies, counts, starts, strict=True):
+        firsts[kind] = (first + start).astype(jnp.int32)
         numbers = (start[:, None] + jnp.arange(count)).astype(jnp.int32).ravel()
         light_kinds = light_kinds.at[numbers].set(kind)
         places = np.repeat(np.arange(stack.count, dtype=np.int32), count)
@@ -73,8 +77,15 @@ def stack_lamps(lights: Sequence[InstanceStack], first: int) -> LampStacks:
         surfaces.append(_stack(surface, forward, inverse, first + numbers))
         occluders.append(_stack(occluder, forward, inverse, first + numbers))
         shaders.append(_stack(surface.shader, None, None, first + numbers))
-    lights_of = Places(light_kinds, light_places)
-    return LampStacks(tuple(surfaces), tuple(occluders), tuple(shaders), total, lights_of)
+    number = lambda stack, first: eqx.tree_at(lambda x: x.members.number, stack, first)
+    return LampStacks(
+        tuple(surfaces),
+        tuple(occluders),
+        tuple(shaders),
+        tuple(map(number, lights, firsts)),
+        Places(light_kinds, light_places),
+        total,
+    )
 
 
 # A map of less volume has no inverse in single precision.

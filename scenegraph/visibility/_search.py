@@ -195,14 +195,14 @@ class Passing(NamedTuple):
 
 
 def find_passing(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"]
+    scene: FlatScene, rays: Ray, own: Int[Array, "rays *ends"], used: Bool[Array, " rays"]
 ) -> Passing:
-    """Computes what surfaces let pass of shadow rays."""
+    """Computes what surfaces let pass of shadow rays; `own` as for `occlusion`."""
     return map_rows(lambda tree, row: passing_of_ray(tree, *row), scene.tree, (rays, own, used))
 
 
 def passing_of_ray(
-    tree: SurfaceTree, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]
+    tree: SurfaceTree, ray: Ray, own: Int[Array, "*ends"], used: Bool[Array, ""]
 ) -> Passing:
     """Computes what surfaces let pass of one shadow ray."""
     of_one = lambda instance: 1 - occlusion(instance, ray, own)
