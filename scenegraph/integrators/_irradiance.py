@@ -144,8 +144,7 @@ def light_at_point(
     directions = jnp.where(above[:, None], jax.vmap(safe_normalise)(vectors), sample.rays.view)
     irradiance = jnp.where(above[:, None], lengths[:, None] * lamps.radiance, sample.irradiance)
     rays = eqx.tree_at(lambda x: x.view, sample.rays, directions)
-    part = jnp.arange(len(lengths)) if light.bodies > 1 else jnp.zeros(len(lengths))
-    bodies = instance.number + part.astype(jnp.int32)
+    bodies = jnp.broadcast_to(instance.number, lengths.shape).astype(jnp.int32)
     return LightAtPoint(rays, irradiance, sample.ambient, lamps, bodies)
 
 
