@@ -21,6 +21,7 @@ class Shading(NamedTuple):
     layers: int
     shadows: bool
     fields: tuple[str, ...]  # of `Layers`, beside those that are always there
+    bounces: int  # how often cones are reflected or refracted
 
 
 def reaches_front(
