@@ -6,12 +6,13 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import dot, safe_divide, safe_norm, safe_normalise, unfreeze
-from ..rays import Hit, Irradiance, no_light
+from ..rays import Hit, Irradiance, LampPolygons, no_light
 from ._albedo import albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._inputs import as_input, as_optional_shader, read_input, require_fraction_inputs
 from ._lambert import cosines
+from ._ltc import lamp_highlights
 from ._material import AbstractMaterial, ScatterSample
 from ._normal_map import NormalMap
 from ._sampling import cosine_direction, luminance, scatter_sample, visible_facet
@@ -98,9 +99,12 @@ class GGX(AbstractMaterial):
             lights = _above_surface(hit, lights)
             hit = self._bumped(hit, view, lights)
         seen = jnp.maximum(dot(hit.normal, eye), _LEAST_COSINE)
-        sharp, soft = split_lights(lights)
-        direct = _lamps(material, hit, eye, sharp)
-        around = _surroundings(material, hit, seen, soft, lights)
+        parts = split_lights(lights)
+        direct = _lamps(material, hit, eye, parts.sharp)
+        if lights.lamps is not None:
+            direct += material.paint * _passed(seen) * _enter(hit, parts.lamps) / jnp.pi
+            direct += _outlines(material, hit, eye, seen, lights.lamps)
+        around = _surroundings(material, hit, seen, parts.soft, lights)
         if self.occlusion is not None:
             around *= read_input(self.occlusion, 0, hit, view, lights)
         if self.emission is not None:
@@ -177,12 +181,34 @@ def _scattered(material: _Material, normal: Vector, eye: Vector, light: Vector) 
     paint, metal, _, alpha = material
     seen = jnp.maximum(dot(normal, eye), _LEAST_COSINE)
     cosine = jnp.maximum(dot(normal, light), 0)
-    half = eye + light
-    # Half of its length is the cosine v.h, both of length one.
-    mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, normal, half)
     # (1 - F(0.04, n.v)) (1 - F(0.04, n.l)) n.l / pi
     even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
-    return paint * even + mirrors * _visibility(alpha, cosine, seen)
+    return paint * even + _mirrors(metal, alpha, normal, eye, light) * (
+        cosine * _visibility(alpha, cosine, seen)
+    )
+
+
+def _mirrors(metal: Color, alpha: Scalar, normal: Vector, eye: Vector, light: Vector) -> Color:
+    """Returns `D F`: the facets that mirror the light to the eye, and what they reflect."""
+    half = eye + light
+    # Half of its length is the cosine v.h, both of length one.
+    return _schlick(metal, safe_norm(half) / 2) * _facets(alpha, normal, half)
+
+
+def _outlines(
+    material: _Material, hit: Hit, eye: Vector, seen: Scalar, lamps: LampPolygons
+) -> Color:
+    """Returns the highlights of lamps with a size."""
+    _, metal, roughness, alpha = material
+
+    def scattered(light: Vector) -> Color:
+        cosine = jnp.maximum(dot(hit.normal, light), 0)
+        shape = _visibility(alpha, cosine, seen)
+        return _mirrors(metal, alpha, hit.normal, eye, light) * shape
+
+    head_on, grazing = reflected_parts(roughness, seen)
+    whole = metal * head_on + grazing
+    return lamp_highlights(scattered, whole, hit.normal, eye, roughness, lamps)
 
 
 def _diffuse_part(material: _Material, seen: Scalar) -> Scalar:
@@ -224,7 +250,13 @@ def _surroundings(
 def _above_surface(hit: Hit, lights: Irradiance) -> Irradiance:
     """Fades lights that set behind the surface itself, whose bumps would still see them."""
     height = jax.vmap(lambda light: _height(hit.normal, light))(lights.direction)
-    return eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
+    faded = eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
+    if lights.lamps is None:
+        return faded
+    last = height.shape[0] - lights.soft
+    first = last - lights.lamps.radiance.shape[-2]
+    radiance = height[first:last, None] * lights.lamps.radiance
+    return eqx.tree_at(lambda x: x.lamps.radiance, faded, radiance)
 
 
 def _height(normal: Vector, light: Vector) -> Scalar:
@@ -247,13 +279,13 @@ def _facets(alpha: Scalar, normal: Vector, half: Vector) -> Scalar:
 
 
 def _visibility(alpha: Scalar, cosine: Scalar, seen: Scalar) -> Scalar:
-    """Returns `G / (4 n.l n.v)`, the part of the facets that is both lit and seen, times `n.l`."""
+    """Returns `G / (4 n.l n.v)`, the part of the facets that is both lit and seen."""
 
     def spread(x: Scalar) -> Scalar:
         return jnp.sqrt(alpha**2 + (1 - alpha**2) * x**2)
 
     # G / (4 n.l n.v) = 1 / (2 (n.l s(n.v) + n.v s(n.l))), with s(x) = sqrt(a^2 + (1 - a^2) x^2)
-    return cosine / (2 * (cosine * spread(seen) + seen * spread(cosine)))
+    return 1 / (2 * (cosine * spread(seen) + seen * spread(cosine)))
 
 
 def _schlick(head_on: Float[Array, "*n"], cosine: Scalar) -> Float[Array, "*n"]:
