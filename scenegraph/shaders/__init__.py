@@ -3,8 +3,8 @@
 Read `_base` first, with `_albedo`, and `_coordinates`, in which patterns are drawn; then
 `_constant`, the patterns `_checker`, `_stripes`, `_gradient` and `_noise`, textures
 (`_image_texture` with `_pyramid`), and what a hit has (`_normals`, `_uv`, `_vertex_color`), and
-`_view_dependent`; at last the lit ones: `_lambert`, `_phong`, and `_ggx` with `_inputs`,
-`_normal_map` and `_split_sum`.
+`_view_dependent`; at last the lit ones, which say how they scatter (`_material`, `_sampling`):
+`_lambert`, `_phong`, and `_ggx` with `_inputs`, `_normal_map`, `_split_sum` and `_ltc`.
 """
 
 from ._albedo import AbstractAlbedoShader as AbstractAlbedoShader

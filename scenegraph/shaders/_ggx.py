@@ -6,13 +6,16 @@ import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import dot, safe_divide, safe_norm, safe_normalise, unfreeze
-from ..rays import Hit, Irradiance
-from ._albedo import AbstractAlbedoShader, albedo_of
+from ..rays import Hit, Irradiance, LampPolygons, no_light
+from ._albedo import albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._inputs import as_input, as_optional_shader, read_input, require_fraction_inputs
 from ._lambert import cosines
+from ._ltc import lamp_highlights
+from ._material import AbstractMaterial, ScatterSample
 from ._normal_map import NormalMap
+from ._sampling import cosine_direction, luminance, scatter_sample, visible_facet
 from ._split_sum import mirrored_light, reflected_parts, SMOOTHEST, split_lights
 
 
@@ -37,7 +40,7 @@ def _as_optional(value: Any) -> Any:
     return None if value is None else as_input(value)
 
 
-class GGX(AbstractAlbedoShader):
+class GGX(AbstractMaterial):
     """Metals, plastics and paints: the metallic-roughness model of real-time rendering.
 
     With `a = max(roughness^2, 0.001)`, the half vector `h` between light `l` and eye `v`, and
@@ -93,13 +96,15 @@ class GGX(AbstractAlbedoShader):
     def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
         material, eye = self._material(hit, view, lights), -safe_normalise(view)
         if self.normal_map is not None:
-            normal = self.normal_map(hit, view, lights)
             lights = _above_surface(hit, lights)
-            hit = eqx.tree_at(lambda x: x.normal, hit, normal)
+            hit = self._bumped(hit, view, lights)
         seen = jnp.maximum(dot(hit.normal, eye), _LEAST_COSINE)
-        sharp, soft = split_lights(lights)
-        direct = _lamps(material, hit, eye, seen, sharp)
-        around = _surroundings(material, hit, seen, soft, lights)
+        parts = split_lights(lights)
+        direct = _lamps(material, hit, eye, parts.sharp)
+        if lights.lamps is not None:
+            direct += material.paint * _passed(seen) * _enter(hit, parts.lamps) / jnp.pi
+            direct += _outlines(material, hit, eye, seen, lights.lamps)
+        around = _surroundings(material, hit, seen, parts.soft, lights)
         if self.occlusion is not None:
             around *= read_input(self.occlusion, 0, hit, view, lights)
         if self.emission is not None:
@@ -108,6 +113,43 @@ class GGX(AbstractAlbedoShader):
 
     def albedo_at(self, hit: Hit, view: Vector) -> Color:
         return albedo_of(self.base_color, hit, view)
+
+    def scatter(self, hit: Hit, view: Vector, light: Vector) -> Color:
+        dark, eye = no_light(light.dtype), -safe_normalise(view)
+        material = self._material(hit, view, dark)
+        if self.normal_map is None:
+            return _scattered(material, hit.normal, eye, light)
+        bumped = self._bumped(hit, view, dark)
+        return _height(hit.normal, light) * _scattered(material, bumped.normal, eye, light)
+
+    def density(self, hit: Hit, view: Vector, light: Vector) -> Scalar:
+        material = self._material(hit, view, no_light(light.dtype))
+        normal = self._bumped(hit, view, no_light(light.dtype)).normal
+        eye = _above(normal, -safe_normalise(view))
+        seen, cosine = dot(normal, eye), dot(normal, light)
+        part = _diffuse_part(material, seen)
+        density = part * cosine / jnp.pi + (1 - part) * _facet_density(
+            material.alpha, normal, eye, light
+        )
+        return jnp.where(cosine > 0, density, 0)
+
+    def sample(self, hit: Hit, view: Vector, uniform: Float[Array, "3"]) -> ScatterSample:
+        material = self._material(hit, view, no_light(view.dtype))
+        normal = self._bumped(hit, view, no_light(view.dtype)).normal
+        eye = _above(normal, -safe_normalise(view))
+        is_diffuse = uniform[0] < _diffuse_part(material, dot(normal, eye))
+        facet = visible_facet(material.alpha, normal, eye, uniform[1:])
+        even = cosine_direction(normal, uniform[1:])
+        light = jnp.where(is_diffuse, even, 2 * dot(facet, eye) * facet - eye)
+        scatter, density = self.scatter(hit, view, light), self.density(hit, view, light)
+        return scatter_sample(light, scatter, density, is_diffuse)
+
+    def _bumped(self, hit: Hit, view: Vector, lights: Irradiance) -> Hit:
+        """Returns the hit with the normal of the normal map, if there is one."""
+        if self.normal_map is None:
+            return hit
+        normal = self.normal_map(hit, view, lights)
+        return eqx.tree_at(lambda x: x.normal, hit, normal)
 
     def _material(self, hit: Hit, view: Vector, lights: Irradiance) -> "_Material":
         base = self.base_color(hit, view, lights)
@@ -128,20 +170,66 @@ class _Material(NamedTuple):
     alpha: Scalar
 
 
-def _lamps(material: _Material, hit: Hit, eye: Vector, seen: Scalar, lights: Irradiance) -> Color:
+def _lamps(material: _Material, hit: Hit, eye: Vector, lights: Irradiance) -> Color:
     """Returns the reflected light of lights with a direction each."""
+    scattered = lambda light: _scattered(material, hit.normal, eye, light)
+    return jnp.sum(jax.vmap(scattered)(lights.direction) * lights.irradiance, axis=0)
+
+
+def _scattered(material: _Material, normal: Vector, eye: Vector, light: Vector) -> Color:
+    """Returns the BSDF times `n.l`."""
     paint, metal, _, alpha = material
+    seen = jnp.maximum(dot(normal, eye), _LEAST_COSINE)
+    cosine = jnp.maximum(dot(normal, light), 0)
+    # (1 - F(0.04, n.v)) (1 - F(0.04, n.l)) n.l / pi
+    even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
+    return paint * even + _mirrors(metal, alpha, normal, eye, light) * (
+        cosine * _visibility(alpha, cosine, seen)
+    )
 
-    def scattered(light: Vector, cosine: Scalar) -> Color:
-        half = eye + light
-        # Half of its length is the cosine v.h, both of length one.
-        mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, hit.normal, half)
-        # (1 - F(0.04, n.v)) (1 - F(0.04, n.l)) n.l / pi
-        even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
-        return paint * even + mirrors * _visibility(alpha, cosine, seen)
 
-    parts = jax.vmap(scattered)(lights.direction, cosines(hit, lights))
-    return jnp.sum(parts * lights.irradiance, axis=0)
+def _mirrors(metal: Color, alpha: Scalar, normal: Vector, eye: Vector, light: Vector) -> Color:
+    """Returns `D F`: the facets that mirror the light to the eye, and what they reflect."""
+    half = eye + light
+    # Half of its length is the cosine v.h, both of length one.
+    return _schlick(metal, safe_norm(half) / 2) * _facets(alpha, normal, half)
+
+
+def _outlines(
+    material: _Material, hit: Hit, eye: Vector, seen: Scalar, lamps: LampPolygons
+) -> Color:
+    """Returns the highlights of lamps with a size."""
+    _, metal, roughness, alpha = material
+
+    def scattered(light: Vector) -> Color:
+        cosine = jnp.maximum(dot(hit.normal, light), 0)
+        shape = _visibility(alpha, cosine, seen)
+        return _mirrors(metal, alpha, hit.normal, eye, light) * shape
+
+    head_on, grazing = reflected_parts(roughness, seen)
+    whole = metal * head_on + grazing
+    return lamp_highlights(scattered, whole, hit.normal, eye, roughness, lamps)
+
+
+def _diffuse_part(material: _Material, seen: Scalar) -> Scalar:
+    """Returns how often a random direction is chosen evenly, and not by a facet."""
+    head_on, grazing = reflected_parts(material.roughness, seen)
+    even = luminance(material.paint) * _passed(seen)
+    return even / (even + luminance(material.metal * head_on + grazing))
+
+
+def _facet_density(alpha: Scalar, normal: Vector, eye: Vector, light: Vector) -> Scalar:
+    """Returns the density of light that a facet mirrors which the eye sees."""
+    # D G1(v) / (4 n.v) = D / (2 (n.v + s(n.v))), with s(x) = sqrt(a^2 + (1 - a^2) x^2)
+    seen = dot(normal, eye)
+    spread = jnp.sqrt(alpha**2 + (1 - alpha**2) * seen**2)
+    return _facets(alpha, normal, eye + light) / (2 * (seen + spread))
+
+
+def _above(normal: Vector, eye: Vector) -> Vector:
+    """Returns the direction to the eye, raised above the horizon of a bump that looks away."""
+    lift = jnp.maximum(_LEAST_COSINE - dot(normal, eye), 0)
+    return safe_normalise(eye + lift * normal)
 
 
 def _surroundings(
@@ -161,8 +249,19 @@ def _surroundings(
 
 def _above_surface(hit: Hit, lights: Irradiance) -> Irradiance:
     """Fades lights that set behind the surface itself, whose bumps would still see them."""
-    height = jnp.clip(jax.vmap(dot, (0, None))(lights.direction, hit.normal) / _DUSK, 0, 1)
-    return eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
+    height = jax.vmap(lambda light: _height(hit.normal, light))(lights.direction)
+    faded = eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
+    if lights.lamps is None:
+        return faded
+    last = height.shape[0] - lights.soft
+    first = last - lights.lamps.radiance.shape[-2]
+    radiance = height[first:last, None] * lights.lamps.radiance
+    return eqx.tree_at(lambda x: x.lamps.radiance, faded, radiance)
+
+
+def _height(normal: Vector, light: Vector) -> Scalar:
+    """Returns the part of a light that is above the surface itself."""
+    return jnp.clip(dot(light, normal) / _DUSK, 0, 1)
 
 
 def _enter(hit: Hit, lights: Irradiance) -> Color:
@@ -180,13 +279,13 @@ def _facets(alpha: Scalar, normal: Vector, half: Vector) -> Scalar:
 
 
 def _visibility(alpha: Scalar, cosine: Scalar, seen: Scalar) -> Scalar:
-    """Returns `G / (4 n.l n.v)`, the part of the facets that is both lit and seen, times `n.l`."""
+    """Returns `G / (4 n.l n.v)`, the part of the facets that is both lit and seen."""
 
     def spread(x: Scalar) -> Scalar:
         return jnp.sqrt(alpha**2 + (1 - alpha**2) * x**2)
 
     # G / (4 n.l n.v) = 1 / (2 (n.l s(n.v) + n.v s(n.l))), with s(x) = sqrt(a^2 + (1 - a^2) x^2)
-    return cosine / (2 * (cosine * spread(seen) + seen * spread(cosine)))
+    return 1 / (2 * (cosine * spread(seen) + seen * spread(cosine)))
 
 
 def _schlick(head_on: Float[Array, "*n"], cosine: Scalar) -> Float[Array, "*n"]:

@@ -4,15 +4,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Color, Float, Vector
+from .._typing import Array, Color, Float, Scalar, Vector
 from ..numerics import dot
-from ..rays import Hit, Irradiance
-from ._albedo import AbstractAlbedoShader, albedo_of
+from ..rays import Hit, Irradiance, no_light
+from ._albedo import albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
+from ._material import AbstractMaterial, ScatterSample
+from ._sampling import cosine_direction, scatter_sample
 
 
-class Lambert(AbstractAlbedoShader):
+class Lambert(AbstractMaterial):
     """A diffuse surface: albedo / pi, times irradiance, times the cosine of incidence.
 
     **Arguments:**
@@ -34,6 +36,18 @@ class Lambert(AbstractAlbedoShader):
 
     def albedo_at(self, hit: Hit, view: Vector) -> Color:
         return albedo_of(self.albedo, hit, view)
+
+    def scatter(self, hit: Hit, view: Vector, light: Vector) -> Color:
+        # albedo / pi * max(n . l, 0)
+        return self.albedo(hit, view, no_light(light.dtype)) * self.density(hit, view, light)
+
+    def density(self, hit: Hit, view: Vector, light: Vector) -> Scalar:
+        return jnp.maximum(dot(hit.normal, light), 0) / jnp.pi
+
+    def sample(self, hit: Hit, view: Vector, uniform: Float[Array, "3"]) -> ScatterSample:
+        light = cosine_direction(hit.normal, uniform[1:])
+        scatter, density = self.scatter(hit, view, light), self.density(hit, view, light)
+        return scatter_sample(light, scatter, density, jnp.ones((), bool))
 
 
 def cosines(hit: Hit, lights: Irradiance) -> Float[Array, " lights"]:

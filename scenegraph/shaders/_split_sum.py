@@ -1,6 +1,7 @@
 """Reflection of light from all around: the lobe's mean light, times the part that it reflects."""
 
 import functools
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +17,21 @@ SMOOTHEST = 1e-3
 _POINTS, _PARTS = 32, 32
 
 
-def split_lights(lights: Irradiance) -> tuple[Irradiance, Irradiance]:
-    """Returns the lights that make highlights, and those that do not, with no ambient light."""
-    sharp = lights.direction.shape[0] - lights.soft
+class SplitLights(NamedTuple):
+    """Lights with a direction each, by what makes their highlights, without ambient light."""
+
+    sharp: Irradiance  # the direction itself
+    lamps: Irradiance  # an outline
+    soft: Irradiance  # a panorama
+
+
+def split_lights(lights: Irradiance) -> SplitLights:
+    """Divides lights by what makes their highlights."""
+    last = lights.direction.shape[0] - lights.soft
+    first = last - (0 if lights.lamps is None else lights.lamps.radiance.shape[-2])
     dark = jnp.zeros_like(lights.ambient)
     part = lambda some: Irradiance(lights.direction[some], lights.irradiance[some], dark)
-    return part(slice(sharp)), part(slice(sharp, None))
+    return SplitLights(part(slice(first)), part(slice(first, last)), part(slice(last, None)))
 
 
 def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
@@ -45,21 +55,27 @@ def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
 
 def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:
     """Returns `A` and `B`: GGX reflects the part `f0 A + B` of even light; `seen` is `n.v`."""
-    # Bilinear in roughness and sqrt(n.v).
     # docs/surfaces.md, "Panoramas in highlights": A and B of f0 A + B.
-    row, right = _between(roughness)
-    column, down = _between(jnp.sqrt(seen))
-    table = jnp.asarray(_table(), seen.dtype)
-    corners = table[(row + jnp.array([[0], [1]])), (column + jnp.array([0, 1]))]
-    weights = jnp.stack([1 - right, right])[:, None] * jnp.stack([1 - down, down])
-    head_on, grazing = jnp.sum(weights[..., None] * corners, axis=(0, 1))
+    head_on, grazing = look_up_lobe(_table(), roughness, seen)
     return head_on, grazing
 
 
-def _between(part: Scalar) -> tuple[Array, Scalar]:
+def look_up_lobe(
+    table: Float[np.ndarray, "roughness seen numbers"], roughness: Scalar, seen: Scalar
+) -> Float[Array, " numbers"]:
+    """Returns numbers of a lobe from a table, even in roughness and in `sqrt(n.v)`; bilinear."""
+    row, right = _between(roughness, table.shape[0])
+    column, down = _between(jnp.sqrt(seen), table.shape[1])
+    numbers = jnp.asarray(table, seen.dtype)
+    corners = numbers[(row + jnp.array([[0], [1]])), (column + jnp.array([0, 1]))]
+    weights = jnp.stack([1 - right, right])[:, None] * jnp.stack([1 - down, down])
+    return jnp.sum(weights[..., None] * corners, axis=(0, 1))
+
+
+def _between(part: Scalar, points: int) -> tuple[Array, Scalar]:
     """Returns the table's point below a part of an axis, and the rest up to it."""
-    at = clip_within(part, 0, 1) * (_POINTS - 1)
-    low = jnp.clip(jnp.floor(at), 0, _POINTS - 2)
+    at = clip_within(part, 0, 1) * (points - 1)
+    low = jnp.clip(jnp.floor(at), 0, points - 2)
     return low.astype(int), at - low
 
 
