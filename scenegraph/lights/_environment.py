@@ -9,7 +9,7 @@ import numpy as np
 
 from .._typing import Array, Color, Float, Scalar, Vector
 from ..images import as_light
-from ..numerics import as_float_leaf, require_not_negative, safe_normalise
+from ..numerics import as_float_leaf, between_levels, require_not_negative, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
 from ._base import AbstractEnvironment, AbstractLight, LightSample, rays_along
@@ -97,7 +97,7 @@ class PreparedEnvironment(AbstractEnvironment):
     def mirror(self, direction: Vector, roughness: Scalar) -> Color:
         shapes = level_shapes(*self.shape)
         again = jnp.broadcast_to(self._unturned(direction), (len(shapes), 3))
-        return at_roughness(look_up(self.levels, shapes, again), roughness)
+        return between_levels(look_up(self.levels, shapes, again), roughness)
 
     def _unturned(self, direction: Vector) -> Vector:
         """Returns a direction of the world in the panorama's frame."""
