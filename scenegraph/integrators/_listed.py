@@ -46,19 +46,21 @@ class RowsOfLayers(NamedTuple):
 
 
 def find_rows(
-    scene: FlatScene, rays: Ray, how: Shading
+    scene: FlatScene, rays: Ray, how: Shading, starts: Int[Array, " rays"] | None = None
 ) -> tuple[RowsOfLayers, Int[Array, " rays"]]:
     """Finds the nearest layers on rays; what hides sheets of meshes has derivatives.
 
-    Returns also how many layers of each ray are missed.
+    Rays do not meet the convex surfaces on which they start outside. Returns also how many layers
+    of each ray are missed.
     """
     still, lines = jax.lax.stop_gradient((as_operands(scene.without_media()), rays))
 
-    def search(scene: FlatScene, ray: Ray) -> tuple[FoundLayers, Array | None]:
-        found = find_layers(scene, ray, how.layers)
+    def search(scene: FlatScene, row: tuple) -> tuple[FoundLayers, Array | None]:
+        ray, start = row
+        found = find_layers(scene, ray, how.layers, start)
         return found._replace(listed=None), list_faces(scene, ray, found)
 
-    found, faces = jax.lax.stop_gradient(map_ranked(search, still, lines))
+    found, faces = jax.lax.stop_gradient(map_ranked(search, still, (lines, starts)))
     sheets, needed = found.sheets, found.needed
     if sheets is not None:
         whole, hidden = sheet_coverage(scene, rays, sheets)

@@ -34,6 +34,7 @@ class Cones(NamedTuple):
     weight: Float[Array, "rows cones 3"]
     roughness: Float[Array, "rows cones"]
     lamps: Float[Array, "rows cones"]  # the part of lamps' emission that they show
+    starts: Int[Array, "rows cones"]  # the surface on whose outside they start; -1 for none
 
 
 def shows_surroundings(scene: FlatScene) -> bool:
@@ -94,6 +95,7 @@ def _light_along(
         jnp.arange(count, dtype=jnp.int32),
         flat.roughness,
         flat.lamps,
+        flat.starts,
     )
     state = start, jnp.zeros((count, 3), flat.weight.dtype), jnp.zeros((), bool)
     if how.bounces == 0:
@@ -116,6 +118,7 @@ class _Wave(NamedTuple):
     slots: Int[Array, " rays"]  # the first cone that a ray goes back to
     roughness: Float[Array, " rays"]
     lamps: Float[Array, " rays"]
+    starts: Int[Array, " rays"]
 
 
 def _follow(
@@ -130,7 +133,7 @@ def _follow(
     wave, light, missed = state
     used = jnp.any(wave.throughput != 0, axis=1)
     rays = eqx.tree_at(lambda x: x.far, wave.rays, jnp.where(used, wave.rays.far, wave.rays.near))
-    rows, overflow = find_rows(scene, rays, how)
+    rows, overflow = find_rows(scene, rays, how, wave.starts)
     layers = shade_rows(scene, rays, (rows, overflow), how, wave.lamps)
     radiance = composite_rows(layers, rays)
     # What passes all layers shows what is all around.
@@ -166,7 +169,12 @@ def _next_wave(
     share = jnp.where(used[:, None], share, 0)
     slots = jnp.broadcast_to(wave.slots[ray][:, None], (length, cones))
     following = _Wave(
-        found.rays, share[:, None] * found.weight, slots, found.roughness, found.lamps
+        found.rays,
+        share[:, None] * found.weight,
+        slots,
+        found.roughness,
+        found.lamps,
+        found.starts,
     )
     take = lambda x: x.reshape(length * cones, *x.shape[2:])[:count]
     return jax.tree.map(take, following), listed.total > length
@@ -246,8 +254,11 @@ def _along(ray: Ray, origin: Vector, direction: Vector) -> Ray:
     return eqx.tree_at(lambda x: (x.origin, x.direction), ray, (origin, direction))
 
 
-# Cones begin so far from a surface, beside the size of its coordinates and the footprint's size.
+# Cones begin so far behind a surface, beside the size of its coordinates and the footprint's size:
+# the surface itself is then before them.
 _ROUNDING, _NEAR = 4e-5, 1e-3
+# The cosine to a normal below which a ray passes along a surface.
+_GRAZING = 1e-2
 
 
 def _cones_of_hit(
@@ -261,7 +272,8 @@ def _cones_of_hit(
         none = jnp.zeros((count, 3), dtype)
         sides = jnp.zeros((count, 2, 3), dtype)
         zero = jnp.zeros(count, dtype)
-        return Cones(Ray(none, none, none, sides, sides, zero, zero), none, zero, zero)
+        no_surface = jnp.full(count, -1, jnp.int32)
+        return Cones(Ray(none, none, none, sides, sides, zero, zero), none, zero, zero, no_surface)
     view = safe_normalise(ray.direction)
     turn = lambda side: jax.jvp(safe_normalise, (ray.direction,), (side,))[1]
     d_view = jax.vmap(turn)(ray.d_direction)
@@ -274,21 +286,25 @@ def _cones_of_hit(
     changes = batched_jvp(direction_of, (hit.normal, view), (bend.T, d_view.T))[1]
     sides = jax.vmap(_widened)(found.direction, jnp.moveaxis(changes, -1, 1), found.spread)
     size = jnp.max(jnp.abs(hit.point))
-    near = _ROUNDING * size + _NEAR * safe_norm(hit.d_point.ravel())
+    gap = jax.lax.stop_gradient(_ROUNDING * size + _NEAR * safe_norm(hit.d_point.ravel()))
     more = count - found.roughness.shape[0]
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)))
-    again = lambda x: jnp.broadcast_to(x, (count, *x.shape)).astype(dtype)
-    direction = pad(found.direction)
+    direction, sides = pad(found.direction), pad(sides)
     rays = Ray(
-        again(hit.point),
+        hit.point + gap * direction,
         direction,
         direction,
-        again(hit.d_point),
-        pad(sides),
-        again(jax.lax.stop_gradient(near)),
+        hit.d_point + gap * sides,
+        sides,
+        jnp.zeros(count, dtype),
         jnp.full(count, jnp.inf, dtype),
     )
-    return Cones(rays, pad(found.weight), pad(found.roughness), pad(found.lamps))
+    rise = jax.vmap(dot, (0, None))(direction, hit.normal)
+    # At an outline, rounding says which side is seen.
+    grazes = (jnp.abs(dot(view, hit.normal)) < _GRAZING) & (jnp.abs(rise) < _GRAZING)
+    outside = grazes | ((hit.side > 0) & (rise > 0))
+    starts = jnp.where(outside, instance.number, -1).astype(jnp.int32)
+    return Cones(rays, pad(found.weight), pad(found.roughness), pad(found.lamps), starts)
 
 
 def _widened(direction: Vector, sides: Float[Array, "2 3"], spread: Scalar) -> Float[Array, "2 3"]:
