@@ -259,6 +259,8 @@ def _along(ray: Ray, origin: Vector, direction: Vector) -> Ray:
 _ROUNDING, _NEAR = 4e-5, 1e-3
 # The cosine to a normal below which a ray passes along a surface.
 _GRAZING = 1e-2
+# The longest side of what curvature makes of a footprint, at a distance of one.
+_WIDEST = 0.3
 
 
 def _cones_of_hit(
@@ -284,17 +286,20 @@ def _cones_of_hit(
     found = secondary(hit.normal, view)
     direction_of = lambda *at: secondary(*at).direction
     changes = batched_jvp(direction_of, (hit.normal, view), (bend.T, d_view.T))[1]
-    sides = jax.vmap(_widened)(found.direction, jnp.moveaxis(changes, -1, 1), found.spread)
+    changes = jnp.moveaxis(changes, -1, 1)
+    share = _seen_part(changes)
+    sides = jax.vmap(_widened)(found.direction, share[..., None] * changes, found.spread)
+    start = share[..., None] * hit.d_point
     size = jnp.max(jnp.abs(hit.point))
     gap = jax.lax.stop_gradient(_ROUNDING * size + _NEAR * safe_norm(hit.d_point.ravel()))
     more = count - found.roughness.shape[0]
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)))
-    direction, sides = pad(found.direction), pad(sides)
+    direction, sides, start = pad(found.direction), pad(sides), pad(start)
     rays = Ray(
         hit.point + gap * direction,
         direction,
         direction,
-        hit.d_point + gap * sides,
+        start + gap * sides,
         sides,
         jnp.zeros(count, dtype),
         jnp.full(count, jnp.inf, dtype),
@@ -305,6 +310,13 @@ def _cones_of_hit(
     outside = grazes | ((hit.side > 0) & (rise > 0))
     starts = jnp.where(outside, instance.number, -1).astype(jnp.int32)
     return Cones(rays, pad(found.weight), pad(found.roughness), pad(found.lamps), starts)
+
+
+def _seen_part(changes: Float[Array, "cones 2 3"]) -> Float[Array, "cones 2"]:
+    """Returns the part of a pixel's sides in which a curved surface turns no more than so far."""
+    # At outlines, a pixel's derivatives stand for much less than a pixel.
+    length = safe_norm(changes)
+    return jnp.where(length > _WIDEST, _WIDEST / jnp.where(length > 0, length, 1), 1)
 
 
 def _widened(direction: Vector, sides: Float[Array, "2 3"], spread: Scalar) -> Float[Array, "2 3"]:
