@@ -1,0 +1,190 @@
+"""What sends light into paths: lamps, panoramas, and lights without a size."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
+from ..flat import FlatScene, Instance, InstanceStack, of_member, split_large, switch
+from ..lights import (
+    AbstractSizedLight,
+    panorama_density,
+    panorama_radiance,
+    PanoramaTable,
+    PreparedEnvironment,
+    sample_panorama,
+    tabulate_panorama,
+)
+from ..numerics import as_type
+from ..rays import Hit, Ray
+from ..scene import Sky
+from ..shaders import asks_for_light_behind
+
+
+class Emitters(NamedTuple):
+    """The lights of a scene, as paths use them."""
+
+    fixed: tuple[InstanceStack, ...]  # lights of which every sample is taken
+    lamps: tuple[InstanceStack, ...]  # of those that follow, one is chosen at random
+    panoramas: tuple[PanoramaTable, ...]
+    sky: PanoramaTable | None  # the background, if that is a panorama
+    # By the surface's number: the stack of `lamps` and the place there; -1 for no lamp.
+    kinds: Int[Array, " surfaces"]
+    places: Int[Array, " surfaces"]
+    behind: Bool[Array, " surfaces"]  # whether light from behind counts
+
+    @property
+    def count(self) -> int:
+        """The number of lamps and panoramas."""
+        return sum(stack.count for stack in self.lamps) + len(self.panoramas)
+
+
+class EmitterSample(NamedTuple):
+    """A random point of a lamp or a panorama."""
+
+    way: Vector  # to the lamp, or a unit vector
+    far: Scalar  # the end of the shadow ray, in `t`
+    direction: Vector  # a unit vector
+    radiance: Color
+    density: Scalar  # by solid angle, of all lamps and panoramas together
+
+
+def gather_emitters(scene: FlatScene) -> Emitters:
+    """Sorts the lights of a scene, and computes the chances of panoramas' texels."""
+    fixed, panoramas = [], []
+    for stack in scene.lights:
+        node = stack.members.node
+        if isinstance(node, PreparedEnvironment) and node.texels is not None:
+            members = [jax.tree.map(lambda x, i=i: x[i], stack.members) for i in range(stack.count)]
+            panoramas += [_table_of(stack.join(member).node) for member in members]
+        elif not isinstance(node, AbstractSizedLight):
+            fixed.append(stack)
+    sky, background = None, scene.background
+    if isinstance(background, Sky):
+        sky = tabulate_panorama(background.light.texels, background.light.frames)
+    total = scene.cuts.shape[0]
+    behind = jnp.zeros(total, bool)
+    for stack in scene.shaders:
+        if asks_for_light_behind(stack.shared.node):
+            behind = behind.at[stack.members.number].set(True)
+    none = jnp.full(total, -1, jnp.int32)
+    return Emitters(tuple(fixed), (), tuple(panoramas), sky, none, none, behind)
+
+
+def _table_of(light: PreparedEnvironment) -> PanoramaTable:
+    assert light.texels is not None
+    return tabulate_panorama(light.texels, light.frames)
+
+
+def sample_emitter(emitters: Emitters, point: Vector, uniform: Float[Array, "3"]) -> EmitterSample:
+    """Chooses one of the lamps and panoramas, and a point of it; there must be one."""
+    count, dtype = emitters.count, point.dtype
+    number = jnp.minimum((uniform[0] * count).astype(jnp.int32), count - 1)
+    branches: list[Callable[[Array], EmitterSample]] = []
+    kinds: list[int] = []
+    places: list[int] = []
+
+    def of_lamps(stack: InstanceStack) -> Callable[[Array], EmitterSample]:
+        def sample(place: Array) -> EmitterSample:
+            light = as_type(stack.pick(place).node.sample_point(point, uniform[1:]), dtype)
+            way = light.position - point
+            return EmitterSample(
+                way, jnp.asarray(1 - _GAP, dtype), _unit(way), light.radiance, light.density / count
+            )
+
+        return sample
+
+    def of_panorama(table: PanoramaTable) -> Callable[[Array], EmitterSample]:
+        def sample(place: Array) -> EmitterSample:
+            del place
+            light = as_type(sample_panorama(table, uniform[1:]), dtype)
+            way = light.direction
+            far = jnp.full((), jnp.inf, dtype)
+            return EmitterSample(way, far, way, light.radiance, light.density / count)
+
+        return sample
+
+    for kind, stack in enumerate(emitters.lamps):
+        branches.append(of_lamps(stack))
+        kinds += [kind] * stack.count
+        places += range(stack.count)
+    for table in emitters.panoramas:
+        kinds.append(len(branches))
+        places.append(0)
+        branches.append(of_panorama(table))
+    if count == 1:
+        return branches[0](jnp.zeros((), jnp.int32))
+    return switch(jnp.asarray(kinds)[number], branches, jnp.asarray(places)[number])
+
+
+# Shadow rays end before the lamp's own body by this part of their length.
+_GAP = 1e-3
+
+
+def _unit(x: Vector) -> Vector:
+    square = jnp.sum(x * x)
+    return x / jnp.sqrt(jnp.where(square > 0, square, 1))
+
+
+def lamp_density(emitters: Emitters, number: Int[Array, ""], point: Vector, hit: Hit) -> Scalar:
+    """Computes the density with which `sample_emitter` chooses a hit on a lamp; 0 on others."""
+    if not emitters.lamps:
+        return jnp.zeros_like(hit.t)
+    kind = emitters.kinds[number]
+
+    def density(light: Instance) -> Scalar:
+        value = light.node.density(point, hit.point, hit.normal)
+        return jnp.asarray(value, hit.t.dtype)
+
+    of_lamp = of_member(density, emitters.lamps, jnp.maximum(kind, 0), emitters.places[number])
+    return jnp.where(kind >= 0, of_lamp / emitters.count, 0)
+
+
+def escaped_light(
+    scene: FlatScene, emitters: Emitters, ray: Ray, density: Scalar, sees_background: Array
+) -> Color:
+    """Returns the light that a ray sees which nothing stops.
+
+    `density` is that with which its direction was chosen; zero where no lamp could be sampled for
+    it. Panoramas are weighted against `sample_emitter` by the balance heuristic.
+    """
+    total, direction = jnp.zeros_like(ray.direction), _unit(ray.direction)
+    for table in emitters.panoramas:
+        chosen = panorama_density(table, direction) / emitters.count
+        total += mis_weight(density, chosen) * panorama_radiance(table, direction)
+    if emitters.panoramas:
+        return total
+    if emitters.sky is not None:
+        behind = panorama_radiance(emitters.sky, direction)
+    else:
+        behind = jnp.asarray(scene.background(ray), ray.direction.dtype)
+    return jnp.where(sees_background, behind, 0)
+
+
+def mis_weight(density: Scalar, other: Scalar) -> Scalar:
+    """Returns the balance heuristic's weight of a density; one where it is zero, as is no other."""
+    # w = p / (p + q)
+    has_density = density > 0
+    return jnp.where(has_density, density / jnp.where(has_density, density + other, 1), 1)
+
+
+def fixed_samples(
+    emitters: Emitters, hit: Hit
+) -> tuple[Ray | None, Float[Array, "lights 3"], Color]:
+    """Returns shadow rays of lights of which every sample is taken, their light, and ambient."""
+    dtype = hit.point.dtype
+    still = jnp.zeros_like(hit.d_point)
+    sample = lambda light: as_type(light.node.sample(hit.point, still), dtype)
+    samples = [stack.map(sample) for stack in emitters.fixed]
+    none = jnp.zeros((0, 3), dtype)
+    if not samples:
+        return None, none, jnp.zeros(3, dtype)
+    flat = lambda x: x.reshape(-1, *x.shape[2:])
+    rays, irradiance = jax.tree.map(
+        lambda *xs: jnp.concatenate(list(map(flat, xs))), *((x.rays, x.irradiance) for x in samples)
+    )
+    ambient = sum((jnp.sum(x.ambient, axis=0) for x in samples), jnp.zeros(3, dtype))
+    return rays, irradiance, ambient
