@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Color, Float, Int, Scalar, Vector
-from ..flat import FlatScene, Instance, InstanceStack, of_member, split_large, switch
+from ..flat import FlatScene, Instance, InstanceStack, of_member, switch
 from ..lights import (
     AbstractSizedLight,
     panorama_density,

@@ -343,8 +343,9 @@ def _visible_parts(
         # Of a convex shape nothing is in the way of light on its outer side.
         is_outside = is_front & (hit.side > 0)
         own = jnp.where(is_outside, number, -1)
-        passes = passing_of_line(scene, line, own, used & (is_front | behind))
-        return visible.at[i].set(passes)
+        counts = used & (is_front | behind)
+        passes = passing_of_line(scene, line, own, counts)
+        return visible.at[i].set(jnp.where(counts, passes, 0))
 
     count = ways.shape[0]
     start = jnp.zeros(count, hit.point.dtype)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Bool, Float, Int, Scalar
