@@ -25,6 +25,8 @@ from ._integrator import (
     count_levels,
     count_requested,
     count_steps,
+    fixed_key,
+    follows_light,
     is_of_surfaces,
     is_packed,
     march_of,

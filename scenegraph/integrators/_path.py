@@ -97,7 +97,9 @@ class Path(AbstractIntegrator):
         how = PathOptions(
             self.samples, self.bounces, self.roulette, count_parts(scene), "albedo" in outputs
         )
-        sums = _sum_paths(share(scene), rays, key_words(keys), how)
+        sums = _no_sums(rays)
+        if has_surfaces(scene):
+            sums = _sum_paths(share(scene), rays, key_words(keys), how)
         return (self._radiance(scene, rays, sums, outputs),)
 
     def _radiance(
@@ -108,13 +110,15 @@ class Path(AbstractIntegrator):
         there = sums.hits > 0
         over_hits = lambda x: safe_divide(x, jnp.broadcast_to(sums.hits[:, None], x.shape))
         details = {}
+        if "variance" in outputs:
+            details["variance"] = self._variance(scene, rays, sums)
         if "normal" in outputs:
             details["normal"] = safe_normalise(sums.normal)
         if "albedo" in outputs:
             details["albedo"] = over_hits(sums.albedo)
         if "position" in outputs:
             details["position"] = over_hits(sums.point)
-        if {"median_depth", "uv", "surface"} & set(outputs):
+        if has_surfaces(scene) and {"median_depth", "uv", "surface"} & set(outputs):
             middle = _look_in_middle(share(scene), rays)
             details |= {name: x for name, x in middle.items() if name in outputs}
         return Radiance(
@@ -126,6 +130,30 @@ class Path(AbstractIntegrator):
             overflow=sums.cut,
             **details,
         )
+
+
+    def _variance(self, scene: FlatScene, rays: Ray, sums: PathSums) -> Array:
+        """Computes the variance of the mean over samples; those that hit nothing see behind."""
+        count = self.samples
+        if count < 2:
+            raise ValueError("`Path.samples` must be at least 2 for `variance`; got 1.")
+        behind = jax.vmap(scene.background)(rays).astype(rays.near.dtype)
+        missed = (count - sums.hits)[:, None]
+        # var(mean) = (sum x^2 / n - (sum x / n)^2) / (n - 1)
+        mean = (sums.rgb + missed * behind) / count
+        square = (sums.square + missed * behind**2) / count
+        return jnp.maximum(square - mean**2, 0) / (count - 1)
+
+
+def has_surfaces(scene: FlatScene) -> bool:
+    """Returns false if there is nothing that a line can meet."""
+    return scene.tree is not None or scene.triangles is not None
+
+
+def _no_sums(rays: Ray) -> PathSums:
+    zeros = lambda *shape: jnp.zeros((*rays.near.shape, *shape), rays.near.dtype)
+    none = jnp.zeros(rays.near.shape, jnp.int32)
+    return PathSums(zeros(3), zeros(3), zeros(), zeros(), *(zeros(3) for _ in range(3)), none)
 
 
 def share(scene: FlatScene) -> PathScene:
