@@ -88,8 +88,12 @@ from .interop import as_torch_module as as_torch_module
 from .lights import (
     AmbientLight as AmbientLight,
     DirectionalLight as DirectionalLight,
+    DiskLight as DiskLight,
     EnvironmentLight as EnvironmentLight,
+    MeshLight as MeshLight,
     PointLight as PointLight,
+    RectangleLight as RectangleLight,
+    SphereLight as SphereLight,
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim

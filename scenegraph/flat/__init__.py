@@ -2,7 +2,8 @@
 
 `_flat` has `flatten`, which stacks the leaves of a scene (`_stacks`) into instances of equal
 structure (`_instances`, with `_look_up`), the faces of meshes among them (`_mesh_faces`), and
-builds the tree of the others (`_tree`); `_surface_instances` and `_volume_instances` say what a ray
+builds the tree of the others (`_tree`), and of the
+bodies of lamps (`_lamps`); `_surface_instances` and `_volume_instances` say what a ray
 meets in one of them.
 """
 
@@ -14,6 +15,7 @@ from ._flat import (
     count_sided_surfaces,
     count_surfaces,
     flatten,
+    has_surfaces,
     SceneStacks,
     stack_scene_once,
 )
@@ -26,6 +28,7 @@ from ._instances import (
     split_large,
     switch,
 )
+from ._lamps import has_size
 from ._mesh_faces import FaceTree, FACES_OF_LEAF, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree

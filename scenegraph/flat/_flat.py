@@ -14,13 +14,14 @@ from jax.core import Tracer
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..compositing import mix_media
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..lights import AbstractEnvironment, AbstractLight
+from ..lights import AbstractEnvironment, AbstractLight, AbstractSizedLight
 from ..numerics import AbstractModule, is_frozen, safe_norm, unfreeze
 from ..rays import Medium, Ray, Section, Span
 from ..scene import (
     AbstractBackground,
     Contents,
     find_contents,
+    find_lamps,
     has_pattern,
     Pace,
     resolve_ties,
@@ -30,6 +31,7 @@ from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import AbstractSmoothShape, TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, locate, Places, split_large, stacked
+from ._lamps import stack_lamps
 from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
@@ -60,12 +62,15 @@ class FlatScene(AbstractModule):
     - `cuts`: booleans by the surface's number, true if its opacity takes no gradient, so that what
       it covers altogether is never seen.
     - `volumes`: stacks of `Volume`s.
-    - `lights`: stacks of lights, moved to the world; panoramas come last, and are prepared.
+    - `lights`: stacks of lights, moved to the world; lamps with a size come after the others, and
+      panoramas last, which are prepared.
     - `background`: the colour of rays that nothing stops.
     - `triangles`: the faces of all meshes, in the world; `None` if there are none.
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
     - `tree`: the tree by which rays find occluders; `None` if there are none.
     - `occluders_at`, `shaders_at`: the places of surfaces in those stacks, the large ones split.
+    - `lamps`: the lights of the bodies of lamps with a size, as places in `lights`; `None` without.
+      These bodies are the last surfaces.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -80,6 +85,7 @@ class FlatScene(AbstractModule):
     tree: SurfaceTree | None = None
     occluders_at: Places | None = None
     shaders_at: Places | None = None
+    lamps: Places | None = None
 
     def without_media(self) -> "FlatScene":
         """Returns the surfaces and lights alone."""
@@ -229,6 +235,14 @@ def _cuts(surfaces: Sequence[LeafRows]) -> tuple[bool, ...]:
 _last: list[tuple[Any, list[weakref.ref], SceneStacks]] = []
 
 
+def has_surfaces(contents: Contents | SceneStacks) -> bool:
+    """Returns true for a scene with surfaces, or with lamps that are visible."""
+    if isinstance(contents, SceneStacks):
+        lamps = [x for x in contents.lights if isinstance(x.varying[0], AbstractSizedLight)]
+        return bool(contents.surfaces or lamps)
+    return bool(contents.surfaces or find_lamps(contents))
+
+
 def count_surfaces(contents: Contents | SceneStacks) -> int:
     """Counts the surfaces of a scene, and all of their copies."""
     return sum(count for _, count in _shapes(contents))
@@ -276,22 +290,32 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     stacks = scene if isinstance(scene, SceneStacks) else stack_scene(scene)
     place = lambda stacks: tuple(map(place_stack, stacks))
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
-    occluders, shaders = without_meshes(stacks.occluders), place(stacks.shaders)
-    total = len(stacks.cuts)
+    lights = tuple(map(_lights, sorted(stacks.lights, key=_rank_of_lights)))
+    lamps = stack_lamps(lights, len(stacks.cuts))
+    occluders = without_meshes(stacks.occluders) + lamps.occluders
+    shaders = place(stacks.shaders) + lamps.shaders
+    cuts = jnp.asarray((*stacks.cuts, *[True] * lamps.total), bool)
     return FlatScene(
-        without_meshes(stacks.surfaces),
+        without_meshes(stacks.surfaces) + lamps.surfaces,
         occluders,
         shaders,
-        jnp.asarray(stacks.cuts, bool),
+        cuts,
         place(stacks.volumes),
-        tuple(map(_lights, sorted(stacks.lights, key=_is_environment))),
+        lights,
         stacks.background,
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
         build_tree(occluders),
-        locate(split_large(occluders), total),
-        locate(split_large(shaders), total),
+        locate(split_large(occluders), len(cuts)),
+        locate(split_large(shaders), len(cuts)),
+        lamps.lights,
     )
+
+
+def _rank_of_lights(stack: LeafStack) -> int:
+    """Returns what lights are sorted by: those without a size, lamps with one, and panoramas."""
+    light = stack.varying[0]
+    return 2 * isinstance(light, AbstractEnvironment) + isinstance(light, AbstractSizedLight)
 
 
 def _is_environment(stack: LeafStack) -> bool:

@@ -10,7 +10,7 @@ from jaxtyping import Key
 
 from .._typing import Array, Int, RandomKey, UInt32
 from ..compositing import composite_rows, with_media_details
-from ..flat import FlatScene, SceneStacks
+from ..flat import FlatScene, has_surfaces, SceneStacks
 from ..numerics import count_bits
 from ..rays import Radiance, Ray
 from ..scene import Contents, find_contents, Scene
@@ -192,7 +192,7 @@ def complete(
     alone where there are media.
     """
     if integrator is None:
-        if contents.surfaces and not contents.volumes:
+        if has_surfaces(contents) and not contents.volumes:
             return _of_surfaces()
         integrator = Integrator()
     elif isinstance(integrator, AbstractMediaIntegrator):
@@ -208,7 +208,7 @@ def complete(
         return integrator
     return Integrator(
         (integrator.media or media_of_volumes(_volumes(contents))) if contents.volumes else None,
-        (integrator.surfaces or Surfaces()) if contents.surfaces else None,
+        (integrator.surfaces or Surfaces()) if has_surfaces(contents) else None,
     )
 
 

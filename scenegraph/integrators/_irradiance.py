@@ -1,14 +1,24 @@
 import functools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Int, Scalar, Vector
 from ..flat import FlatScene, InstanceStack, occlusion
-from ..lights import AbstractEnvironment, LightSample
-from ..numerics import as_type, dot, matmul, safe_divide, safe_normalise
-from ..rays import Hit, Irradiance, no_light, Ray
+from ..lights import AbstractEnvironment, AbstractLight, AbstractSizedLight
+from ..numerics import (
+    as_type,
+    dot,
+    matmul,
+    polygon_irradiance,
+    safe_divide,
+    safe_norm,
+    safe_normalise,
+)
+from ..rays import Hit, Irradiance, LampPolygons, no_light, Ray
 
 
 def mirrors(stack: InstanceStack) -> bool:
@@ -33,20 +43,17 @@ def irradiance_at(
     """
     if not scene.lights:
         return no_light(hit.point.dtype)
-    samples = sample_lights(scene, hit)
-    rays, irradiance = jax.tree.map(
-        lambda *parts: jnp.concatenate(parts), *[(x.rays, x.irradiance) for x in samples]
-    )
+    samples = [sample_stack(stack, hit) for stack in scene.lights]
+    light = join_samples(samples)
     visible = None
-    if shadows and irradiance.shape[0]:
+    if shadows and light.irradiance.shape[0]:
         # All shadow rays at once: the occluders are then compiled once, not once a light.
         see = see or jax.vmap(lambda ray: visibility(scene, ray, number, known))
-        visible = see(rays)
+        visible = see(light.rays)
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     counts = [x.irradiance.shape[0] for x in samples[len(samples) - len(panoramas) :]]
-    ambient = functools.reduce(jnp.add, (x.ambient for x in samples))
-    light = rays.view, irradiance, ambient, visible
-    return received(panoramas, counts, *light, hit.normal, view)
+    seen = light.rays.view, light.irradiance, light.ambient, light.lamps, visible
+    return received(panoramas, counts, *seen, hit.normal, view)
 
 
 def received(
@@ -55,6 +62,7 @@ def received(
     directions: Float[Array, "directions 3"],
     irradiance: Float[Array, "directions 3"],
     ambient: Color,
+    lamps: LampPolygons | None,
     visible: Float[Array, " directions"] | None,
     normal: Vector,
     view: Vector | None,
@@ -62,14 +70,19 @@ def received(
     """Returns the light at a point, shadows included, from what lights send there without any.
 
     Panoramas also send light into the lobes of a normal and a view; `counts` are the numbers of
-    directions of each stack of them.
+    directions of each stack of them. The directions of `lamps` come just before these.
     """
+    around = sum(counts)
     if visible is not None:
         irradiance = visible[:, None] * irradiance
+        if lamps is not None:
+            end = len(visible) - around
+            share = visible[end - len(lamps.radiance) : end]
+            lamps = LampPolygons(lamps.corners, share[:, None] * lamps.radiance)
     if view is None or not panoramas:
-        return Irradiance(directions, irradiance, ambient)
+        return Irradiance(directions, irradiance, ambient, lamps=lamps)
     # Panoramas are the last lights: theirs are the last directions.
-    total, begin = jnp.zeros((), irradiance.dtype), directions.shape[0] - sum(counts)
+    total, begin = jnp.zeros((), irradiance.dtype), directions.shape[0] - around
     for stack, count in zip(panoramas, counts, strict=True):
         light = stack.map(lambda x: x.node.reflect(normal, view))
         if visible is not None:
@@ -81,7 +94,7 @@ def received(
             )
             light = share[:, None, None] * light
         total, begin = total + jnp.sum(light, axis=0), begin + count
-    return Irradiance(directions, irradiance, ambient, total, sum(counts))
+    return Irradiance(directions, irradiance, ambient, total, around, lamps)
 
 
 def _visible_part(
@@ -101,18 +114,69 @@ def _visible_part(
     return safe_divide(jnp.sum(weights * visible), jnp.sum(weights))
 
 
-def sample_lights(scene: FlatScene, hit: Hit) -> list[LightSample]:
-    """Returns the light that would arrive at a hit without shadows, stack by stack of lights."""
-    dtype = hit.point.dtype
-    sample = lambda light: as_type(light.node.sample(hit.point, hit.d_point), dtype)
-    return [_merge(stack.map(sample)) for stack in scene.lights]
+class LightAtPoint(NamedTuple):
+    """The light of lights at a point, before shadows: that of `LightSample`, and of lamps.
+
+    Of many points, these are the second axis.
+    """
+
+    rays: Ray
+    irradiance: Float[Array, "lights *points 3"]
+    ambient: Float[Array, "*points 3"]
+    lamps: LampPolygons | None
 
 
-def _merge(samples: LightSample) -> LightSample:
-    """Joins the samples of a stack of lights, which have an axis over lights and one over rays."""
+def light_at_point(
+    light: AbstractLight, point: Vector, d_point: Float[Array, "2 3"], normal: Vector
+) -> LightAtPoint:
+    """Computes the light of one light at a point; of a lamp, of what is above the surface."""
+    sample = as_type(light.sample(point, d_point), point.dtype)
+    if not isinstance(light, AbstractSizedLight):
+        return LightAtPoint(sample.rays, sample.irradiance, sample.ambient, None)
+    lamps = as_type(light.outlines(point), point.dtype)
+    vectors = jax.vmap(polygon_irradiance, (None, 0))(normal, lamps.corners)
+    lengths = safe_norm(vectors)
+    # A lamp that is behind the surface lights that side.
+    above = lengths > 0
+    directions = jnp.where(above[:, None], jax.vmap(safe_normalise)(vectors), sample.rays.view)
+    irradiance = jnp.where(above[:, None], lengths[:, None] * lamps.radiance, sample.irradiance)
+    rays = eqx.tree_at(lambda x: x.view, sample.rays, directions)
+    return LightAtPoint(rays, irradiance, sample.ambient, lamps)
+
+
+def sample_stack(stack: InstanceStack, hit: Hit) -> LightAtPoint:
+    """Computes the light of a stack of lights at a hit, before shadows."""
+    where = hit.point, hit.d_point, hit.normal
+    samples = stack.map(lambda light: light_at_point(light.node, *where))
+    # There is an axis over lights, and one over the rays of each.
     join = lambda x: x.reshape(-1, *x.shape[2:])
-    rays, irradiance = jax.tree.map(join, (samples.rays, samples.irradiance))
-    return LightSample(rays, irradiance, jnp.sum(samples.ambient, axis=0))
+    rays, irradiance, lamps = jax.tree.map(join, (samples.rays, samples.irradiance, samples.lamps))
+    return LightAtPoint(rays, irradiance, jnp.sum(samples.ambient, axis=0), lamps)
+
+
+def join_samples(samples: Sequence[LightAtPoint]) -> LightAtPoint:
+    """Joins the light of stacks of lights."""
+    join = lambda *parts: parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+    rays, irradiance = jax.tree.map(join, *((x.rays, x.irradiance) for x in samples))
+    ambient = functools.reduce(jnp.add, (x.ambient for x in samples))
+    lamps = [x.lamps for x in samples if x.lamps is not None]
+    if not lamps:
+        return LightAtPoint(rays, irradiance, ambient, None)
+    # Outlines of fewer corners repeat the last one.
+    most = max(x.corners.shape[-2] for x in lamps)
+    lamps = [LampPolygons(_with_corners(x.corners, most), x.radiance) for x in lamps]
+    return LightAtPoint(rays, irradiance, ambient, jax.tree.map(join, *lamps))
+
+
+def _with_corners(
+    corners: Float[Array, "*lamps few 3"], most: int
+) -> Float[Array, "*lamps many 3"]:
+    """Returns outlines of more corners, the last of which repeats."""
+    more = most - corners.shape[-2]
+    if not more:
+        return corners
+    again = jnp.broadcast_to(corners[..., -1:, :], (*corners.shape[:-2], more, 3))
+    return jnp.concatenate([corners, again], axis=-2)
 
 
 def visibility(

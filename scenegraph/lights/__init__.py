@@ -5,7 +5,14 @@ from ._base import AbstractLight as AbstractLight, LightSample as LightSample
 from ._directional import DirectionalLight as DirectionalLight
 from ._environment import EnvironmentLight as EnvironmentLight
 from ._point import PointLight as PointLight
-from ._sized import AbstractSizedLight as AbstractSizedLight, LightPoint as LightPoint
+from ._mesh import MeshLight as MeshLight
+from ._rectangle import RectangleLight as RectangleLight
+from ._round import DiskLight as DiskLight, SphereLight as SphereLight
+from ._sized import (
+    AbstractSizedLight as AbstractSizedLight,
+    LampBody as LampBody,
+    LightPoint as LightPoint,
+)
 from ._spot import SpotLight as SpotLight
 
 # Internal: for other packages of the library, and for none of its users.

@@ -1,11 +1,23 @@
 import abc
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
+from equinox import AbstractVar
 
-from .._typing import Array, Float, Scalar, Vector
-from ..numerics import AbstractModule, as_float_leaf
-from ..rays import LampPolygons
-from ._base import AbstractLight
+from .._typing import Array, Bool, Color, Float, Scalar, ScalarLike, Vector
+from ..numerics import (
+    AbstractModule,
+    as_float_leaf,
+    dot,
+    polygon_irradiance,
+    safe_divide,
+    safe_norm,
+)
+from ..rays import LampPolygons, Ray
+from ..shapes import AbstractShape
+from ..transforms import AbstractTransform
+from ._base import AbstractLight, LightSample
 
 
 class LightPoint(AbstractModule):
@@ -25,12 +37,36 @@ class LightPoint(AbstractModule):
     density: Float[Array, "*rays"] = eqx.field(converter=as_float_leaf)
 
 
+class LampBody(AbstractModule):
+    """The visible body of a lamp: copies of a shape under maps to the light's frame.
+
+    **Arguments:**
+
+    - `shape`: the shape in its own frame; its normal looks to the side that shines.
+    - `matrices`, `centers`: linear parts and shifts of the maps, one for each copy.
+    - `keeps_angles`: true if the maps turn and scale, and do nothing else; static.
+    """
+
+    shape: AbstractShape
+    matrices: Float[Array, "bodies 3 3"]
+    centers: Float[Array, "bodies 3"]
+    keeps_angles: bool = eqx.field(static=True, default=False)
+
+
 class AbstractSizedLight(AbstractLight):
     """A lamp with a size: it is visible, throws soft shadows, and has a shape in highlights.
 
     The shadow ray of `sample` is as wide at the lamp as the lamp, so that what an occluder covers
-    of it is the part of the lamp that it hides.
+    of it is the part of the lamp that it hides. A lamp does not shine through its dark side.
     """
+
+    radiance: AbstractVar[Color]
+    two_sided: AbstractVar[bool]
+
+    @property
+    @abc.abstractmethod
+    def bodies(self) -> int:
+        """The number of copies of the shape in `body`."""
 
     @abc.abstractmethod
     def outlines(self, point: Vector) -> LampPolygons:
@@ -44,6 +80,15 @@ class AbstractSizedLight(AbstractLight):
 
         Polygons relative to the point, counterclockwise as seen from there, and their radiance
         without shadows.
+        """
+
+    @abc.abstractmethod
+    def body(self) -> LampBody:
+        """Computes what is seen of the lamp.
+
+        **Returns:**
+
+        A shape, which shines with `radiance`, and the places of any fixed number of its copies.
         """
 
     @abc.abstractmethod
@@ -73,3 +118,73 @@ class AbstractSizedLight(AbstractLight):
 
         The density per steradian.
         """
+
+
+# Shadow rays end before the lamp's own body by this part of their length.
+_GAP = 1e-3
+
+
+def lamp_sample(
+    light: AbstractSizedLight,
+    point: Vector,
+    d_point: Float[Array, "2 3"],
+    centers: Float[Array, "parts 3"],
+    sides: Float[Array, "parts 2 3"],
+    far: ScalarLike = 1.0,
+) -> LightSample:
+    """Makes shadow rays to parallelograms, and the light of the lamp's outlines without a horizon.
+
+    `sides` are the sides of the parallelograms; rays end at the fraction `far` of their lengths.
+    """
+    outlines = light.outlines(point)
+    vectors = jax.vmap(lambda corners: polygon_irradiance(_toward(corners), corners))(
+        outlines.corners
+    )
+    irradiance = safe_norm(vectors)[:, None] * outlines.radiance
+    ends = jnp.broadcast_to((1 - _GAP) * jnp.asarray(far, point.dtype), centers.shape[:1])
+    rays = jax.vmap(_wide_ray, (None, None, 0, 0, 0))(point, d_point, centers, sides, ends)
+    return LightSample(rays, irradiance, jnp.zeros_like(light.radiance))
+
+
+def _toward(corners: Float[Array, "corners 3"]) -> Vector:
+    """Returns a unit vector along which all of a polygon is in front, if any is."""
+    # The vector area of the cone about the origin: sum c_i+1 x c_i, stopped.
+    area = jnp.sum(jnp.cross(jnp.roll(corners, -1, axis=0), corners), axis=0)
+    return jax.lax.stop_gradient(area / jnp.maximum(safe_norm(area), jnp.finfo(area.dtype).tiny))
+
+
+# The start of shadow rays, in `t`.
+_NEAR = 1e-4
+
+
+def _wide_ray(
+    point: Vector, d_point: Float[Array, "2 3"], center: Vector, sides: Array, far: Scalar
+) -> Ray:
+    """Makes a shadow ray whose footprint is the pixel's at the point, and the lamp's part there."""
+    direction = center - point
+    # The sides in that order, and with those signs, which are the most alike at both ends.
+    product = jax.lax.stop_gradient(jnp.einsum("ik,jk->ij", d_point, sides))
+    swapped = jnp.abs(product[0, 1] * product[1, 0]) > jnp.abs(product[0, 0] * product[1, 1])
+    sides = jnp.where(swapped, sides[::-1], sides)
+    along = jnp.where(swapped, product[:, ::-1], product)
+    signs = jnp.where(jnp.diagonal(along) < 0, -1, 1).astype(sides.dtype)
+    # x(t) = point + t (center - point), d x(t) = (1 - t) d_point + t sides
+    d_direction = signs[:, None] * sides - d_point
+    view = direction / jnp.maximum(safe_norm(direction), jnp.finfo(direction.dtype).tiny)
+    near = jnp.minimum(jnp.asarray(_NEAR, point.dtype), far / 2)
+    return Ray(point, direction, view, d_point, d_direction, near, far)
+
+
+def density_by_area(area: Scalar, point: Vector, position: Vector, normal: Vector) -> Scalar:
+    """Returns the density by solid angle of a point that is chosen evenly on an area."""
+    # dA cos / d^2 is the solid angle: density = d^2 / (A cos)
+    away = position - point
+    square = dot(away, away)
+    cosine = jnp.abs(dot(away, normal)) / jnp.maximum(safe_norm(away), jnp.finfo(square.dtype).tiny)
+    return safe_divide(square, area * cosine)
+
+
+def is_mirrored(transform: AbstractTransform) -> Bool[Array, ""]:
+    """Returns true for a transform that makes a left hand of a right one."""
+    x, y, z = transform.linear()
+    return dot(jnp.cross(x, y), z) < 0

@@ -2,8 +2,9 @@
 
 Read `_leaves`, `_frozen`, `_tied` and `_module` first (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
-`_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_compact` with `_bits` (lists of
-fixed length), `_segments`, `_blocks`, `_runs`, `_products` and `_tangents`.
+`_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_outline` (light of polygons),
+`_compact` with `_bits` (lists of fixed length), `_segments`, `_blocks`, `_runs`, `_products` and
+`_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -11,6 +12,7 @@ from ._compact import compact as compact, Compaction as Compaction
 from ._coverage import disk_coverage as disk_coverage, half_plane_coverage as half_plane_coverage
 from ._filtered import filtered_square_wave as filtered_square_wave
 from ._leaves import as_float_leaf as as_float_leaf
+from ._outline import polygon_irradiance as polygon_irradiance
 from ._polygon import polygon_coverage as polygon_coverage
 from ._safe import (
     safe_divide as safe_divide,

@@ -34,6 +34,7 @@ from ._contents import (
     find_cameras,
     find_capture,
     find_contents,
+    find_lamps,
     find_filter,
     Leaf,
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..cameras import AbstractCamera, MovedCamera
 from ..filters import AbstractFilter
-from ..lights import AbstractLight
+from ..lights import AbstractLight, AbstractSizedLight
 from ..numerics import Frozen, is_frozen, unfreeze
 from ..transforms import AbstractTransform
 from ._capture import Capture
@@ -81,7 +81,8 @@ def surface_paths(scene: Scene) -> list[str]:
     """Lists the paths of the surfaces of a scene, in the order of their numbers.
 
     `render(..., outputs=["surface"])` and `cast_rays` say by such numbers which surface is seen.
-    Every copy of an `Instances` has one of its own.
+    Every copy of an `Instances` has one of its own. Lamps with a size are surfaces, too, and come
+    last; a `MeshLight` is as many as it has faces.
 
     **Arguments:**
 
@@ -105,7 +106,16 @@ def surface_paths(scene: Scene) -> list[str]:
     print(sg.surface_paths(scene)[int(seen[4, 4])])  # row[1]
     ```
     """
-    return [path for leaf in find_contents(scene).surfaces for path in _paths_of_copies(leaf)]
+    contents = find_contents(scene)
+    paths = [path for leaf in contents.surfaces for path in _paths_of_copies(leaf)]
+    for leaf in find_lamps(contents):
+        paths += [path for path in _paths_of_copies(leaf) for _ in range(leaf.node.bodies)]
+    return paths
+
+
+def find_lamps(contents: Contents) -> list[Leaf]:
+    """Returns the lamps with a size among the leaf nodes of a scene, which are visible, too."""
+    return [leaf for leaf in contents.lights if isinstance(leaf.node, AbstractSizedLight)]
 
 
 def _paths_of_copies(leaf: Leaf) -> list[str]:
