@@ -53,13 +53,17 @@ class EmitterSample(NamedTuple):
 
 def gather_emitters(scene: FlatScene) -> Emitters:
     """Sorts the lights of a scene, and computes the chances of panoramas' texels."""
-    fixed, panoramas = [], []
+    fixed, lamps, panoramas = [], [], []
+    ranks = []  # of stacks of lights, among the lamps
     for stack in scene.lights:
+        ranks.append(len(lamps))
         node = stack.members.node
         if isinstance(node, PreparedEnvironment) and node.texels is not None:
             members = [jax.tree.map(lambda x, i=i: x[i], stack.members) for i in range(stack.count)]
             panoramas += [_table_of(stack.join(member).node) for member in members]
-        elif not isinstance(node, AbstractSizedLight):
+        elif isinstance(node, AbstractSizedLight):
+            lamps.append(stack)
+        else:
             fixed.append(stack)
     sky, background = None, scene.background
     if isinstance(background, Sky):
@@ -69,8 +73,13 @@ def gather_emitters(scene: FlatScene) -> Emitters:
     for stack in scene.shaders:
         if asks_for_light_behind(stack.shared.node):
             behind = behind.at[stack.members.number].set(True)
-    none = jnp.full(total, -1, jnp.int32)
-    return Emitters(tuple(fixed), (), tuple(panoramas), sky, none, none, behind)
+    kinds = places = jnp.full(total, -1, jnp.int32)
+    if scene.lamps is not None:
+        # The bodies of lamps are the last surfaces.
+        bodies = scene.lamps.kinds.shape[0]
+        kinds = kinds.at[total - bodies :].set(jnp.asarray(ranks, jnp.int32)[scene.lamps.kinds])
+        places = places.at[total - bodies :].set(scene.lamps.places)
+    return Emitters(tuple(fixed), tuple(lamps), tuple(panoramas), sky, kinds, places, behind)
 
 
 def _table_of(light: PreparedEnvironment) -> PanoramaTable:

@@ -131,7 +131,6 @@ class Path(AbstractIntegrator):
             **details,
         )
 
-
     def _variance(self, scene: FlatScene, rays: Ray, sums: PathSums) -> Array:
         """Computes the variance of the mean over samples; those that hit nothing see behind."""
         count = self.samples

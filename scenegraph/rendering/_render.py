@@ -97,9 +97,10 @@ def render(
       `"albedo"`, the mean base colour without light, which for media is their own; `"position"`,
       the mean position in the world; `"surface"`, the number of the surface that adds most to the
       pixel, which `sg.surface_paths` names, and -1 where there is none; `"uv"`, the coordinates on
-      that surface; `"variance"`, that of the colours as estimates by the random samples of a `Path`,
-      which no other integrator has; `"candidates"`, the number of surfaces, and of faces of meshes, whose bounds the
-      pixel may touch. What is not named is not computed. Keyword only argument.
+      that surface; `"variance"`, that of the colours as estimates by the random samples of a
+      `Path`, which no other integrator has; `"candidates"`, the number of surfaces, and of faces of
+      meshes, whose bounds the pixel may touch. What is not named is not computed. Keyword only
+      argument.
     - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
       many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
       of them give what one cone approximates (see the documentation's page on surfaces), and take

@@ -49,7 +49,7 @@ def inside(size=6, **angles):
 def from_above(size=5, height=3.0):
     """A camera that looks down on the origin, and sees little beside it."""
     eye = [0.0, 0.0, height]
-    return sg.PerspectiveCamera.look_at(eye, [0, 0, 0], [0, 1, 0], 0.02, size, size)
+    return sg.PerspectiveCamera.look_at(eye, [0, 0, 0], [0, 1, 0], 0.001, size, size)
 
 
 @pytest.mark.parametrize("shape", [sg.Sphere(), sg.Box([-1.0] * 3, [1.0] * 3)], ids=type)
@@ -152,9 +152,7 @@ def test_a_sky_of_one_bright_texel_is_found():
     sky = sg.EnvironmentLight(texels, samples=4096)
     floor = sg.Surface(sg.Plane(), sg.Lambert([0.5, 0.5, 0.5]))
     scene = sg.Scene(sg.Group(floor=floor, sky=sky))
-    image = sg.render(
-        scene, from_above(), sg.Path(samples=1024, bounces=0), outputs=["variance"]
-    )
+    image = sg.render(scene, from_above(), sg.Path(samples=1024, bounces=0), outputs=["variance"])
     # The integral of the interpolated texels times the cosine, by quadrature.
     down, right = (np.arange(1024) + 0.5) / 1024, (np.arange(2048) + 0.5) / 2048
     tent = lambda x: np.maximum(1 - np.abs(x), 0)
@@ -215,9 +213,7 @@ def test_pictures_follow_from_the_key_alone():
 
 def test_variance_is_that_of_pictures_of_many_keys():
     scene, path = scene_of_kinds(), sg.Path(samples=32, bounces=2)
-    draw = lambda k: sg.render(
-        scene, outside(6), path, key=jax.random.key(k), outputs=["variance"]
-    )
+    draw = lambda k: sg.render(scene, outside(6), path, key=jax.random.key(k), outputs=["variance"])
     images = [draw(k) for k in range(40)]
     measured = np.mean(np.var([x.rgb for x in images], axis=0, ddof=1))
     stated = np.mean([x.variance for x in images])
@@ -273,6 +269,66 @@ def test_what_paths_do_not_do_is_refused():
         sg.render(sg.Scene(sg.Group(fog=fog)), from_above(), sg.Path())
     floor = sg.Surface(sg.Plane(), sg.Lambert([0.5, 0.5, 0.5]))
     with pytest.raises(ValueError, match="at least 2 for `variance`"):
-        sg.render(
-            sg.Scene(sg.Group(floor=floor)), from_above(), sg.Path(1), outputs=["variance"]
+        sg.render(sg.Scene(sg.Group(floor=floor)), from_above(), sg.Path(1), outputs=["variance"])
+
+
+def _lamps():
+    edges = {"edge_u": [0.4, 0.0, 0.0], "edge_v": [0.0, -0.4, 0.0], "radiance": [9.0, 6.0, 3.0]}
+    corners = [[-0.4, -0.4, 1.2], [0.4, -0.4, 1.2], [0.0, 0.6, 1.2], [0.0, 0.0, 1.6]]
+    faces = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]
+    return {
+        "rectangle": sg.RectangleLight([0.2, 0.0, 1.2], **edges),
+        "front": sg.RectangleLight([0.2, 0.0, 1.2], **edges, two_sided=False),
+        "disk": sg.DiskLight([0.2, 0.0, 1.2], [0.0, 0.3, -1.0], 0.4, [9.0, 6.0, 3.0]),
+        "sphere": sg.SphereLight([0.2, 0.1, 1.2], 0.4, [9.0, 6.0, 3.0]),
+        "mesh": sg.MeshLight(corners, faces, [9.0, 6.0, 3.0]),
+    }
+
+
+@pytest.mark.parametrize("name", list(_lamps()))
+def test_lamps_are_found_by_both_ways(name):
+    lamp = _lamps()[name]
+    camera = sg.PerspectiveCamera.look_at([0, 0, 0.5], [0, 0, 0], [0, 1, 0], 0.02, 8, 8)
+    draw = lambda shader, **more: sg.render(
+        sg.Scene(sg.Group(floor=sg.Surface(sg.Plane(), shader), **more)),
+        camera,
+        sg.Path(samples=1024, bounces=0),
+        key=KEY,
+        outputs=["variance"],
+    )
+    metal = sg.GGX([0.9, 0.6, 0.2], metallic=1.0, roughness=0.5)
+    for shader in (sg.Lambert(ALBEDO), metal):
+        # A surface of the same form is no lamp: only scattered rays find it.
+        both = draw(shader, lamp=lamp)
+        alone = draw(shader, lamp=_as_surface(lamp))
+        error = np.sqrt(
+            (np.mean(both.variance, axis=(0, 1)) + np.mean(alone.variance, axis=(0, 1))) / 64
         )
+        mean = np.mean(alone.rgb, axis=(0, 1))
+        assert np.all(error < 0.03 * np.max(mean))
+        np.testing.assert_array_less(np.abs(np.mean(both.rgb, axis=(0, 1)) - mean), 4.5 * error + 1e-7)
+        assert np.mean(both.variance) < np.mean(alone.variance)
+
+
+class Shining(sg.shaders.AbstractShader):
+    """The front of a lamp."""
+
+    radiance: jax.Array = eqx.field(converter=jnp.asarray)
+    two_sided: bool = eqx.field(static=True)
+
+    def __call__(self, hit, view, lights):
+        return jnp.where((hit.side > 0) | self.two_sided, self.radiance, 0)
+
+
+def _as_surface(lamp):
+    """Surfaces where a lamp is, with its colour."""
+    body = lamp.body()
+    shader = Shining(lamp.radiance, lamp.two_sided)
+    return sg.Group(
+        **{
+            f"part{i}": sg.Transformed(
+                sg.Surface(body.shape, shader), sg.Affine(body.matrices[i], body.centers[i])
+            )
+            for i in range(len(body.centers))
+        }
+    )
