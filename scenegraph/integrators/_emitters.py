@@ -1,6 +1,7 @@
 """What sends light into paths: lamps, panoramas, and lights without a size."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from ..lights import (
     sample_panorama,
     tabulate_panorama,
 )
-from ..numerics import as_type
+from ..numerics import as_type, safe_normalise
 from ..rays import Hit, Ray
 from ..scene import Sky
 from ..shaders import asks_for_light_behind
@@ -49,6 +50,18 @@ class EmitterSample(NamedTuple):
     direction: Vector  # a unit vector
     radiance: Color
     density: Scalar  # by solid angle, of all lamps and panoramas together
+    is_lamp: Bool[Array, ""]
+    number: Int[Array, ""]  # among lamps, and panoramas after them
+
+
+class FixedSamples(NamedTuple):
+    """Shadow rays of lights of which every sample is taken, and the light along them."""
+
+    way: Float[Array, "lights 3"]
+    far: Float[Array, " lights"]  # the rays' ends, in `t`
+    direction: Float[Array, "lights 3"]
+    irradiance: Float[Array, "lights 3"]
+    ambient: Color
 
 
 def gather_emitters(scene: FlatScene) -> Emitters:
@@ -89,52 +102,72 @@ def _table_of(light: PreparedEnvironment) -> PanoramaTable:
 
 def sample_emitter(emitters: Emitters, point: Vector, uniform: Float[Array, "3"]) -> EmitterSample:
     """Chooses one of the lamps and panoramas, and a point of it; there must be one."""
-    count, dtype = emitters.count, point.dtype
+    count = emitters.count
     number = jnp.minimum((uniform[0] * count).astype(jnp.int32), count - 1)
+
+    def of_panorama(table: PanoramaTable) -> EmitterSample:
+        light = as_type(sample_panorama(table, uniform[1:]), point.dtype)
+        return _to_panorama(emitters, light.direction, light.radiance, light.density, number)
+
+    return _of_number(emitters, number, point, uniform, of_panorama)
+
+
+def sample_again(
+    emitters: Emitters, point: Vector, uniform: Float[Array, "3"], known: EmitterSample
+) -> EmitterSample:
+    """Returns what was sampled as seen from a point that moves: points of lamps move with these."""
+
+    def of_panorama(table: PanoramaTable) -> EmitterSample:
+        radiance = as_type(panorama_radiance(table, known.direction), point.dtype)
+        density = emitters.count * known.density
+        return _to_panorama(emitters, known.direction, radiance, density, known.number)
+
+    return _of_number(emitters, known.number, point, uniform, of_panorama)
+
+
+def _of_number(
+    emitters: Emitters,
+    number: Int[Array, ""],
+    point: Vector,
+    uniform: Float[Array, "3"],
+    of_panorama: Callable[[PanoramaTable], EmitterSample],
+) -> EmitterSample:
+    """Returns the sample of a lamp or a panorama of a number."""
     branches: list[Callable[[Array], EmitterSample]] = []
     kinds: list[int] = []
     places: list[int] = []
 
-    def of_lamps(stack: InstanceStack) -> Callable[[Array], EmitterSample]:
-        def sample(place: Array) -> EmitterSample:
-            light = as_type(stack.pick(place).node.sample_point(point, uniform[1:]), dtype)
-            way = light.position - point
-            return EmitterSample(
-                way, jnp.asarray(1 - _GAP, dtype), _unit(way), light.radiance, light.density / count
-            )
-
-        return sample
-
-    def of_panorama(table: PanoramaTable) -> Callable[[Array], EmitterSample]:
-        def sample(place: Array) -> EmitterSample:
-            del place
-            light = as_type(sample_panorama(table, uniform[1:]), dtype)
-            way = light.direction
-            far = jnp.full((), jnp.inf, dtype)
-            return EmitterSample(way, far, way, light.radiance, light.density / count)
-
-        return sample
+    def of_lamp(stack: InstanceStack, place: Array) -> EmitterSample:
+        light = as_type(stack.pick(place).node.sample_point(point, uniform[1:]), point.dtype)
+        way, far = light.position - point, jnp.asarray(1 - _GAP, point.dtype)
+        density = light.density / emitters.count
+        yes = jnp.ones((), bool)
+        return EmitterSample(way, far, safe_normalise(way), light.radiance, density, yes, number)
 
     for kind, stack in enumerate(emitters.lamps):
-        branches.append(of_lamps(stack))
+        branches.append(partial(of_lamp, stack))
         kinds += [kind] * stack.count
         places += range(stack.count)
     for table in emitters.panoramas:
         kinds.append(len(branches))
         places.append(0)
-        branches.append(of_panorama(table))
-    if count == 1:
+        branches.append(lambda _, table=table: of_panorama(table))
+    if len(kinds) == 1:
         return branches[0](jnp.zeros((), jnp.int32))
-    return switch(jnp.asarray(kinds)[number], branches, jnp.asarray(places)[number])
+    tables = (jnp.asarray(x, jnp.int32) for x in (kinds, places))
+    kind, place = (x[number] for x in tables)
+    return switch(kind, branches, place)
+
+
+def _to_panorama(
+    emitters: Emitters, direction: Vector, radiance: Color, density: Scalar, number: Array
+) -> EmitterSample:
+    far, no = jnp.full((), jnp.inf, direction.dtype), jnp.zeros((), bool)
+    return EmitterSample(direction, far, direction, radiance, density / emitters.count, no, number)
 
 
 # Shadow rays end before the lamp's own body by this part of their length.
 _GAP = 1e-3
-
-
-def _unit(x: Vector) -> Vector:
-    square = jnp.sum(x * x)
-    return x / jnp.sqrt(jnp.where(square > 0, square, 1))
 
 
 def lamp_density(emitters: Emitters, number: Int[Array, ""], point: Vector, hit: Hit) -> Scalar:
@@ -159,10 +192,11 @@ def escaped_light(
     `density` is that with which its direction was chosen; zero where no lamp could be sampled for
     it. Panoramas are weighted against `sample_emitter` by the balance heuristic.
     """
-    total, direction = jnp.zeros_like(ray.direction), _unit(ray.direction)
+    total, direction = jnp.zeros_like(ray.direction), safe_normalise(ray.direction)
     for table in emitters.panoramas:
         chosen = panorama_density(table, direction) / emitters.count
-        total += mis_weight(density, chosen) * panorama_radiance(table, direction)
+        weight = jax.lax.stop_gradient(mis_weight(density, chosen))
+        total += weight * panorama_radiance(table, direction)
     if emitters.panoramas:
         return total
     if emitters.sky is not None:
@@ -179,20 +213,16 @@ def mis_weight(density: Scalar, other: Scalar) -> Scalar:
     return jnp.where(has_density, density / jnp.where(has_density, density + other, 1), 1)
 
 
-def fixed_samples(
-    emitters: Emitters, hit: Hit
-) -> tuple[Ray | None, Float[Array, "lights 3"], Color]:
-    """Returns shadow rays of lights of which every sample is taken, their light, and ambient."""
-    dtype = hit.point.dtype
-    still = jnp.zeros_like(hit.d_point)
+def fixed_samples(emitters: Emitters, hit: Hit) -> FixedSamples:
+    """Returns the shadow rays of lights of which every sample is taken, and their light."""
+    dtype, still = hit.point.dtype, jnp.zeros_like(hit.d_point)
     sample = lambda light: as_type(light.node.sample(hit.point, still), dtype)
     samples = [stack.map(sample) for stack in emitters.fixed]
-    none = jnp.zeros((0, 3), dtype)
     if not samples:
-        return None, none, jnp.zeros(3, dtype)
+        none = jnp.zeros((0, 3), dtype)
+        return FixedSamples(none, jnp.zeros(0, dtype), none, none, jnp.zeros(3, dtype))
     flat = lambda x: x.reshape(-1, *x.shape[2:])
-    rays, irradiance = jax.tree.map(
-        lambda *xs: jnp.concatenate(list(map(flat, xs))), *((x.rays, x.irradiance) for x in samples)
-    )
+    join = lambda *xs: jnp.concatenate(list(map(flat, xs)))
+    rays, irradiance = jax.tree.map(join, *((x.rays, x.irradiance) for x in samples))
     ambient = sum((jnp.sum(x.ambient, axis=0) for x in samples), jnp.zeros(3, dtype))
-    return rays, irradiance, ambient
+    return FixedSamples(rays.direction, rays.far, rays.view, irradiance, ambient)

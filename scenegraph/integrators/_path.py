@@ -1,5 +1,3 @@
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,12 +7,14 @@ from .._typing import Array
 from ..flat import FlatScene
 from ..numerics import safe_divide, safe_normalise
 from ..rays import Radiance, Ray
-from ..rows import as_operands, map_rows
+from ..rows import map_rows
 from ..visibility import count_parts, nearest_on_line
 from ._base import AbstractIntegrator
 from ._emitters import gather_emitters
 from ._masks import masks_by_owner
-from ._path_of_ray import hit_of, PathOptions, paths_of_ray, PathScene, PathSums
+from ._path_events import meet, PathOptions, PathScene
+from ._path_of_ray import no_sums, PathSums
+from ._path_replay import integrate_paths
 from ._random import key_words
 
 
@@ -97,9 +97,9 @@ class Path(AbstractIntegrator):
         how = PathOptions(
             self.samples, self.bounces, self.roulette, count_parts(scene), "albedo" in outputs
         )
-        sums = _no_sums(rays)
+        sums = no_sums(rays.near)
         if has_surfaces(scene):
-            sums = _sum_paths(share(scene), rays, key_words(keys), how)
+            sums = integrate_paths(share(scene), rays, key_words(keys), how)
         return (self._radiance(scene, rays, sums, outputs),)
 
     def _radiance(
@@ -149,20 +149,10 @@ def has_surfaces(scene: FlatScene) -> bool:
     return scene.tree is not None or scene.triangles is not None
 
 
-def _no_sums(rays: Ray) -> PathSums:
-    zeros = lambda *shape: jnp.zeros((*rays.near.shape, *shape), rays.near.dtype)
-    none = jnp.zeros(rays.near.shape, jnp.int32)
-    return PathSums(zeros(3), zeros(3), zeros(), zeros(), *(zeros(3) for _ in range(3)), none)
-
-
 def share(scene: FlatScene) -> PathScene:
     """Returns what all rays share, computed once for a picture."""
     masks = masks_by_owner(scene) if scene.masks else None
     return PathScene(scene.without_media(), gather_emitters(scene), masks)
-
-
-def _sum_paths(shared: PathScene, rays: Ray, words: Array, how: PathOptions) -> PathSums:
-    return map_rows(partial(paths_of_ray, how=how), as_operands(shared), (rays, words))
 
 
 def _look_in_middle(shared: PathScene, rays: Ray) -> dict[str, Array]:
@@ -174,7 +164,7 @@ def _look_in_middle(shared: PathScene, rays: Ray) -> dict[str, Array]:
         line = eqx.tree_at(lambda x: (x.d_origin, x.d_direction), ray, (still, still))
         none, used = jnp.full((), -1, jnp.int32), ray.far > ray.near
         found = nearest_on_line(shared.scene, line, none, used, parts=parts)
-        hit, _, number = hit_of(shared, line, found, parts)
+        hit, _, number = meet(shared, line, found, parts)
         is_hit = jnp.isfinite(found.t)
         surface = jnp.where(is_hit, number, -1).astype(jnp.int32)
         return jnp.where(is_hit, hit.t, ray.far), jnp.where(is_hit, hit.uv, 0), surface
