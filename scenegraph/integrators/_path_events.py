@@ -310,7 +310,8 @@ def _visible_parts(
 ) -> Float[Array, " lights"]:
     """Returns what arrives along shadow rays from a hit, one after the other; that chosen last."""
     (fixed, chosen), hit = lights, met.hit
-    ways, ends = list(jnp.unstack(fixed.way)), list(jnp.unstack(fixed.far))
+    count = fixed.far.shape[0]
+    ways, ends = [fixed.way[i] for i in range(count)], [fixed.far[i] for i in range(count)]
     if chosen is not None:
         ways.append(chosen.way)
         ends.append(chosen.far)
