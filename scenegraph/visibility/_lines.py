@@ -1,14 +1,17 @@
 """What single lines meet, whose footprint is zero: for paths, one line at a time."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Bool, Float, Int, Scalar
-from ..flat import FaceTree, FlatScene, Instance, occlusion, of_member, SurfaceTree
+from .._typing import Array, Bool, Float, Int, PyTree, Scalar, UInt32, Vector
+from ..flat import FACES_OF_LEAF, FaceTree, FlatScene, Instance, occlusion, of_member, SurfaceTree
+from ..numerics import count_bits
 from ..rays import Ray
 from ..shapes import cross_line
-from ._faces import is_turned, SEEN, SHADING, walk_faces
+from ._faces import is_turned, SEEN, SHADING
 from ._search import thin_hits
 from ._walk import row_of, walk
 
@@ -68,9 +71,9 @@ def _nearest_face(
 ) -> tuple[Scalar, Int[Array, ""]]:
     """Returns where a line first meets a face before a limit, and which; -1 for none."""
 
-    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], best: tuple) -> tuple:
+    def visit(face: Int[Array, ""], corners: Array, best: tuple) -> tuple:
         t, inside, behind = cross_line(ray, corners)
-        inside &= there & ~is_turned(tree, face, behind, SEEN)
+        inside &= ~is_turned(tree, face, behind, SEEN)
         inside &= ~(behind & (row_of(tree.owner, face) == passed))
         (before, known), number = best, face.astype(jnp.int32)
         nearer = inside & ((t < before) | ((t == before) & (number < known)))
@@ -78,7 +81,80 @@ def _nearest_face(
 
     # Of a shape and a face in one place, the shape.
     nothing = limit, jnp.full((), -1, jnp.int32)
-    return walk_faces(tree, ray, used, visit, nothing, lambda best: best[0])
+    return _walk_faces_alone(tree, ray, used, visit, nothing, lambda best: best[0])
+
+
+class _Slabs(NamedTuple):
+    """A line, as boxes are tested against it."""
+
+    origin: Vector
+    inverse: Vector
+    near: Scalar
+    far: Scalar
+
+
+# Components of directions below this are taken for it.
+_SMALL = 1e-30
+
+
+def _enter(line: _Slabs, box: Float[Array, "6"], limit: Scalar) -> tuple[Scalar, Bool[Array, ""]]:
+    """Returns where a line enters a box, and whether it does before a limit."""
+    low, high = (box[:3] - line.origin) * line.inverse, (box[3:] - line.origin) * line.inverse
+    enter = jnp.maximum(jnp.max(jnp.minimum(low, high)), line.near)
+    leave = jnp.minimum(jnp.min(jnp.maximum(low, high)), jnp.minimum(line.far, limit))
+    # A box that holds nothing has its corners exchanged.
+    return enter, ~(enter > leave) & (box[0] <= box[3])
+
+
+def _walk_faces_alone(
+    tree: FaceTree,
+    ray: Ray,
+    used: Bool[Array, ""],
+    visit: Callable[[Int[Array, ""], Float[Array, "3 3"], PyTree], PyTree],
+    state: PyTree,
+    limit: Callable[[PyTree], Scalar],
+) -> PyTree:
+    """Shows a line the faces of leaves that it meets, nearer ones first.
+
+    Unlike in `walk`, every line of a packet goes its own way: lines of paths go everywhere, and
+    what one of them meets is nothing to the others.
+    """
+    direction, leaves = ray.direction, tree.first_leaf
+    slow = jnp.abs(direction) < _SMALL
+    line = _Slabs(ray.origin, 1 / jnp.where(slow, _SMALL, direction), ray.near, ray.far)
+
+    def back(node: UInt32[Array, ""], trail: UInt32[Array, ""]) -> tuple[Array, Array]:
+        # To the sibling on the lowest level on which it is still to come; see `Place`.
+        up = count_bits((trail & (~trail + 1)) - 1).astype(jnp.uint32)
+        some = trail > 0
+        return jnp.where(some, (node >> up) ^ 1, 0), jnp.where(some, (trail >> up) ^ 1, 0)
+
+    def descend(carry: tuple) -> tuple:
+        (node, trail), most = carry
+        first, second = row_of(tree.boxes, 2 * node), row_of(tree.boxes, 2 * node + 1)
+        (t, hits), (other, also) = _enter(line, first, most), _enter(line, second, most)
+        is_second = also & (~hits | (other < t))
+        down = 2 * node + is_second.astype(node.dtype), 2 * trail + (hits & also)
+        up, some = back(node, trail), hits | also
+        place = tuple(jnp.where(some, x, y) for x, y in zip(down, up, strict=True))
+        return place, most
+
+    def turn(carry: tuple) -> tuple:
+        place, state = carry
+        is_inner = lambda carry: (carry[0][0] > 0) & (carry[0][0] < leaves)
+        (node, trail), _ = jax.lax.while_loop(is_inner, descend, (place, limit(state)))
+
+        def show(k: Int[Array, ""], state: PyTree) -> PyTree:
+            face = FACES_OF_LEAF * (node - leaves).astype(jnp.int32) + k
+            return visit(face, row_of(tree.corners, face), state)
+
+        faces = lambda state: jax.lax.fori_loop(0, FACES_OF_LEAF, show, state)
+        state = jax.lax.cond(node > 0, faces, lambda state: state, state)
+        return back(node, trail), state
+
+    root = jnp.where(used, 1, 0).astype(jnp.uint32), jnp.zeros((), jnp.uint32)
+    goes_on = lambda carry: carry[0][0] > 0
+    return jax.lax.while_loop(goes_on, turn, (root, state))[1]
 
 
 def passing_of_line(
@@ -111,9 +187,9 @@ def _past_shapes(tree: SurfaceTree, ray: Ray, own: Int[Array, ""], used: Bool[Ar
 def _past_faces(tree: FaceTree, ray: Ray, used: Bool[Array, ""]) -> Scalar:
     """Returns what passes the faces on a line: of closed meshes, front and back stop as one."""
 
-    def visit(face: Int[Array, ""], corners: Array, there: Bool[Array, ""], passes: tuple) -> tuple:
+    def visit(face: Int[Array, ""], corners: Array, passes: tuple) -> tuple:
         _, inside, behind = cross_line(ray, corners)
-        inside &= there & ~is_turned(tree, face, behind, SHADING)
+        inside &= ~is_turned(tree, face, behind, SHADING)
         let = jnp.where(inside, 1 - row_of(tree.opacity, face), 1)
         front, back = passes
         return front * jnp.where(behind, 1, let), back * jnp.where(behind, let, 1)
@@ -123,4 +199,4 @@ def _past_faces(tree: FaceTree, ray: Ray, used: Bool[Array, ""]) -> Scalar:
         return jnp.where(least > 0, jnp.inf, -jnp.inf).astype(ray.near.dtype)
 
     one = jnp.ones_like(ray.near)
-    return jnp.minimum(*walk_faces(tree, ray, used, visit, (one, one), limit))
+    return jnp.minimum(*_walk_faces_alone(tree, ray, used, visit, (one, one), limit))
