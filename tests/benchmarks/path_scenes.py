@@ -202,7 +202,8 @@ def theirs(mi: Any, name: str, size: int) -> Any:
         parameters = mi.traverse(mesh)
         parameters["vertex_positions"] = points.astype(np.float32).ravel()
         parameters["faces"] = faces.astype(np.uint32).ravel()
-        parameters["vertex_texcoords"] = uv.astype(np.float32).ravel()
+        # Its pictures begin at the bottom.
+        parameters["vertex_texcoords"] = (uv * [1, -1] + [0, 1]).astype(np.float32).ravel()
         parameters.update()
         things["mesh"] = mesh
     return mi.load_dict(things)

@@ -306,7 +306,9 @@ def test_lamps_are_found_by_both_ways(name):
         )
         mean = np.mean(alone.rgb, axis=(0, 1))
         assert np.all(error < 0.03 * np.max(mean))
-        np.testing.assert_array_less(np.abs(np.mean(both.rgb, axis=(0, 1)) - mean), 4.5 * error + 1e-7)
+        np.testing.assert_array_less(
+            np.abs(np.mean(both.rgb, axis=(0, 1)) - mean), 4.5 * error + 1e-7
+        )
         assert np.mean(both.variance) < np.mean(alone.variance)
 
 
