@@ -128,6 +128,7 @@ from .shaders import (
     Noise as Noise,
     Normals as Normals,
     Phong as Phong,
+    Principled as Principled,
     Stripes as Stripes,
     UV as UV,
 )

@@ -35,6 +35,7 @@ from ._products import einsum, in_full_precision, matmul
 from ._rules import (
     any_values,
     collect_violations,
+    require_at_least,
     require_at_most,
     require_finite,
     require_finite_rows,

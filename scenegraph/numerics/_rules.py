@@ -59,6 +59,13 @@ def require_not_negative(owner: Any, *names: str) -> None:
         _require(owner, name, "finite and not negative", lambda x: np.isfinite(x) & (x >= 0))
 
 
+def require_at_least(owner: Any, least: float, *names: str) -> None:
+    """Refuses fields that are smaller than a number, or not finite."""
+    for name in names:
+        rule = f"finite and at least {least:.4g}"
+        _require(owner, name, rule, lambda x: np.isfinite(x) & (x >= least))
+
+
 def require_at_most(owner: Any, most: float, *names: str) -> None:
     """Refuses fields that are larger than a number."""
     for name in names:

@@ -4,7 +4,8 @@ Read `_base` first, with `_albedo`, and `_coordinates`, in which patterns are dr
 `_constant`, the patterns `_checker`, `_stripes`, `_gradient` and `_noise`, textures
 (`_image_texture` with `_pyramid`), and what a hit has (`_normals`, `_uv`, `_vertex_color`), and
 `_view_dependent`; at last the lit ones, which say how they scatter (`_material`, `_sampling`):
-`_lambert`, `_phong`, and `_ggx` with `_inputs`, `_normal_map` and `_split_sum`.
+`_lambert`, `_phong`, `_ggx` with `_inputs`, `_normal_map`, `_microfacets`, `_split_sum` and `_ltc`,
+and `_principled` with `_glass` and `_sheen`.
 """
 
 from ._albedo import AbstractAlbedoShader as AbstractAlbedoShader
@@ -30,6 +31,7 @@ from ._noise import Noise as Noise
 from ._normal_map import NormalMap as NormalMap
 from ._normals import Normals as Normals
 from ._phong import Phong as Phong
+from ._principled import Principled as Principled
 from ._stripes import Stripes as Stripes
 from ._uv import UV as UV
 from ._vertex_color import VertexColor as VertexColor

@@ -1,42 +1,43 @@
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Scalar, Vector
-from ..numerics import dot, safe_divide, safe_norm, safe_normalise, unfreeze
-from ..rays import Hit, Irradiance, no_light
+from ..numerics import dot, safe_norm, safe_normalise
+from ..rays import Hit, Irradiance, LampPolygons, no_light
 from ._albedo import albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
-from ._inputs import as_input, as_optional_shader, read_input, require_fraction_inputs
+from ._inputs import (
+    as_input,
+    as_optional_input,
+    as_optional_shader,
+    read_input,
+    require_fraction_inputs,
+)
 from ._lambert import cosines
+from ._ltc import lamp_highlights
 from ._material import AbstractMaterial, ScatterSample
-from ._normal_map import NormalMap
+from ._microfacets import (
+    facet_density,
+    facets,
+    height_of,
+    LEAST_COSINE,
+    raise_eye,
+    visibility,
+)
+from ._normal_map import as_normal_map, NormalMap
 from ._sampling import cosine_direction, luminance, scatter_sample, visible_facet
 from ._split_sum import mirrored_light, reflected_parts, SMOOTHEST, split_lights
 
 
 # The part of light at normal incidence that surfaces other than metals reflect.
 _DIELECTRIC = 0.04
-# The least cosine to the eye: at zero, the model divides by zero.
-_LEAST_COSINE = 1e-4
 # The mean of 1 - (1 - c)^5 over light that arrives evenly from all sides.
 # 2 int_0^1 (1 - (1 - c)^5) c dc = 1 - 2 / 42.
 _EVENLY = 20 / 21
-# Bumps lose a light over the last part of its cosine with the surface itself.
-_DUSK = 0.05
-
-
-def _as_normal_map(value: Any) -> Any:
-    """Converts the shader of a normal map; `None` stays."""
-    kept = value is None or isinstance(unfreeze(value), NormalMap)
-    return value if kept else NormalMap(value)
-
-
-def _as_optional(value: Any) -> Any:
-    return None if value is None else as_input(value)
 
 
 class GGX(AbstractMaterial):
@@ -80,9 +81,9 @@ class GGX(AbstractMaterial):
     base_color: AbstractShader = eqx.field(converter=as_shader, default=(0.7, 0.7, 0.7))
     metallic: Scalar | AbstractShader = eqx.field(converter=as_input, default=0.0)
     roughness: Scalar | AbstractShader = eqx.field(converter=as_input, default=0.5)
-    normal_map: NormalMap | None = eqx.field(converter=_as_normal_map, default=None)
+    normal_map: NormalMap | None = eqx.field(converter=as_normal_map, default=None)
     emission: AbstractShader | None = eqx.field(converter=as_optional_shader, default=None)
-    occlusion: Scalar | AbstractShader | None = eqx.field(converter=_as_optional, default=None)
+    occlusion: Scalar | AbstractShader | None = eqx.field(converter=as_optional_input, default=None)
 
     needs_light: ClassVar[bool] = True
     needs_light_behind: ClassVar[bool] = False
@@ -97,10 +98,13 @@ class GGX(AbstractMaterial):
         if self.normal_map is not None:
             lights = _above_surface(hit, lights)
             hit = self._bumped(hit, view, lights)
-        seen = jnp.maximum(dot(hit.normal, eye), _LEAST_COSINE)
-        sharp, soft = split_lights(lights)
-        direct = _lamps(material, hit, eye, sharp)
-        around = _surroundings(material, hit, seen, soft, lights)
+        seen = jnp.maximum(dot(hit.normal, eye), LEAST_COSINE)
+        parts = split_lights(lights)
+        direct = _lamps(material, hit, eye, parts.sharp)
+        if lights.lamps is not None:
+            direct += material.paint * _passed(seen) * _enter(hit, parts.lamps) / jnp.pi
+            direct += _outlines(material, hit, eye, seen, lights.lamps)
+        around = _surroundings(material, hit, seen, parts.soft, lights)
         if self.occlusion is not None:
             around *= read_input(self.occlusion, 0, hit, view, lights)
         if self.emission is not None:
@@ -116,15 +120,15 @@ class GGX(AbstractMaterial):
         if self.normal_map is None:
             return _scattered(material, hit.normal, eye, light)
         bumped = self._bumped(hit, view, dark)
-        return _height(hit.normal, light) * _scattered(material, bumped.normal, eye, light)
+        return height_of(hit.normal, light) * _scattered(material, bumped.normal, eye, light)
 
     def density(self, hit: Hit, view: Vector, light: Vector) -> Scalar:
         material = self._material(hit, view, no_light(light.dtype))
         normal = self._bumped(hit, view, no_light(light.dtype)).normal
-        eye = _above(normal, -safe_normalise(view))
+        eye = raise_eye(normal, -safe_normalise(view))
         seen, cosine = dot(normal, eye), dot(normal, light)
         part = _diffuse_part(material, seen)
-        density = part * cosine / jnp.pi + (1 - part) * _facet_density(
+        density = part * cosine / jnp.pi + (1 - part) * facet_density(
             material.alpha, normal, eye, light
         )
         return jnp.where(cosine > 0, density, 0)
@@ -132,7 +136,7 @@ class GGX(AbstractMaterial):
     def sample(self, hit: Hit, view: Vector, uniform: Float[Array, "3"]) -> ScatterSample:
         material = self._material(hit, view, no_light(view.dtype))
         normal = self._bumped(hit, view, no_light(view.dtype)).normal
-        eye = _above(normal, -safe_normalise(view))
+        eye = raise_eye(normal, -safe_normalise(view))
         is_diffuse = uniform[0] < _diffuse_part(material, dot(normal, eye))
         facet = visible_facet(material.alpha, normal, eye, uniform[1:])
         even = cosine_direction(normal, uniform[1:])
@@ -175,14 +179,36 @@ def _lamps(material: _Material, hit: Hit, eye: Vector, lights: Irradiance) -> Co
 def _scattered(material: _Material, normal: Vector, eye: Vector, light: Vector) -> Color:
     """Returns the BSDF times `n.l`."""
     paint, metal, _, alpha = material
-    seen = jnp.maximum(dot(normal, eye), _LEAST_COSINE)
+    seen = jnp.maximum(dot(normal, eye), LEAST_COSINE)
     cosine = jnp.maximum(dot(normal, light), 0)
-    half = eye + light
-    # Half of its length is the cosine v.h, both of length one.
-    mirrors = _schlick(metal, safe_norm(half) / 2) * _facets(alpha, normal, half)
     # (1 - F(0.04, n.v)) (1 - F(0.04, n.l)) n.l / pi
     even = _passed(seen) * _passed(cosine) * cosine / jnp.pi
-    return paint * even + mirrors * _visibility(alpha, cosine, seen)
+    return paint * even + _mirrors(metal, alpha, normal, eye, light) * (
+        cosine * visibility(alpha, cosine, seen)
+    )
+
+
+def _mirrors(metal: Color, alpha: Scalar, normal: Vector, eye: Vector, light: Vector) -> Color:
+    """Returns `D F`: the facets that mirror the light to the eye, and what they reflect."""
+    half = eye + light
+    # Half of its length is the cosine v.h, both of length one.
+    return _schlick(metal, safe_norm(half) / 2) * facets(alpha, normal, half)
+
+
+def _outlines(
+    material: _Material, hit: Hit, eye: Vector, seen: Scalar, lamps: LampPolygons
+) -> Color:
+    """Returns the highlights of lamps with a size."""
+    _, metal, roughness, alpha = material
+
+    def scattered(light: Vector) -> Color:
+        cosine = jnp.maximum(dot(hit.normal, light), 0)
+        shape = visibility(alpha, cosine, seen)
+        return _mirrors(metal, alpha, hit.normal, eye, light) * shape
+
+    head_on, grazing = reflected_parts(roughness, seen)
+    whole = metal * head_on + grazing
+    return lamp_highlights(scattered, whole, hit.normal, eye, roughness, lamps)
 
 
 def _diffuse_part(material: _Material, seen: Scalar) -> Scalar:
@@ -190,20 +216,6 @@ def _diffuse_part(material: _Material, seen: Scalar) -> Scalar:
     head_on, grazing = reflected_parts(material.roughness, seen)
     even = luminance(material.paint) * _passed(seen)
     return even / (even + luminance(material.metal * head_on + grazing))
-
-
-def _facet_density(alpha: Scalar, normal: Vector, eye: Vector, light: Vector) -> Scalar:
-    """Returns the density of light that a facet mirrors which the eye sees."""
-    # D G1(v) / (4 n.v) = D / (2 (n.v + s(n.v))), with s(x) = sqrt(a^2 + (1 - a^2) x^2)
-    seen = dot(normal, eye)
-    spread = jnp.sqrt(alpha**2 + (1 - alpha**2) * seen**2)
-    return _facets(alpha, normal, eye + light) / (2 * (seen + spread))
-
-
-def _above(normal: Vector, eye: Vector) -> Vector:
-    """Returns the direction to the eye, raised above the horizon of a bump that looks away."""
-    lift = jnp.maximum(_LEAST_COSINE - dot(normal, eye), 0)
-    return safe_normalise(eye + lift * normal)
 
 
 def _surroundings(
@@ -223,37 +235,20 @@ def _surroundings(
 
 def _above_surface(hit: Hit, lights: Irradiance) -> Irradiance:
     """Fades lights that set behind the surface itself, whose bumps would still see them."""
-    height = jax.vmap(lambda light: _height(hit.normal, light))(lights.direction)
-    return eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
-
-
-def _height(normal: Vector, light: Vector) -> Scalar:
-    """Returns the part of a light that is above the surface itself."""
-    return jnp.clip(dot(light, normal) / _DUSK, 0, 1)
+    height = jax.vmap(lambda light: height_of(hit.normal, light))(lights.direction)
+    faded = eqx.tree_at(lambda x: x.irradiance, lights, height[:, None] * lights.irradiance)
+    if lights.lamps is None:
+        return faded
+    last = height.shape[0] - lights.soft
+    first = last - lights.lamps.radiance.shape[-2]
+    radiance = height[first:last, None] * lights.lamps.radiance
+    return eqx.tree_at(lambda x: x.lamps.radiance, faded, radiance)
 
 
 def _enter(hit: Hit, lights: Irradiance) -> Color:
     """Returns the irradiance that passes the surface of a paint."""
     cosine = cosines(hit, lights)
     return jnp.sum((_passed(cosine) * cosine)[:, None] * lights.irradiance, axis=0)
-
-
-def _facets(alpha: Scalar, normal: Vector, half: Vector) -> Scalar:
-    # D = (a |h|^2 / (|n x h|^2 + (a n.h)^2))^2 / pi, for an h of any length. The sine comes from
-    # the cross product: from the cosine it would be lost in rounding.
-    across, along = jnp.cross(normal, half), dot(normal, half)
-    spread = dot(across, across) + (alpha * along) ** 2
-    return safe_divide(alpha * dot(half, half), spread) ** 2 / jnp.pi
-
-
-def _visibility(alpha: Scalar, cosine: Scalar, seen: Scalar) -> Scalar:
-    """Returns `G / (4 n.l n.v)`, the part of the facets that is both lit and seen, times `n.l`."""
-
-    def spread(x: Scalar) -> Scalar:
-        return jnp.sqrt(alpha**2 + (1 - alpha**2) * x**2)
-
-    # G / (4 n.l n.v) = 1 / (2 (n.l s(n.v) + n.v s(n.l))), with s(x) = sqrt(a^2 + (1 - a^2) x^2)
-    return cosine / (2 * (cosine * spread(seen) + seen * spread(cosine)))
 
 
 def _schlick(head_on: Float[Array, "*n"], cosine: Scalar) -> Float[Array, "*n"]:

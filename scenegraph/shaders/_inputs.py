@@ -14,6 +14,11 @@ def as_input(value: Any) -> Any:
     return value if isinstance(unfreeze(value), AbstractShader) else as_float_leaf(value)
 
 
+def as_optional_input(value: Any) -> Any:
+    """Converts a number to a leaf; shaders and `None` stay."""
+    return None if value is None else as_input(value)
+
+
 def as_optional_shader(value: Any) -> Any:
     """Converts a colour to a shader; `None` stays."""
     return None if value is None else as_shader(value)

@@ -1,8 +1,10 @@
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 
 from .._typing import Scalar, Vector
-from ..numerics import AbstractModule, as_float_leaf, dot, require_finite, safe_normalise
+from ..numerics import AbstractModule, as_float_leaf, dot, require_finite, safe_normalise, unfreeze
 from ..rays import Hit, Irradiance
 from ._base import AbstractShader
 from ._constant import as_shader
@@ -39,6 +41,12 @@ class NormalMap(AbstractModule):
         # The bumped normal of the outer side, turned to the eye as the surface's own normal is.
         across = hit.side * self.scale * (x * tangent + y * bitangent)
         return safe_normalise(across + z * hit.normal)
+
+
+def as_normal_map(value: Any) -> Any:
+    """Converts the shader of a normal map; `None` stays."""
+    kept = value is None or isinstance(unfreeze(value), NormalMap)
+    return value if kept else NormalMap(value)
 
 
 def _tangents(hit: Hit) -> tuple[Vector, Vector]:

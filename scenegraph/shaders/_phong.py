@@ -11,6 +11,7 @@ from ._albedo import albedo_of
 from ._base import AbstractShader
 from ._constant import as_shader, require_reflecting
 from ._lambert import cosines, incident
+from ._ltc import lamp_highlights
 from ._material import AbstractMaterial, ScatterSample
 from ._sampling import cosine_direction, lobe_direction, luminance, scatter_sample
 from ._split_sum import mirrored_light, split_lights
@@ -55,8 +56,13 @@ class Phong(AbstractMaterial):
         # The lobe of a^2 = 2 / (4 n + 2) = roughness^4: cos^n of the mirrored light is about cos^4n
         # of the half vector, and a^2 = 2 / (m + 2) for an exponent m.
         roughness = (2 * self.shininess + 1) ** -0.25
-        mirrored = self._ambient(hit, eye) * mirrored_light(lights, roughness)
-        gloss = self._highlight(hit, eye, split_lights(lights)[0]) + mirrored
+        whole = self._ambient(hit, eye)
+        gloss = self._highlight(hit, eye, split_lights(lights).sharp)
+        gloss += whole * mirrored_light(lights, roughness)
+        if lights.lamps is not None:
+            lobe = lambda light: jnp.broadcast_to(self._lobe(hit, eye, light), (3,))
+            gray = jnp.broadcast_to(whole, (3,))
+            gloss += lamp_highlights(lobe, gray, hit.normal, eye, roughness, lights.lamps)
         return self.diffuse(hit, view, lights) * even + self.specular(hit, view, lights) * gloss
 
     def albedo_at(self, hit: Hit, view: Vector) -> Color:
@@ -64,7 +70,7 @@ class Phong(AbstractMaterial):
 
     def scatter(self, hit: Hit, view: Vector, light: Vector) -> Color:
         dark, eye = no_light(light.dtype), -safe_normalise(view)
-        lobe = (self.shininess + 2) / (2 * jnp.pi) * self._power(hit, eye, light)
+        lobe = self._lobe(hit, eye, light)
         even, gloss = self.diffuse(hit, view, dark) / jnp.pi, self.specular(hit, view, dark)
         return (even + gloss * lobe) * jnp.maximum(dot(hit.normal, light), 0)
 
@@ -92,10 +98,12 @@ class Phong(AbstractMaterial):
         return safe_divide(even, even + gloss, otherwise=1.0)
 
     def _highlight(self, hit: Hit, eye: Vector, lights: Irradiance) -> Color:
-        # (n + 2) / (2 pi) max(cos a, 0)^n
-        power = jax.vmap(lambda light: self._power(hit, eye, light))(lights.direction)
-        lobe = (self.shininess + 2) / (2 * jnp.pi) * power
+        lobe = jax.vmap(lambda light: self._lobe(hit, eye, light))(lights.direction)
         return jnp.sum((lobe * cosines(hit, lights))[:, None] * lights.irradiance, axis=0)
+
+    def _lobe(self, hit: Hit, eye: Vector, light: Vector) -> Scalar:
+        # (n + 2) / (2 pi) max(cos a, 0)^n
+        return (self.shininess + 2) / (2 * jnp.pi) * self._power(hit, eye, light)
 
     def _power(self, hit: Hit, eye: Vector, light: Vector) -> Scalar:
         """Returns `max(cos a, 0)^n`, with gradient zero where the cosine is not positive."""

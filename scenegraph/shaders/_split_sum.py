@@ -1,6 +1,7 @@
 """Reflection of light from all around: the lobe's mean light, times the part that it reflects."""
 
 import functools
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,12 +17,21 @@ SMOOTHEST = 1e-3
 _POINTS, _PARTS = 32, 32
 
 
-def split_lights(lights: Irradiance) -> tuple[Irradiance, Irradiance]:
-    """Returns the lights that make highlights, and those that do not, with no ambient light."""
-    sharp = lights.direction.shape[0] - lights.soft
+class SplitLights(NamedTuple):
+    """Lights with a direction each, by what makes their highlights, without ambient light."""
+
+    sharp: Irradiance  # the direction itself
+    lamps: Irradiance  # an outline
+    soft: Irradiance  # a panorama
+
+
+def split_lights(lights: Irradiance) -> SplitLights:
+    """Divides lights by what makes their highlights."""
+    last = lights.direction.shape[0] - lights.soft
+    first = last - (0 if lights.lamps is None else lights.lamps.radiance.shape[-2])
     dark = jnp.zeros_like(lights.ambient)
     part = lambda some: Irradiance(lights.direction[some], lights.irradiance[some], dark)
-    return part(slice(sharp)), part(slice(sharp, None))
+    return SplitLights(part(slice(first)), part(slice(first, last)), part(slice(last, None)))
 
 
 def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
@@ -45,21 +55,44 @@ def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
 
 def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:
     """Returns `A` and `B`: GGX reflects the part `f0 A + B` of even light; `seen` is `n.v`."""
-    # Bilinear in roughness and sqrt(n.v).
     # docs/surfaces.md, "Panoramas in highlights": A and B of f0 A + B.
-    row, right = _between(roughness)
-    column, down = _between(jnp.sqrt(seen))
-    table = jnp.asarray(_table(), seen.dtype)
-    corners = table[(row + jnp.array([[0], [1]])), (column + jnp.array([0, 1]))]
-    weights = jnp.stack([1 - right, right])[:, None] * jnp.stack([1 - down, down])
-    head_on, grazing = jnp.sum(weights[..., None] * corners, axis=(0, 1))
+    head_on, grazing = look_up_lobe(_table(), roughness, seen)
     return head_on, grazing
 
 
-def _between(part: Scalar) -> tuple[Array, Scalar]:
+def mean_reflected_parts(roughness: Scalar) -> tuple[Scalar, Scalar]:
+    """Returns the means of `A` and `B` over even light: `2 int_0^1 A(c) c dc`."""
+    row, right = _between(roughness, _POINTS)
+    ends = jnp.asarray(_mean_table(), roughness.dtype)[row + jnp.array([0, 1])]
+    head_on, grazing = (1 - right) * ends[0] + right * ends[1]
+    return head_on, grazing
+
+
+@functools.lru_cache(maxsize=1)
+def _mean_table() -> Float[np.ndarray, "roughness 2"]:
+    """Computes the means of the table's columns."""
+    # With c = x^2: 2 int A(x^2) x^2 2 x dx, of which A is linear between the table's points.
+    x = np.linspace(0, 1, 32 * (_POINTS - 1) + 1)
+    fine = np.stack([[np.interp(x, x[::32], r[:, i]) for i in (0, 1)] for r in _table()])
+    return np.asarray(np.trapezoid(4 * x**3 * fine, x, axis=-1))
+
+
+def look_up_lobe(
+    table: Float[np.ndarray, "roughness seen numbers"], roughness: Scalar, seen: Scalar
+) -> Float[Array, " numbers"]:
+    """Returns numbers of a lobe from a table, even in roughness and in `sqrt(n.v)`; bilinear."""
+    row, right = _between(roughness, table.shape[0])
+    column, down = _between(jnp.sqrt(seen), table.shape[1])
+    numbers = jnp.asarray(table, seen.dtype)
+    corners = numbers[(row + jnp.array([[0], [1]])), (column + jnp.array([0, 1]))]
+    weights = jnp.stack([1 - right, right])[:, None] * jnp.stack([1 - down, down])
+    return jnp.sum(weights[..., None] * corners, axis=(0, 1))
+
+
+def _between(part: Scalar, points: int) -> tuple[Array, Scalar]:
     """Returns the table's point below a part of an axis, and the rest up to it."""
-    at = clip_within(part, 0, 1) * (_POINTS - 1)
-    low = jnp.clip(jnp.floor(at), 0, _POINTS - 2)
+    at = clip_within(part, 0, 1) * (points - 1)
+    low = jnp.clip(jnp.floor(at), 0, points - 2)
     return low.astype(int), at - low
 
 
@@ -77,7 +110,7 @@ def _table() -> Float[np.ndarray, "roughness seen 2"]:
 
 def _terms(alpha: float, seen: np.ndarray) -> np.ndarray:
     """Returns `A` and `B` for one roughness."""
-    half, weights = _visible_facets(alpha, seen[:, None])
+    half, weights = visible_facets(alpha, seen[:, None])
     side = np.sqrt(1 - seen**2)[:, None]
     # v.h with v = (side, 0, seen), and n.l of the mirrored light l = 2 (v.h) h - v.
     meets = side * half[0] + seen[:, None] * half[2]
@@ -93,13 +126,15 @@ def _terms(alpha: float, seen: np.ndarray) -> np.ndarray:
     return np.stack([np.sum(share * x, axis=1) for x in (1 - grazing, grazing)], axis=-1)
 
 
-def _visible_facets(alpha: float, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def visible_facets(
+    alpha: float, seen: np.ndarray, parts: int = _PARTS
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns normals of facets (`3 seen parts`) that stand for parts of what the eye sees."""
-    part = (np.arange(_PARTS) + 0.5) / _PARTS
+    part = (np.arange(parts) + 0.5) / parts
     # Finer towards the disk's rim, where steep facets are; half of it, by symmetry.
     radius, angle = np.meshgrid(np.sqrt(1 - (1 - part) ** 2), np.pi * (part - 0.5))
     # With r^2 = 1 - (1 - p)^2, a step dp stands for the part d(r^2) = 2 (1 - p) dp of the disk.
-    weights = np.broadcast_to(2 * (1 - part), radius.shape).ravel() / _PARTS**2
+    weights = np.broadcast_to(2 * (1 - part), radius.shape).ravel() / parts**2
     across, along = (radius * np.cos(angle)).ravel(), (radius * np.sin(angle)).ravel()
     # The view stretched by alpha: facets are then those of a half sphere, seen from there.
     x, z = alpha * np.sqrt(1 - seen**2), seen

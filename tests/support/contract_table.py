@@ -192,6 +192,21 @@ SHADERS = [
     shaders.Phong([0.5, 0.6, 0.7], shaders.Checker(0.3), 7.0),
     shaders.GGX([0.5, 0.6, 0.7], 0.3, 0.4),
     shaders.GGX([0.5, 0.6, 0.7], GREY, GREY, BUMPS, [0.1, 0.2, 0.3], 0.5),
+    shaders.Principled([0.5, 0.6, 0.7], 0.3, 0.4),
+    shaders.Principled(
+        *([0.5, 0.6, 0.7], GREY, GREY, BUMPS, [0.1, 0.2, 0.3], 0.5),
+        emission_strength=2.0,
+        ior=1.4,
+        specular=0.8,
+        specular_color=[0.9, 0.8, 0.7],
+        transmission=0.6,
+        attenuation_color=[0.8, 0.9, 0.7],
+        attenuation_distance=2.0,
+        clearcoat=0.7,
+        clearcoat_roughness=0.2,
+        sheen_color=[0.3, 0.2, 0.1],
+        sheen_roughness=0.4,
+    ),
 ]
 LIGHTS = [
     sg.AmbientLight([0.1, 0.2, 0.3]),
