@@ -104,11 +104,11 @@ def with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Ve
 
 
 @eqx.filter_jit
-def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
+def occlusion(instance: Instance, ray: Ray, own: Int[Array, "*ends"]) -> Scalar:
     """Returns the fraction of a shadow ray's cone that an occluder stops.
 
-    `own` is the number of the surface on which the ray begins: a convex shape never shadows itself,
-    because its far side is turned away from the light.
+    `own` are the numbers of the surfaces on which the ray begins and ends: a convex shape never
+    shadows itself, because its far side is turned away from the light.
     """
     occluder = instance.node
     stopped = occluder.shape.coverage(into(instance, ray))
@@ -118,7 +118,7 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
         stopped *= occluder.opacity
     counts = _is_near(instance, ray)
     if occluder.shape.is_convex:
-        counts &= instance.number != own
+        counts &= jnp.all(instance.number != own)
     return jnp.where(counts, stopped, 0).astype(ray.near.dtype)
 
 

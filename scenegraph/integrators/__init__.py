@@ -19,7 +19,7 @@ from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractMediaIntegrator
-from ._listed import goes_ray_by_ray
+from ._find_and_shade import goes_ray_by_ray
 from ._integrator import (
     choose_integrator,
     count_levels,
