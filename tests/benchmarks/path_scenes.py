@@ -105,7 +105,8 @@ def ours(name: str, size: int) -> tuple[Any, Any]:
     if name == "mesh":
         points, faces, uv = bumpy()
         shape = sg.TriangleMesh(points, faces, uv=uv, smooth=False)
-        things["mesh"] = sg.Surface(shape, sg.Lambert(sg.shaders.ImageTexture(texture(), corner=[0.0, 0.0])))
+        colors = sg.shaders.ImageTexture(texture(), corner=[0.0, 0.0])
+        things["mesh"] = sg.Surface(shape, sg.Lambert(colors))
     eye, target = view(name)
     camera = sg.PerspectiveCamera.look_at(eye, target, [0, 0, 1], FOV, size, size)
     background = things["sky"] if name == "sky" else [0.0, 0.0, 0.0]
