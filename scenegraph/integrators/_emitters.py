@@ -1,4 +1,4 @@
-"""What sends light into paths: lamps, panoramas, and lights without a size."""
+"""Emitters of light, as random paths use them: lamps, panoramas, and lights without a size."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,7 +37,7 @@ class Emitters(NamedTuple):
     behind: Bool[Array, " surfaces"]  # whether light from behind counts
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """The number of lamps and panoramas."""
         return sum(stack.count for stack in self.lamps) + len(self.panoramas)
 
@@ -102,7 +102,7 @@ def _table_of(light: PreparedEnvironment) -> PanoramaTable:
 
 def sample_emitter(emitters: Emitters, point: Vector, uniform: Float[Array, "3"]) -> EmitterSample:
     """Chooses one of the lamps and panoramas, and a point of it; there must be one."""
-    count = emitters.count
+    count = emitters.total
     number = jnp.minimum((uniform[0] * count).astype(jnp.int32), count - 1)
 
     def of_panorama(table: PanoramaTable) -> EmitterSample:
@@ -119,7 +119,7 @@ def sample_again(
 
     def of_panorama(table: PanoramaTable) -> EmitterSample:
         radiance = as_type(panorama_radiance(table, known.direction), point.dtype)
-        density = emitters.count * known.density
+        density = emitters.total * known.density
         return _to_panorama(emitters, known.direction, radiance, density, known.number)
 
     return _of_number(emitters, known.number, point, uniform, of_panorama)
@@ -140,7 +140,7 @@ def _of_number(
     def of_lamp(stack: InstanceStack, place: Array) -> EmitterSample:
         light = as_type(stack.pick(place).node.sample_point(point, uniform[1:]), point.dtype)
         way, far = light.position - point, jnp.asarray(1 - _GAP, point.dtype)
-        density = light.density / emitters.count
+        density = light.density / emitters.total
         yes = jnp.ones((), bool)
         return EmitterSample(way, far, safe_normalise(way), light.radiance, density, yes, number)
 
@@ -163,7 +163,7 @@ def _to_panorama(
     emitters: Emitters, direction: Vector, radiance: Color, density: Scalar, number: Array
 ) -> EmitterSample:
     far, no = jnp.full((), jnp.inf, direction.dtype), jnp.zeros((), bool)
-    return EmitterSample(direction, far, direction, radiance, density / emitters.count, no, number)
+    return EmitterSample(direction, far, direction, radiance, density / emitters.total, no, number)
 
 
 # Shadow rays end before the lamp's own body by this part of their length.
@@ -181,7 +181,7 @@ def lamp_density(emitters: Emitters, number: Int[Array, ""], point: Vector, hit:
         return jnp.asarray(value, hit.t.dtype)
 
     of_lamp = of_member(density, emitters.lamps, jnp.maximum(kind, 0), emitters.places[number])
-    return jnp.where(kind >= 0, of_lamp / emitters.count, 0)
+    return jnp.where(kind >= 0, of_lamp / emitters.total, 0)
 
 
 def escaped_light(
@@ -194,7 +194,7 @@ def escaped_light(
     """
     total, direction = jnp.zeros_like(ray.direction), safe_normalise(ray.direction)
     for table in emitters.panoramas:
-        chosen = panorama_density(table, direction) / emitters.count
+        chosen = panorama_density(table, direction) / emitters.total
         weight = jax.lax.stop_gradient(mis_weight(density, chosen))
         total += weight * panorama_radiance(table, direction)
     if emitters.panoramas:

@@ -49,7 +49,7 @@ class PathOptions(NamedTuple):
 
 
 class PathScene(NamedTuple):
-    """What all rays share."""
+    """Scene, lights and masks, which all rays share."""
 
     scene: FlatScene
     emitters: Emitters
@@ -73,7 +73,7 @@ class PathState(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What was found, and chosen at random, where a path meets something."""
+    """Things that are found, and chosen at random, where a path meets something."""
 
     found: OnLine
     is_hit: Bool[Array, "*rows"]
@@ -100,7 +100,7 @@ class Numbers(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an event adds to the picture."""
+    """Values that an event adds to the picture."""
 
     radiance: Color
     # Of the first hits of cameras; zero elsewhere.
@@ -161,7 +161,7 @@ def find_event(
     passes = is_hit & (numbers.opacity >= met.opacity)
     is_lit = is_hit & ~passes & used & (state.bounce <= how.bounces)
     fixed, way = fixed_samples(shared.emitters, met.hit), None
-    if shared.emitters.count:
+    if shared.emitters.total:
         way = sample_emitter(shared.emitters, met.hit.point, numbers.light)
     visible = _visible_parts(shared, met, line.origin, (fixed, way), is_lit)
     return Event(found, is_hit, passes, visible, way), met, fixed
@@ -268,7 +268,8 @@ def meet(shared: PathScene, line: Ray, found: OnLine, parts: int) -> Met:
     def on_shape() -> Met:
         number, part = code // parts, code % parts
         of_one = lambda instance: hit_on_line(instance, line, part)
-        return Met(*of_surface(of_one, scene.occluders, scene.occluders_at, number), number)
+        hit, opacity = of_surface(of_one, scene.occluders, scene.occluders_at, number)
+        return Met(hit, opacity, number)
 
     def on_mesh() -> Met:
         assert scene.triangles is not None
@@ -346,7 +347,7 @@ def _light_of(event: Event, fixed: FixedSamples, is_lit: Bool[Array, ""]) -> Irr
 
 
 class _Scattered(NamedTuple):
-    """What a surface shows, and where a path goes on from it."""
+    """The light that a surface shows, and the way on which a path goes on from it."""
 
     color: Color
     albedo: Color

@@ -91,8 +91,8 @@ def _replay(
     def add(sums: PathSums, first: Int[Array, ""]) -> tuple[PathSums, None]:
         samples = first + jnp.arange(at_once, dtype=jnp.int32)
         again = lambda x: jnp.broadcast_to(x, (at_once, *x.shape)).reshape(-1, *x.shape[1:])
-        rows = jax.tree.map(again, (rays, words))
-        seen = _follow_all(shared, *rows, jnp.repeat(samples, count), how)
+        lines, keys = jax.tree.map(again, (rays, words))
+        seen = _follow_all(shared, lines, keys, jnp.repeat(samples, count), how)
         total = jax.tree.map(lambda x: jnp.sum(x.reshape(at_once, count, *x.shape[1:]), 0), seen)
         more = total.radiance, total.share, total.t, total.normal, total.albedo, total.point
         names = "rgb", "hits", "t", "normal", "albedo", "point"

@@ -1,4 +1,4 @@
-"""What single lines meet, whose footprint is zero: for paths, one line at a time."""
+"""Searches along single lines, whose footprint is zero: for paths, one line at a time."""
 
 from collections.abc import Callable
 from typing import NamedTuple
