@@ -84,17 +84,17 @@ def shade(
     instance: Instance, shader: AbstractShader, hit: Hit, view: Vector, lights: Irradiance
 ) -> Color:
     """Returns the colour at a hit, of a shader of a surface or of the instance itself."""
-    hit = _with_own_view(instance, shader, hit, view)
+    hit = with_own_view(instance, shader, hit, view)
     return as_type(shader(hit, view, lights), hit.t.dtype)
 
 
 def albedo_at(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Color:
     """Returns the albedo at a hit, of a shader as in `shade`."""
-    hit = _with_own_view(instance, shader, hit, view)
+    hit = with_own_view(instance, shader, hit, view)
     return as_type(albedo_of(shader, hit, view), hit.t.dtype)
 
 
-def _with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Hit:
+def with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Hit:
     """Returns a hit with the ray's direction in the shape's own frame, if a shader asks for it."""
     if not asks_for_own_view(shader):
         return hit

@@ -49,7 +49,8 @@ class EnvironmentLight(AbstractEnvironment):
     def prepare(self) -> "PreparedEnvironment":
         height, width, _ = self.texels.shape
         shape = height, width
-        return PreparedEnvironment(self._gather(), prefilter(self.texels), shape, self.frames)
+        averaged = prefilter(self.texels)
+        return PreparedEnvironment(self._gather(), averaged, shape, self.frames, self.texels)
 
     def _gather(self) -> Float[Array, "samples 3"]:
         """Returns the irradiance of every direction."""
@@ -78,11 +79,13 @@ class PreparedEnvironment(AbstractEnvironment):
     """A panorama, gathered into directions and averaged over lobes."""
 
     # The directions' irradiance; texels of the averaged panoramas, one level after the other; the
-    # size of the panorama that they were made of; transforms that rotate it, the outermost first.
+    # size of the panorama that they were made of; transforms that rotate it, the outermost first;
+    # the panorama itself.
     irradiance: Float[Array, "samples 3"] = eqx.field(converter=as_float_leaf)
     levels: Float[Array, "all 3"] = eqx.field(converter=as_float_leaf)
     shape: tuple[int, int] = eqx.field(static=True)
     frames: tuple[AbstractTransform, ...] = ()
+    texels: Float[Array, "height width 3"] | None = None
 
     def prepare(self) -> "PreparedEnvironment":
         return self

@@ -56,6 +56,12 @@ def numbers(*shape, seed=0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).uniform(size=shape).astype(np.float32))
 
 
+def scene_for(integrator):
+    """A scene of all that an integrator serves."""
+    whole = flat.flatten(FOGGY)
+    return whole.without_media() if isinstance(integrator, sg.Path) else whole
+
+
 @eqx.filter_jit
 def prepared(node):
     return node.prepare()
@@ -365,13 +371,14 @@ TABLE = {
             integrators.Integrator(),
             FIXED,
             sg.Surfaces(2),
+            sg.Path(2, 1),
             JOINT,
             MARCH,
             GUIDED,
             PerVolume(5, 9),
         ],
         lambda integrator, ray: integrator(
-            flat.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
+            scene_for(integrator), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
         ),
         (RAYS,),
     ),
