@@ -69,6 +69,10 @@ def _movement(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
 
 def _reduction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     primitive = _REDUCTIONS[equation.primitive.name]
+    if not arrays[0].size and primitive is lax.add_p:
+        # The sum over nothing, such as over no lights.
+        out = equation.outvars[0].aval
+        return [array_of([graph.constant(0, out.dtype)] * math.prod(out.shape), out.shape)]
     if not arrays[0].size:
         return None
     return [reduce_nodes(graph, primitive, arrays[0], equation.params["axes"])]
