@@ -81,6 +81,7 @@ from .images import Image as Image
 from .integrators import (
     Hierarchical as Hierarchical,
     Integrator as Integrator,
+    Path as Path,
     Surfaces as Surfaces,
 )
 from .interop import as_torch_module as as_torch_module

@@ -5,6 +5,7 @@ import pathlib
 
 from ..assets import add_lights, camera_path, load_scene, scene_camera
 from ..cameras import AbstractCamera
+from ..integrators import Path
 from ..models import MODEL_ENDINGS
 from ..rendering import (
     Exr,
@@ -27,7 +28,7 @@ from ..runs import (
 )
 from ..scene import camera_paths, find_camera, load_whole, Scene
 from ._console import say
-from ._progress import track_frames
+from ._progress import track_frames, track_passes
 from ._render import Render
 
 
@@ -48,6 +49,11 @@ def write_pictures(command: Render) -> list[pathlib.Path]:
         chunk,
         command.samples_per_pixel,
     )
+    if command.integrator == "path":
+        paths = Path(samples=command.samples, bounces=command.bounces)
+        # Of films, the bar counts frames.
+        track = track_passes if len(cameras) == 1 else iter
+        film = dataclasses.replace(film, paths=paths, track=track)
     out = command.out or _default_out(command)
     return _write(command, film, out, command.fps or speed or _SPEED)
 

@@ -72,6 +72,12 @@ def track_frames(
     return track
 
 
+def track_passes(numbers: range) -> Iterator[int]:
+    """Shows how many passes of a picture are done."""
+    with frames_bar() as bar:
+        yield from bar.track(numbers, description="passes")
+
+
 def frames_bar() -> Progress:
     """Returns a bar that counts frames on the error stream of the first of several processes."""
     from ..parallel import is_first

@@ -105,11 +105,25 @@ class Render:
     # what many rays would show, and pictures take as many times as long.
     samples_per_pixel: int = ranged(1, 1, 2**14)
 
+    # The integrator: auto, which is that of the scene, or path, which follows random paths of light
+    # through surfaces: soft shadows, reflections and light that bounces, with noise.
+    integrator: Literal["auto", "path"] = "auto"
+
+    # The number of random paths of every pixel, with --integrator path, rounded up to whole passes.
+    # Ctrl-C ends a picture early, and writes the mean of the passes that are done.
+    samples: int = ranged(64, 1, 2**24)
+
+    # The number of times that light is scattered before it reaches what is seen, with --integrator
+    # path.
+    bounces: int = ranged(4, 0, 2**10)
+
     def check(self) -> None:
         """Refuses wrong settings before anything is loaded."""
         check_ranges(self)
         check_direction("--up", self.up)
         check_color_map(self.color_map)
+        if self.integrator == "path" and self.samples_per_pixel != 1:
+            raise ValueError("--integrator path has --samples; leave --samples-per-pixel out.")
         self._check_out()
 
     def main(self) -> None:

@@ -41,6 +41,7 @@ from ._surface_instances import (
     opacity_at,
     part_alphas,
     shade,
+    with_own_view,
     world_ball,
 )
 from ._volume_instances import is_occupied, medium_of, prepare_of, proposal_of, span_of

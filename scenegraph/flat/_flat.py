@@ -14,7 +14,7 @@ from jax.core import Tracer
 from .._typing import Array, Bool, PyTree, RandomKey, Scalar
 from ..compositing import mix_media
 from ..images import AbstractColorSpace, Linear, SRGB
-from ..lights import AbstractEnvironment, AbstractLight, AbstractSizedLight
+from ..lights import AbstractEnvironment, AbstractLight, AbstractSizedLight, MeshLight
 from ..numerics import AbstractModule, is_frozen, safe_norm, unfreeze
 from ..rays import Medium, Ray, Section, Span
 from ..scene import (
@@ -23,6 +23,7 @@ from ..scene import (
     find_contents,
     find_lamps,
     has_pattern,
+    Leaf,
     Pace,
     resolve_ties,
     Scene,
@@ -31,7 +32,7 @@ from ..shaders import asks_for_own_view, prepare_textures
 from ..shapes import AbstractSmoothShape, TriangleMesh
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, locate, Places, split_large, stacked
-from ._lamps import stack_lamps
+from ._lamps import mesh_lamp, stack_lamps
 from ._leaf_tables import LeafRows, tabulate
 from ._mesh_faces import is_mesh, MeshFaces, stack_faces
 from ._stacks import LeafStack, map_stack, place_stack, stack_leaves, StackedArrays
@@ -69,8 +70,8 @@ class FlatScene(AbstractModule):
     - `masks`: the opacities of meshes that are shaders, stacked by structure.
     - `tree`: the tree by which rays find occluders; `None` if there are none.
     - `occluders_at`, `shaders_at`: the places of surfaces in those stacks, the large ones split.
-    - `lamps`: the lights of the bodies of lamps with a size, as places in `lights`; `None` without.
-      These bodies are the last surfaces.
+    - `lamps`: the places of lamps with a size in `lights`, by body; `None` without. These bodies
+      are the last surfaces, and the numbers of such lights are those of their bodies.
     """
 
     surfaces: tuple[InstanceStack, ...]
@@ -177,6 +178,8 @@ class SceneStacks(AbstractModule):
     lights: tuple[LeafStack, ...]
     cuts: tuple[bool, ...] = eqx.field(static=True)
     background: AbstractBackground
+    # The numbers of lights that are meshes: these are the last surfaces.
+    mesh_lamps: tuple[int, ...] = eqx.field(static=True, default=())
 
 
 def stack_scene(scene: Scene) -> SceneStacks:
@@ -187,7 +190,9 @@ def stack_scene(scene: Scene) -> SceneStacks:
     contents = find_contents(scene)
     untie = partial(resolve_ties, scene=scene, known={})
     # Pyramids of textures are built once a picture.
-    surfaces = tabulate(contents.surfaces, untie, prepare_textures)
+    lamps = [leaf for leaf in find_lamps(contents) if isinstance(leaf.node, MeshLight)]
+    leaves = [*contents.surfaces, *(mesh_lamp(leaf, untie) for leaf in lamps)]
+    surfaces = tabulate(leaves, untie, prepare_textures)
     known: StackedArrays = {}
     return SceneStacks(
         stack_leaves(surfaces, known=known),
@@ -198,7 +203,18 @@ def stack_scene(scene: Scene) -> SceneStacks:
         stack_leaves(tabulate(contents.lights, untie)),
         _cuts(surfaces),
         prepare_textures(unfreeze(untie(scene.background))),
+        _mesh_lights(contents.lights),
     )
+
+
+def _mesh_lights(lights: Sequence[Leaf]) -> tuple[int, ...]:
+    """Returns the numbers of lights, and of their copies, that are meshes."""
+    kinds = [isinstance(leaf.node, MeshLight) for leaf in lights for _ in range(_copies(leaf))]
+    return tuple(number for number, is_mesh in enumerate(kinds) if is_mesh)
+
+
+def _copies(leaf: Leaf) -> int:
+    return math.prod(leaf.counts)
 
 
 # Parts of surfaces, each with the transforms that count for it.
@@ -291,7 +307,8 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
     place = lambda stacks: tuple(map(place_stack, stacks))
     without_meshes = lambda stacks: place(x for x in stacks if not is_mesh(x))
     lights = tuple(map(_lights, sorted(stacks.lights, key=_rank_of_lights)))
-    lamps = stack_lamps(lights, len(stacks.cuts))
+    first = len(stacks.cuts) - len(stacks.mesh_lamps)
+    lamps = stack_lamps(lights, first, stacks.mesh_lamps)
     occluders = without_meshes(stacks.occluders) + lamps.occluders
     shaders = place(stacks.shaders) + lamps.shaders
     cuts = jnp.asarray((*stacks.cuts, *[True] * lamps.total), bool)
@@ -301,14 +318,14 @@ def flatten(scene: Scene | SceneStacks) -> FlatScene:
         shaders,
         cuts,
         place(stacks.volumes),
-        lights,
+        lamps.lights,
         stacks.background,
         stack_faces([x for x in stacks.occluders if is_mesh(x)]),
         place(stacks.masks),
         build_tree(occluders),
         locate(split_large(occluders), len(cuts)),
         locate(split_large(shaders), len(cuts)),
-        lamps.lights,
+        lamps.light_of_body,
     )
 
 

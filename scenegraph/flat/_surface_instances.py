@@ -84,17 +84,17 @@ def shade(
     instance: Instance, shader: AbstractShader, hit: Hit, view: Vector, lights: Irradiance
 ) -> Color:
     """Returns the colour at a hit, of a shader of a surface or of the instance itself."""
-    hit = _with_own_view(instance, shader, hit, view)
+    hit = with_own_view(instance, shader, hit, view)
     return as_type(shader(hit, view, lights), hit.t.dtype)
 
 
 def albedo_at(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Color:
     """Returns the albedo at a hit, of a shader as in `shade`."""
-    hit = _with_own_view(instance, shader, hit, view)
+    hit = with_own_view(instance, shader, hit, view)
     return as_type(albedo_of(shader, hit, view), hit.t.dtype)
 
 
-def _with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Hit:
+def with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: Vector) -> Hit:
     """Returns a hit with the ray's direction in the shape's own frame, if a shader asks for it."""
     if not asks_for_own_view(shader):
         return hit
@@ -104,11 +104,11 @@ def _with_own_view(instance: Instance, shader: AbstractShader, hit: Hit, view: V
 
 
 @eqx.filter_jit
-def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
+def occlusion(instance: Instance, ray: Ray, own: Int[Array, "*ends"]) -> Scalar:
     """Returns the fraction of a shadow ray's cone that an occluder stops.
 
-    `own` is the number of the surface on which the ray begins: a convex shape never shadows itself,
-    because its far side is turned away from the light.
+    `own` are the numbers of the surfaces on which the ray begins and ends: a convex shape never
+    shadows itself, because its far side is turned away from the light.
     """
     occluder = instance.node
     stopped = occluder.shape.coverage(into(instance, ray))
@@ -118,7 +118,7 @@ def occlusion(instance: Instance, ray: Ray, own: Int[Array, ""]) -> Scalar:
         stopped *= occluder.opacity
     counts = _is_near(instance, ray)
     if occluder.shape.is_convex:
-        counts &= instance.number != own
+        counts &= jnp.all(instance.number != own)
     return jnp.where(counts, stopped, 0).astype(ray.near.dtype)
 
 

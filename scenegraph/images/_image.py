@@ -93,6 +93,8 @@ class Image(AbstractModule):
       nothing is.
     - `surface`: the number of the surface that adds most to each pixel, `height width`, which
       `sg.surface_paths` names; -1 where none adds a thousandth. It has no derivatives.
+    - `variance`: the variance of `rgb` as an estimate by random samples, `height width 3`: its
+      square root is the standard error.
     """
 
     rgb: Float[Array, "height width 3"] = eqx.field(converter=from_bytes)
@@ -107,6 +109,7 @@ class Image(AbstractModule):
     uv: Float[Array, "height width 2"] | None = None
     position: Float[Array, "height width 3"] | None = None
     surface: Int[Array, "height width"] | None = None
+    variance: Float[Array, "height width 3"] | None = None
 
     def __post_init__(self):
         # Before the converter: bytes are those of a file.

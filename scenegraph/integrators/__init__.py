@@ -14,16 +14,19 @@ from ._guided import Guided as Guided
 from ._hierarchical import Hierarchical as Hierarchical
 from ._integrator import Integrator as Integrator
 from ._occupancy_march import OccupancyMarch as OccupancyMarch
+from ._path import Path as Path
 from ._surfaces import Surfaces as Surfaces
 
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractMediaIntegrator
-from ._listed import goes_ray_by_ray
+from ._find_and_shade import goes_ray_by_ray
 from ._integrator import (
     choose_integrator,
     count_levels,
     count_requested,
     count_steps,
+    fixed_key,
+    follows_light,
     is_of_surfaces,
     is_packed,
     march_of,

@@ -122,6 +122,7 @@ def _hit_on_sheet(
 def _visible(
     scene: FlatScene,
     rays: Ray,
+    ends: Int[Array, "directions *ends"],
     *,
     own: Int[Array, ""],
     hit: Hit,
@@ -132,7 +133,7 @@ def _visible(
 
     def see(i: Int[Array, ""], visible: Array) -> Array:
         ray = jax.tree.map(lambda x: x[i], rays)
-        return visible.at[i].set(_passes(scene, ray, own, lit[i]))
+        return visible.at[i].set(_passes(scene, ray, ends[i], lit[i]))
 
     count = rays.near.shape[0]
     if count == 1:
@@ -140,13 +141,13 @@ def _visible(
     return jax.lax.fori_loop(0, count, see, jnp.ones_like(rays.near))
 
 
-def _passes(scene: FlatScene, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]) -> Scalar:
+def _passes(scene: FlatScene, ray: Ray, own: Int[Array, "*ends"], used: Bool[Array, ""]) -> Scalar:
     """Returns the fraction of a shadow ray that passes shapes and meshes."""
     visible = jnp.ones_like(ray.near)
     if scene.tree is not None:
         visible = passing_of_ray(scene.tree, ray, own, used).transmission
     if scene.triangles is None:
         return visible
-    past = past_footprint(ray, are_meshes(scene)[own])
+    past = past_footprint(ray, are_meshes(scene)[own if own.ndim == 0 else own[0]])
     sums = sums_of_ray(scene.triangles.tree, past, used & (visible > 0))
     return visible * face_transmission(sums)

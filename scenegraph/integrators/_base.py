@@ -29,7 +29,7 @@ class AbstractIntegrator(AbstractModule):
         - `keys`: one key a ray, for jitter and noise; `None` for deterministic samples. Keyword
           only, like everything that follows.
         - `outputs`: names of fields of `Radiance` to compute beside colour, opacity and depth:
-          `"normal"`, `"median_depth"`, `"albedo"`, `"uv"`, `"position"`, `"surface"`.
+          `"normal"`, `"median_depth"`, `"albedo"`, `"uv"`, `"position"`, `"surface"`, `"variance"`.
 
         **Returns:**
 

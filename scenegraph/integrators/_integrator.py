@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
-from .._typing import Array, Int, UInt32
+from .._typing import Array, Int, RandomKey, UInt32
 from ..compositing import composite_rows, with_media_details
 from ..flat import FlatScene, has_surfaces, SceneStacks
 from ..numerics import count_bits
@@ -20,6 +20,7 @@ from ._guided import Guided
 from ._hierarchical import Hierarchical
 from ._media import has_many_volumes
 from ._occupancy_march import OccupancyMarch
+from ._path import Path
 from ._per_volume import media_of_volumes, PerVolume
 from ._surfaces import Surfaces
 
@@ -77,6 +78,16 @@ class Integrator(AbstractIntegrator):
 def _media_of(integrator: AbstractIntegrator) -> AbstractIntegrator | None:
     """Returns the part that integrates media; an integrator of its own kind is that itself."""
     return integrator.media if isinstance(integrator, Integrator) else integrator
+
+
+def follows_light(integrator: AbstractIntegrator) -> bool:
+    """Returns true if whatever shines is a light, and not lights alone."""
+    return isinstance(integrator, Path)
+
+
+def fixed_key(integrator: AbstractIntegrator, key: RandomKey | None) -> RandomKey | None:
+    """Returns a key: where there is none, the one that random paths have."""
+    return jax.random.key(0) if key is None and isinstance(integrator, Path) else key
 
 
 def is_of_surfaces(integrator: AbstractIntegrator) -> bool:

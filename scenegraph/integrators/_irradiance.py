@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._typing import Array, Color, Float, Int, Scalar, Vector
-from ..flat import FlatScene, InstanceStack, occlusion
+from ..flat import FlatScene, Instance, InstanceStack, occlusion
 from ..lights import AbstractEnvironment, AbstractLight, AbstractSizedLight
 from ..numerics import (
     as_type,
@@ -34,7 +34,7 @@ def irradiance_at(
     *,
     shadows: bool = True,
     known: int | None = None,
-    see: Callable[[Ray], Float[Array, " directions"]] | None = None,
+    see: Callable[[Ray, Array], Float[Array, " directions"]] | None = None,
 ) -> Irradiance:
     """Returns the light that arrives at a hit on the surface of a number, shadows included.
 
@@ -48,8 +48,9 @@ def irradiance_at(
     visible = None
     if shadows and light.irradiance.shape[0]:
         # All shadow rays at once: the occluders are then compiled once, not once a light.
-        see = see or jax.vmap(lambda ray: visibility(scene, ray, number, known))
-        visible = see(light.rays)
+        ends = shadow_ends(light, number)
+        see = see or jax.vmap(lambda ray, ends: visibility(scene, ray, ends, known))
+        visible = see(light.rays, ends)
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     counts = [x.irradiance.shape[0] for x in samples[len(samples) - len(panoramas) :]]
     seen = light.rays.view, light.irradiance, light.ambient, light.lamps, visible
@@ -124,15 +125,17 @@ class LightAtPoint(NamedTuple):
     irradiance: Float[Array, "lights *points 3"]
     ambient: Float[Array, "*points 3"]
     lamps: LampPolygons | None
+    bodies: Int[Array, "lights *points"] | None  # surfaces of lamps; -1 for other lights
 
 
 def light_at_point(
-    light: AbstractLight, point: Vector, d_point: Float[Array, "2 3"], normal: Vector
+    instance: Instance, point: Vector, d_point: Float[Array, "2 3"], normal: Vector
 ) -> LightAtPoint:
     """Computes the light of one light at a point; of a lamp, of what is above the surface."""
+    light: AbstractLight = instance.node
     sample = as_type(light.sample(point, d_point), point.dtype)
     if not isinstance(light, AbstractSizedLight):
-        return LightAtPoint(sample.rays, sample.irradiance, sample.ambient, None)
+        return LightAtPoint(sample.rays, sample.irradiance, sample.ambient, None, None)
     lamps = as_type(light.outlines(point), point.dtype)
     vectors = jax.vmap(polygon_irradiance, (None, 0))(normal, lamps.corners)
     lengths = safe_norm(vectors)
@@ -141,17 +144,18 @@ def light_at_point(
     directions = jnp.where(above[:, None], jax.vmap(safe_normalise)(vectors), sample.rays.view)
     irradiance = jnp.where(above[:, None], lengths[:, None] * lamps.radiance, sample.irradiance)
     rays = eqx.tree_at(lambda x: x.view, sample.rays, directions)
-    return LightAtPoint(rays, irradiance, sample.ambient, lamps)
+    bodies = jnp.broadcast_to(instance.number, lengths.shape).astype(jnp.int32)
+    return LightAtPoint(rays, irradiance, sample.ambient, lamps, bodies)
 
 
 def sample_stack(stack: InstanceStack, hit: Hit) -> LightAtPoint:
     """Computes the light of a stack of lights at a hit, before shadows."""
     where = hit.point, hit.d_point, hit.normal
-    samples = stack.map(lambda light: light_at_point(light.node, *where))
+    samples = stack.map(lambda light: light_at_point(light, *where))
     # There is an axis over lights, and one over the rays of each.
     join = lambda x: x.reshape(-1, *x.shape[2:])
-    rays, irradiance, lamps = jax.tree.map(join, (samples.rays, samples.irradiance, samples.lamps))
-    return LightAtPoint(rays, irradiance, jnp.sum(samples.ambient, axis=0), lamps)
+    ambient = jnp.sum(samples.ambient, axis=0)
+    return jax.tree.map(join, samples._replace(ambient=None))._replace(ambient=ambient)
 
 
 def join_samples(samples: Sequence[LightAtPoint]) -> LightAtPoint:
@@ -161,11 +165,22 @@ def join_samples(samples: Sequence[LightAtPoint]) -> LightAtPoint:
     ambient = functools.reduce(jnp.add, (x.ambient for x in samples))
     lamps = [x.lamps for x in samples if x.lamps is not None]
     if not lamps:
-        return LightAtPoint(rays, irradiance, ambient, None)
+        return LightAtPoint(rays, irradiance, ambient, None, None)
+    none = lambda x: jnp.full(x.irradiance.shape[:-1], -1, jnp.int32)
+    bodies = join(*(none(x) if x.bodies is None else x.bodies for x in samples))
     # Outlines of fewer corners repeat the last one.
     most = max(x.corners.shape[-2] for x in lamps)
     lamps = [LampPolygons(_with_corners(x.corners, most), x.radiance) for x in lamps]
-    return LightAtPoint(rays, irradiance, ambient, jax.tree.map(join, *lamps))
+    return LightAtPoint(rays, irradiance, ambient, jax.tree.map(join, *lamps), bodies)
+
+
+def shadow_ends(light: LightAtPoint, number: Int[Array, "*points"]) -> Int[Array, "lights *_"]:
+    """Returns the surfaces on which shadow rays begin, and of those to lamps also where they end.
+
+    They begin on the surface of a number.
+    """
+    begin = jnp.broadcast_to(number, light.irradiance.shape[:-1])
+    return begin if light.bodies is None else jnp.stack([begin, light.bodies], axis=-1)
 
 
 def _with_corners(
@@ -180,13 +195,13 @@ def _with_corners(
 
 
 def visibility(
-    scene: FlatScene, ray: Ray, number: Int[Array, ""], known: int | None = None
+    scene: FlatScene, ray: Ray, ends: Int[Array, "*ends"], known: int | None = None
 ) -> Scalar:
     """Returns the fraction of a shadow ray's cone that reaches the light.
 
-    The ray begins on the surface of a number. Edges of several shapes that meet in one pixel count
-    as uncorrelated: `prod(1 - occlusion)`. If the number is `known` while rays are traced, nothing
-    is computed of the shadow of a convex surface on itself, which it does not have.
+    The ray begins and ends on the surfaces of some numbers. Edges of several shapes that meet in
+    one pixel count as uncorrelated: `prod(1 - occlusion)`. If the number is `known` while rays are
+    traced, nothing is computed of the shadow of a convex surface on itself, which it does not have.
     """
     # docs/surfaces.md, "Shadows": the product of 1 - opacity coverage over all occluders
     total = jnp.ones_like(ray.near)
@@ -194,6 +209,6 @@ def visibility(
         convex = stack.shared.node.shape.is_convex
         if convex and known is not None and stack.known_number() == known:
             continue
-        stopped = stack.map(lambda occluder: occlusion(occluder, ray, number))
+        stopped = stack.map(lambda occluder: occlusion(occluder, ray, ends))
         total = total * jnp.prod(1 - stopped)
     return total

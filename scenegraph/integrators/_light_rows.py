@@ -7,7 +7,14 @@ from .._typing import Array, Bool, Float, Int
 from ..flat import FlatScene, InstanceStack
 from ..rays import Hit, Irradiance, no_light
 from ..rows import map_rows
-from ._irradiance import join_samples, light_at_point, LightAtPoint, mirrors, received
+from ._irradiance import (
+    join_samples,
+    light_at_point,
+    LightAtPoint,
+    mirrors,
+    received,
+    shadow_ends,
+)
 from ._shadows import reaches_front, visible_past_all
 
 
@@ -29,8 +36,9 @@ def light_on_rows(
         # The rays of all lights, one after the other: the search is compiled once for all.
         reaching = reaches_front(scene, light.rays.view, hits.normal, owners) & used
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), (light.rays, reaching))
-        again = jnp.tile(owners, light.irradiance.shape[0])
-        visible = visible_past_all(scene, flat[0], again, flat[1]).reshape(reaching.shape)
+        ends = shadow_ends(light, owners)
+        ends = ends.reshape(-1, *ends.shape[2:])
+        visible = visible_past_all(scene, flat[0], ends, flat[1]).reshape(reaching.shape)
     panoramas = [stack for stack in scene.lights if mirrors(stack)]
     counts = [stack.count * _rays_of(stack) for stack in panoramas]
     swap = lambda x: jnp.swapaxes(x, 0, 1)
@@ -51,7 +59,7 @@ def _light_of_stack(stack: InstanceStack, hits: Hit, used: Bool[Array, " rows"])
 
     def at_hit(lights: InstanceStack, row: tuple) -> LightAtPoint:
         number, *where = row
-        return light_at_point(lights.pick(number).node, *where)
+        return light_at_point(lights.pick(number), *where)
 
     # The rows of the first light, then those of the second one.
     count, rows = stack.count, used.shape[0]
@@ -62,6 +70,5 @@ def _light_of_stack(stack: InstanceStack, hits: Hit, used: Bool[Array, " rows"])
     apart = lambda x: x.reshape(count, rows, *x.shape[1:])
     # lights rows rays -> lights rays rows -> rays rows
     in_front = lambda x: jnp.swapaxes(apart(x), 1, 2).reshape(-1, rows, *x.shape[2:])
-    parts = jax.tree.map(in_front, (samples.rays, samples.irradiance, samples.lamps))
-    rays, irradiance, lamps = parts
-    return LightAtPoint(rays, irradiance, jnp.sum(apart(samples.ambient), axis=0), lamps)
+    ambient = jnp.sum(apart(samples.ambient), axis=0)
+    return jax.tree.map(in_front, samples._replace(ambient=None))._replace(ambient=ambient)

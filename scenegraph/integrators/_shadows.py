@@ -21,6 +21,7 @@ class Shading(NamedTuple):
     layers: int
     shadows: bool
     fields: tuple[str, ...]  # of `Layers`, beside those that are always there
+    bounces: int  # how often cones are reflected or refracted
 
 
 def reaches_front(
@@ -37,14 +38,21 @@ def reaches_front(
     return (jnp.sum(ways * normals, axis=-1) >= 0) | behind[own]
 
 
-def visible_past_all(scene: FlatScene, rays: Ray, own: Array, used: Array) -> Array:
-    """Returns the fraction of shadow rays that arrive, `rows`, past shapes and meshes."""
+def visible_past_all(
+    scene: FlatScene,
+    rays: Ray,
+    own: Int[Array, "rows *ends"],
+    used: Bool[Array, " rows"],
+) -> Float[Array, " rows"]:
+    """Returns the fraction of shadow rays that arrive, past shapes and meshes."""
     visible = jnp.ones_like(rays.near)
     if scene.tree is not None:
         visible = _past_shapes(scene, rays, own, used)
     if scene.triangles is None:
         return visible
-    return visible * mesh_transmission(scene, past_footprint(rays, are_meshes(scene)[own]), used)
+    begin = own if own.ndim == 1 else own[:, 0]
+    past = past_footprint(rays, are_meshes(scene)[begin])
+    return visible * mesh_transmission(scene, past, used)
 
 
 # The part of a footprint's size within which a mesh is taken for the surface that a ray leaves.
@@ -70,7 +78,7 @@ def past_footprint(rays: Ray, on_mesh: Bool[Array, "*rows"]) -> Ray:
 
 
 def _past_shapes(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+    scene: FlatScene, rays: Ray, own: Int[Array, "rows *ends"], used: Bool[Array, " rows"]
 ) -> Float[Array, " rows"]:
     """Returns the fraction of shadow rays that arrives past shapes, `prod(1 - occlusion)`."""
     product, rest, closed = _passing(scene, rays, own, used)
@@ -79,7 +87,7 @@ def _past_shapes(
 
 @eqx.filter_custom_jvp
 def _passing(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+    scene: FlatScene, rays: Ray, own: Int[Array, "rows *ends"], used: Bool[Array, " rows"]
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"], Int[Array, " rows"]]:
     """Computes what passes surfaces that let any light pass, and what passes the others.
 
@@ -104,7 +112,7 @@ def _passing_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 
 
 def _sum_changes(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rows"], used: Bool[Array, " rows"]
+    scene: FlatScene, rays: Ray, own: Int[Array, "rows *ends"], used: Bool[Array, " rows"]
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     """Sums the logarithms of what surfaces let pass that let any, and what the others do."""
     tree = scene.tree

@@ -14,9 +14,10 @@ from ..rows import map_rows
 from ..visibility import INVISIBLE
 from ._base import AbstractIntegrator
 from ._details import details_of, fields_of_layers, no_details, Paint, paint
+from ._find_and_shade import find_and_shade
 from ._irradiance import irradiance_at
-from ._listed import find_and_shade
 from ._ray_size import count_directions, is_of_large_shapes, ray_size
+from ._secondary import shows_surroundings
 from ._shadows import Shading
 
 
@@ -40,6 +41,8 @@ class Surfaces(AbstractIntegrator):
       that shows several sides in a pixel counts as often; static. Rays with more are counted in
       `Radiance.overflow`.
     - `shadows`: if true, surfaces cast shadows; static.
+    - `bounces`: how often a cone is reflected or refracted on its way, by shaders that show their
+      surroundings; what comes then is what is all around: panoramas, or the background. Static.
     - `lists`: if true, rays are tested against those surfaces only that they may touch; if false,
       against all; `None` for what is faster; static.
     """
@@ -47,10 +50,13 @@ class Surfaces(AbstractIntegrator):
     layers: int = eqx.field(static=True, default=8)
     shadows: bool = eqx.field(static=True, default=True)
     lists: bool | None = eqx.field(static=True, default=None)
+    bounces: int = eqx.field(static=True, default=2)
 
     def __check_init__(self):
         if self.layers < 1:
             raise ValueError(f"`Surfaces.layers` must be at least 1; got {self.layers}.")
+        if self.bounces < 0:
+            raise ValueError(f"`Surfaces.bounces` must be at least 0; got {self.bounces}.")
 
     @property
     def budget(self) -> None:
@@ -102,7 +108,7 @@ class Surfaces(AbstractIntegrator):
             scene = eqx.tree_at(
                 lambda x: x.triangles.tree, scene, scene.triangles.tree.without_boxes()
             )
-        how = Shading(self.layers, self.shadows, fields)
+        how = Shading(self.layers, self.shadows, fields, self.bounces)
         return find_and_shade(scene, rays, how)
 
     def asks_all(self, scene: FlatScene) -> bool:
@@ -115,9 +121,10 @@ class Surfaces(AbstractIntegrator):
         **Returns:**
 
         True for scenes of few things, unless `lists` says otherwise. Never with meshes: with
-        `lists=False` every ray meets all of their faces, one after the other.
+        `lists=False` every ray meets all of their faces, one after the other. Never with shaders
+        that show their surroundings.
         """
-        if scene.triangles is not None:
+        if scene.triangles is not None or shows_surroundings(scene):
             return False
         if self.lists is not None:
             return not self.lists

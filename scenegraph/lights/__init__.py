@@ -18,6 +18,13 @@ from ._spot import SpotLight as SpotLight
 # Internal: for other packages of the library, and for none of its users.
 from ._base import AbstractEnvironment
 from ._environment import PreparedEnvironment
+from ._panorama_table import (
+    panorama_density,
+    panorama_radiance,
+    PanoramaTable,
+    sample_panorama,
+    tabulate_panorama,
+)
 
 from .._first_use import finish_import
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Float, ScalarLike, Vector
+from .._typing import Array, Color, Float, Scalar, ScalarLike, Vector
 from ..numerics import AbstractModule, as_float_leaf, safe_normalise, tangents
 from ..rays import Ray
 from ..transforms import AbstractTransform
@@ -105,6 +105,10 @@ class AbstractEnvironment(AbstractLight):
 
         The surface's roughness goes in equal steps from 0, a mirror, to 1; there are no shadows.
         """
+
+    @abc.abstractmethod
+    def mirror(self, direction: Vector, roughness: Scalar) -> Color:
+        """Averages the light from about a direction, as a surface of a roughness reflects it."""
 
 
 def rays_to(position: Vector, point: Vector, d_point: Float[Array, "2 3"]) -> Ray:

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Array, Float, Vector
+from .._typing import Array, Color, Float, Scalar, Vector
 from ..images import as_light
-from ..numerics import as_float_leaf, require_not_negative, safe_normalise
+from ..numerics import as_float_leaf, between_levels, require_not_negative, safe_normalise
 from ..rays import Ray
 from ..transforms import AbstractTransform
 from ._base import AbstractEnvironment, AbstractLight, LightSample, rays_along
@@ -49,7 +49,8 @@ class EnvironmentLight(AbstractEnvironment):
     def prepare(self) -> "PreparedEnvironment":
         height, width, _ = self.texels.shape
         shape = height, width
-        return PreparedEnvironment(self._gather(), prefilter(self.texels), shape, self.frames)
+        averaged = prefilter(self.texels)
+        return PreparedEnvironment(self._gather(), averaged, shape, self.frames, self.texels)
 
     def _gather(self) -> Float[Array, "samples 3"]:
         """Returns the irradiance of every direction."""
@@ -67,6 +68,9 @@ class EnvironmentLight(AbstractEnvironment):
     def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
         return self.prepare().reflect(normal, view)
 
+    def mirror(self, direction: Vector, roughness: Scalar) -> Color:
+        return self.prepare().mirror(direction, roughness)
+
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         return _moved(self, transform)
 
@@ -75,11 +79,13 @@ class PreparedEnvironment(AbstractEnvironment):
     """A panorama, gathered into directions and averaged over lobes."""
 
     # The directions' irradiance; texels of the averaged panoramas, one level after the other; the
-    # size of the panorama that they were made of; transforms that rotate it, the outermost first.
+    # size of the panorama that they were made of; transforms that rotate it, the outermost first;
+    # the panorama itself.
     irradiance: Float[Array, "samples 3"] = eqx.field(converter=as_float_leaf)
     levels: Float[Array, "all 3"] = eqx.field(converter=as_float_leaf)
     shape: tuple[int, int] = eqx.field(static=True)
     frames: tuple[AbstractTransform, ...] = ()
+    texels: Float[Array, "height width 3"] | None = None
 
     def prepare(self) -> "PreparedEnvironment":
         return self
@@ -89,15 +95,19 @@ class PreparedEnvironment(AbstractEnvironment):
 
     def reflect(self, normal: Vector, view: Vector) -> Float[Array, "levels 3"]:
         directions = dominant_directions(normal, -safe_normalise(view))
+        return look_up(self.levels, level_shapes(*self.shape), jax.vmap(self._unturned)(directions))
 
-        def unturned(direction: Vector) -> Vector:
-            # The panorama is turned by F_1 F_2 ... F_n: undone from the outermost on.
-            for frame in self.frames:
-                direction = frame.inverse().direction(direction)
-            return direction
-
+    def mirror(self, direction: Vector, roughness: Scalar) -> Color:
         shapes = level_shapes(*self.shape)
-        return look_up(self.levels, shapes, jax.vmap(unturned)(directions))
+        again = jnp.broadcast_to(self._unturned(direction), (len(shapes), 3))
+        return between_levels(look_up(self.levels, shapes, again), roughness)
+
+    def _unturned(self, direction: Vector) -> Vector:
+        """Returns a direction of the world in the panorama's frame."""
+        # The panorama is turned by F_1 F_2 ... F_n: undone from the outermost on.
+        for frame in self.frames:
+            direction = frame.inverse().direction(direction)
+        return direction
 
     def moved(self, transform: AbstractTransform) -> AbstractLight:
         return _moved(self, transform)

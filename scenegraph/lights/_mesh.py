@@ -16,7 +16,7 @@ from ..numerics import (
     safe_normalise,
 )
 from ..rays import LampPolygons
-from ..shapes import HalfSquare
+from ..shapes import TriangleMesh
 from ..transforms import AbstractTransform
 from ._base import AbstractLight, LightSample
 from ._sized import (
@@ -64,11 +64,6 @@ class MeshLight(AbstractSizedLight):
     radiance: Color = eqx.field(converter=as_color)
     two_sided: bool = eqx.field(static=True, default=True)
 
-    @property
-    def bodies(self) -> int:
-        """The number of faces."""
-        return self.faces.shape[0]
-
     def __check_init__(self):
         require_finite(self, "vertices")
         require_not_negative(self, "radiance")
@@ -100,11 +95,9 @@ class MeshLight(AbstractSizedLight):
         return LampPolygons(corners, jnp.where(shines[:, None], self.radiance, 0))
 
     def body(self) -> LampBody:
-        corners = self.vertices[self.faces]
-        normal = jax.vmap(safe_normalise)(_area_vectors(corners))
-        sides = corners[:, 1:] - corners[:, :1]
-        matrix = jnp.stack([sides[:, 0], sides[:, 1], normal], axis=-1)
-        return LampBody(HalfSquare(), matrix, corners[:, 0])
+        mesh = TriangleMesh(self.vertices, self.faces, smooth=False)
+        unit = jnp.eye(3, dtype=self.vertices.dtype)
+        return LampBody(mesh, unit, jnp.zeros_like(unit[0]), True)
 
     def sample_point(self, point: Vector, uniform: Float[Array, "2"]) -> LightPoint:
         corners = self.vertices[self.faces]

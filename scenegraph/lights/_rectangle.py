@@ -62,11 +62,6 @@ class RectangleLight(AbstractSizedLight):
     two_sided: bool = eqx.field(static=True, default=True)
     splits: int = eqx.field(static=True, default=1)
 
-    @property
-    def bodies(self) -> int:
-        """One."""
-        return 1
-
     def __check_init__(self):
         require_finite(self, "center", "edge_u", "edge_v")
         require_not_negative(self, "radiance")
@@ -99,7 +94,7 @@ class RectangleLight(AbstractSizedLight):
         normal = safe_normalise(jnp.cross(self.edge_u, self.edge_v))
         matrix = jnp.stack([self.edge_u, self.edge_v, normal], axis=1)
         shape = Rectangle(size=jnp.full(2, 2, self.center.dtype))
-        return LampBody(shape, matrix[None], self.center[None])
+        return LampBody(shape, matrix, self.center)
 
     def sample_point(self, point: Vector, uniform: Float[Array, "2"]) -> LightPoint:
         place = 2 * uniform - 1

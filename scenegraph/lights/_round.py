@@ -70,11 +70,6 @@ class DiskLight(AbstractSizedLight):
     two_sided: bool = eqx.field(static=True, default=True)
     splits: int = eqx.field(static=True, default=1)
 
-    @property
-    def bodies(self) -> int:
-        """One."""
-        return 1
-
     def __check_init__(self):
         require_finite(self, "center")
         require_nonzero(self, "normal")
@@ -99,7 +94,7 @@ class DiskLight(AbstractSizedLight):
         normal = safe_normalise(self.normal)
         u, v = self.radius * jnp.stack(tangents(normal))
         matrix = jnp.stack([u, v, normal], axis=1)
-        return LampBody(Disk(), matrix[None], self.center[None])
+        return LampBody(Disk(), matrix, self.center)
 
     def sample_point(self, point: Vector, uniform: Float[Array, "2"]) -> LightPoint:
         normal = safe_normalise(self.normal)
@@ -154,11 +149,6 @@ class SphereLight(AbstractSizedLight):
         """False: the inside does not shine."""
         return False
 
-    @property
-    def bodies(self) -> int:
-        """One."""
-        return 1
-
     def __check_init__(self):
         require_finite(self, "center")
         require_not_negative(self, "radius", "radiance")
@@ -199,7 +189,7 @@ class SphereLight(AbstractSizedLight):
 
     def body(self) -> LampBody:
         matrix = self.radius * jnp.eye(3, dtype=self.center.dtype)
-        return LampBody(Sphere(), matrix[None], self.center[None], True)
+        return LampBody(Sphere(), matrix, self.center, True)
 
     def sample_point(self, point: Vector, uniform: Float[Array, "2"]) -> LightPoint:
         away = self.center - point

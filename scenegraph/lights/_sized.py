@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from equinox import AbstractVar
 
-from .._typing import Array, Bool, Color, Float, Scalar, ScalarLike, Vector
+from .._typing import Array, Bool, Color, Float, Matrix3, Scalar, ScalarLike, Vector
 from ..numerics import (
     AbstractModule,
     as_float_leaf,
@@ -38,18 +38,18 @@ class LightPoint(AbstractModule):
 
 
 class LampBody(AbstractModule):
-    """The visible body of a lamp: copies of a shape under maps to the light's frame.
+    """The visible body of a lamp: a shape under a map to the light's frame.
 
     **Arguments:**
 
     - `shape`: the shape in its own frame; its normal looks to the side that shines.
-    - `matrices`, `centers`: linear parts and shifts of the maps, one for each copy.
-    - `keeps_angles`: true if the maps turn and scale, and do nothing else; static.
+    - `matrix`, `center`: the linear part and the shift of the map.
+    - `keeps_angles`: true if the map turns and scales, and does nothing else; static.
     """
 
     shape: AbstractShape
-    matrices: Float[Array, "bodies 3 3"]
-    centers: Float[Array, "bodies 3"]
+    matrix: Matrix3
+    center: Vector
     keeps_angles: bool = eqx.field(static=True, default=False)
 
 
@@ -62,11 +62,6 @@ class AbstractSizedLight(AbstractLight):
 
     radiance: AbstractVar[Color]
     two_sided: AbstractVar[bool]
-
-    @property
-    @abc.abstractmethod
-    def bodies(self) -> int:
-        """The number of copies of the shape in `body`."""
 
     @abc.abstractmethod
     def outlines(self, point: Vector) -> LampPolygons:
@@ -88,7 +83,7 @@ class AbstractSizedLight(AbstractLight):
 
         **Returns:**
 
-        A shape, which shines with `radiance`, and the places of any fixed number of its copies.
+        A shape, which shines with `radiance`, and where it is.
         """
 
     @abc.abstractmethod

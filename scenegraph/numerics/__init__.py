@@ -3,8 +3,8 @@
 Read `_leaves`, `_frozen`, `_tied` and `_module` first (what scenes are made of), `_rules`
 (checks at construction), `_safe` and `_trigonometry`, `_steps` (histograms along a ray),
 `_coverage`, `_polygon` and `_filtered` (a pixel's footprint), `_outline` (light of polygons),
-`_compact` with `_bits` (lists of fixed length), `_segments`, `_blocks`, `_runs`, `_products` and
-`_tangents`.
+`_compact` with `_bits` (lists of fixed length), `_levels`, `_segments`, `_blocks`, `_runs`,
+`_products` and `_tangents`.
 """
 
 from ._blocks import sum_over_blocks as sum_over_blocks
@@ -29,6 +29,7 @@ from ._coverage import slab_coverage
 from ._filtered import filtered_sqrt
 from ._leaves import as_type, common_type
 from ._frozen import Frozen, hold_constant, is_frozen, unfreeze
+from ._levels import between_levels
 from ._module import AbstractModule, wrong_field
 from ._order import order_by_number, order_by_place
 from ._products import einsum, in_full_precision, matmul

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from .._typing import Array, Float, Scalar
 from ._products import matmul
-from ._safe import descending, magnitude, quotient, safe_norm, safe_normalise
+from ._safe import descending, magnitude, quotient, safe_norm, safe_normalise, safe_sqrt
 
 
 # An edge that is nearly parallel to a side of the pixel is taken as turned by this much: without it
@@ -102,7 +102,8 @@ def disk_coverage(
 ) -> Scalar:
     """Computes the part of a pixel within a distance of a point.
 
-    Exact where the circle is locally straight; a disk much smaller than the pixel has its area.
+    Exact for a disk that is no more than some pixels large; for a larger one, the circle is taken
+    for straight within the pixel.
 
     **Arguments:**
 
@@ -121,9 +122,82 @@ def disk_coverage(
     distance = safe_norm(offset)
     radial = matmul(outward, gradients)
     across = safe_norm((gradients - outward[:, None] * radial).T)
+    sides = jnp.stack([radial, _signed_lengths(gradients - outward[:, None] * radial, across)])
+    size, area = jnp.sum(sides**2), jnp.abs(_cross(sides[:, 0], sides[:, 1]))
+    # A pixel that is large beside the disk, unless it is seen from its edge.
+    share = jnp.clip((size - (_STRAIGHT * radius) ** 2) / (_BENT * radius) ** 2, 0, 1)
+    share = jax.lax.stop_gradient(jnp.where(area > _EDGE_ON * size, share, 0))
+    straight = _straight_disk(distance, radial, across, radius)
+    bent = lambda: _disk_and_parallelogram(distance, sides, radius)
+    exact = jax.lax.cond(share > 0, bent, lambda: straight)
+    return straight + share * (exact - straight)
+
+
+# Beside a disk's radius: pixels of this size see its outline as straight, those of so much more as
+# bent; of a pixel's squared size, the least area at which it has two sides.
+_STRAIGHT, _BENT, _EDGE_ON = 0.2, 0.2, 1e-3
+
+
+def _straight_disk(
+    distance: Scalar, radial: Float[Array, "2"], across: Float[Array, "2"], radius: Scalar
+) -> Scalar:
+    """Returns the part of a pixel in a disk that is straight in it, or much smaller."""
     # Two edges at -radius and radius, times a slab of half the width pi/4 radius across them:
     # a rectangle with the disk's area, (2 radius) (pi/2 radius). A pixel looks the same from the
     # other side, so that both edges of a slab may have one gradient.
     margins = jnp.stack([radius - distance, radius + distance, jnp.pi / 4 * radius])
     edges = jax.vmap(half_plane_coverage)(margins, jnp.stack([radial, radial, across]))
     return jnp.maximum(edges[0] + edges[1] - 1, 0) * jnp.maximum(2 * edges[2] - 1, 0)
+
+
+def _signed_lengths(vectors: Float[Array, "n 2"], lengths: Float[Array, "2"]) -> Float[Array, "2"]:
+    """Returns lengths of two parallel vectors, the second negative if it points the other way."""
+    against = jnp.sum(vectors[:, 0] * vectors[:, 1]) < 0
+    return jnp.stack([lengths[0], jnp.where(against, -lengths[1], lengths[1])])
+
+
+def _cross(first: Float[Array, "2"], second: Float[Array, "2"]) -> Scalar:
+    return first[0] * second[1] - first[1] * second[0]
+
+
+def _disk_and_parallelogram(distance: Scalar, sides: Float[Array, "2 2"], radius: Scalar) -> Scalar:
+    """Returns the part of a parallelogram in a disk; its sides are columns.
+
+    Its middle is at (distance, 0), seen from the disk's centre.
+    """
+    u, v = sides[:, 0] / 2, sides[:, 1] / 2
+    middle = jnp.stack([distance, jnp.zeros_like(distance)])
+    corners = jnp.stack([middle + u + v, middle - u + v, middle - u - v, middle + u - v])
+    parts = [_disk_and_triangle(corners[i], corners[i - 3], radius) for i in range(4)]
+    # The parallelogram's area is 4 |u x v|.
+    area = 4 * _cross(u, v)
+    covered = quotient(jnp.sum(jnp.stack(parts)), area)
+    # All and nothing are not left to rounding.
+    rounding = 8 * jnp.finfo(area.dtype).eps * quotient(radius**2, jnp.abs(area))
+    covered = jnp.where(covered > 1 - rounding, 1, covered)
+    return jnp.where(covered < rounding, 0, covered)
+
+
+def _disk_and_triangle(start: Float[Array, "2"], end: Float[Array, "2"], radius: Scalar) -> Scalar:
+    """Returns the signed area that a disk has in common with the triangle from its centre."""
+    edge = end - start
+    length = safe_norm(edge)
+    along = quotient(edge, jnp.where(length > 0, length, 1))
+    # On the edge's line, places count from where it is nearest to the centre, at the signed height
+    # h = start x end / length; within the disk it is a chord of the half length sqrt(r^2 - h^2).
+    height = _cross(start, along)
+    first, last = jnp.sum(start * along), jnp.sum(end * along)
+    half = safe_sqrt(radius**2 - height**2)
+    enter, leave = jnp.clip(first, -half, half), jnp.clip(last, -half, half)
+
+    def turn(begin: Scalar, stop: Scalar) -> Scalar:
+        # The angle between two places: atan2 of their cross and dot products.
+        product = begin * stop + height**2
+        apart = product != 0
+        return jnp.arctan2(
+            jnp.where(apart, height * (stop - begin), 0), jnp.where(apart, product, 1)
+        )
+
+    # A triangle within the disk, and a sector before and after it.
+    sectors = radius**2 * (turn(first, enter) + turn(leave, last))
+    return (height * (leave - enter) + sectors) / 2

@@ -120,6 +120,8 @@ class Radiance(AbstractModule):
       `None` unless requested.
     - `surface`: the number of the surface that adds most to the opacity, which
       `sg.surface_paths` names; -1 where there is none. `None` unless requested.
+    - `variance`: the variance of the colour, the background included, as an estimate of its mean
+      over random samples. `None` unless requested.
     """
 
     rgb: Float[Array, "*rays 3"] = eqx.field(converter=as_float_leaf)
@@ -135,6 +137,7 @@ class Radiance(AbstractModule):
     uv: Float[Array, "*rays 2"] | None = None
     position: Float[Array, "*rays 3"] | None = None
     surface: Int[Array, "*rays"] | None = None
+    variance: Float[Array, "*rays 3"] | None = None
 
 
 def no_light(dtype: DTypeLike = float) -> Irradiance:

@@ -15,6 +15,7 @@ from ._film_files import (
     write_frames as write_frames,
     write_still as write_still,
 )
+from ._passes import render_passes as render_passes
 from ._rays import render_rays as render_rays
 from ._render import render as render
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import jax
@@ -10,7 +11,9 @@ import numpy as np
 
 from ..cameras import AbstractCamera, scale_resolution
 from ..images import depth_limits, Image, Quantity, visualise
+from ..integrators import Path
 from ..scene import Scene
+from ._passes import render_passes
 from ._render import render
 
 
@@ -40,6 +43,8 @@ class Film:
     - `colors`: the colour map of depths.
     - `chunk`: the number of rays that are rendered at a time, as in `render`.
     - `samples_per_pixel`: the number of cones of every pixel, a square, as in `render`.
+    - `paths`: the integrator of random paths; `None` for that of the scene.
+    - `track`: maps the numbers of passes of random paths to an iterator, as in `render_passes`.
     """
 
     scene: Scene
@@ -48,14 +53,21 @@ class Film:
     colors: str = "turbo"
     chunk: int | Literal["auto"] = "auto"
     samples_per_pixel: int = 1
+    paths: Path | None = None
+    track: Callable[[range], Iterable[int]] = iter
 
     def render_frame(self, number: int) -> Image:
         """Renders a frame, with all quantities that are to be shown of it."""
+        camera = self.cameras[number]
+        outputs = [name for shown, name in _OUTPUTS.items() if shown in self.show]
+        if self.paths is not None:
+            how = {"outputs": outputs, "chunk": self.chunk, "track": self.track}
+            return render_passes(self.scene, camera, self.paths, **how)
         return render(
             self.scene,
-            self.cameras[number],
+            camera,
             chunk=self.chunk,
-            outputs=[name for shown, name in _OUTPUTS.items() if shown in self.show],
+            outputs=outputs,
             samples_per_pixel=self.samples_per_pixel,
         )
 
@@ -85,6 +97,7 @@ class Film:
         """Computes a hash that differs whenever a frame may look different."""
         # With one sample a pixel, as in folders that were begun before there could be more.
         samples = () if self.samples_per_pixel == 1 else (self.samples_per_pixel,)
+        samples = samples if self.paths is None else (*samples, self.paths)
         digest = hashlib.sha256(repr((self.show, self.colors, *samples)).encode())
         for tree in (self.scene, *self.cameras):
             leaves, structure = jax.tree.flatten(tree)

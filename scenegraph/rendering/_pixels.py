@@ -34,7 +34,7 @@ from ._subpixels import (
 # The outputs that are always there, because they cost nothing more.
 ALWAYS = ("rgb", "alpha", "depth")
 # Those that have three numbers.
-_COLORS = ("rgb", "albedo", "normal", "position")
+_COLORS = ("rgb", "albedo", "normal", "position", "variance")
 
 
 class Pixels(NamedTuple):

@@ -6,7 +6,7 @@ from jaxtyping import Key
 from .._typing import Array, Float, PyTree, RandomKey
 from ..compositing import over
 from ..flat import FlatScene, flatten
-from ..integrators import AbstractIntegrator, choose_integrator, uses_lists
+from ..integrators import AbstractIntegrator, choose_integrator, fixed_key, uses_lists
 from ..parallel import with_automatic_axes
 from ..rays import Radiance, Ray
 from ..scene import check_leaves, Scene
@@ -38,8 +38,10 @@ def render_rays(
     The radiance of every level, coarse to fine, over the background.
     """
     check_leaves(scene)
+    integrator = choose_integrator(scene, integrator)
+    key = fixed_key(integrator, key)
     keys = None if key is None else fold_keys(key, jnp.arange(rays.near.shape[0]))
-    return _render_rays(scene, rays, choose_integrator(scene, integrator), keys, background)
+    return _render_rays(scene, rays, integrator, keys, background)
 
 
 def fold_keys(key: RandomKey, indices: Array) -> Key[Array, " rays"]:

@@ -25,6 +25,8 @@ from ..images import AbstractColorSpace, Image
 from ..integrators import (
     AbstractIntegrator,
     choose_integrator,
+    fixed_key,
+    follows_light,
     is_of_surfaces,
     uses_lists,
     with_more_surfaces,
@@ -57,6 +59,7 @@ _OUTPUTS = (
     "uv",
     "position",
     "surface",
+    "variance",
     "candidates",
 )
 
@@ -94,8 +97,10 @@ def render(
       `"albedo"`, the mean base colour without light, which for media is their own; `"position"`,
       the mean position in the world; `"surface"`, the number of the surface that adds most to the
       pixel, which `sg.surface_paths` names, and -1 where there is none; `"uv"`, the coordinates on
-      that surface; `"candidates"`, the number of surfaces, and of faces of meshes, whose bounds the
-      pixel may touch. What is not named is not computed. Keyword only argument.
+      that surface; `"variance"`, that of the colours as estimates by the random samples of a
+      `Path`, which no other integrator has; `"candidates"`, the number of surfaces, and of faces of
+      meshes, whose bounds the pixel may touch. What is not named is not computed. Keyword only
+      argument.
     - `samples_per_pixel`: the number of cones of every pixel, `n * n`; the pixel is split into as
       many squares. With 1, the pixel is one cone, whose footprint filters edges and patterns; more
       of them give what one cone approximates (see the documentation's page on surfaces), and take
@@ -130,9 +135,10 @@ def render(
     contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
     integrator = choose_integrator(scene, integrator, contents)
     # Stacks that were made in a traced function are traced, even of numbers that are known.
-    check_scene(scene, None if traced else placed, contents)
+    stacks = None if traced else placed
+    check_scene(scene, stacks, contents, needs_lights=not follows_light(integrator))
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
-    more = key, filters, chunk, mesh, extras, side
+    more = fixed_key(integrator, key), filters, chunk, mesh, extras, side
     draw = lambda integrator: _draw(placed, camera, integrator, *more)
     if traced:
         whole = integrator.with_budget(math.inf)

@@ -104,6 +104,8 @@ def _means(fields: dict[str, Array]) -> dict[str, Array]:
         "position": mean,
         "surface": lambda x: jax.vmap(_main_surface)(alpha, x),
         "uv": lambda x: jax.vmap(_middle_uv)(alpha, fields["surface"], x),
+        # Of independent parts, the variance of the mean is that of the sum over n^2.
+        "variance": lambda x: jnp.mean(x, axis=1) / x.shape[1],
     }
     return {name: means[name](x) for name, x in fields.items()}
 

@@ -38,6 +38,8 @@ def check_scene(
     scene: Scene,
     stacks: Scene | SceneStacks | None = None,
     contents: Contents | SceneStacks | None = None,
+    *,
+    needs_lights: bool = True,
 ) -> None:
     """Refuses leaves that are not finite, and warns of shaders without light.
 
@@ -60,7 +62,9 @@ def check_scene(
     ):
         _said.add(DECODED)
         warnings.warn(DECODED, stacklevel=_depth())
-    if not contents.lights and (kind := _needs_light(unfreeze(scene.root))):
+    if not needs_lights or contents.lights:
+        return
+    if kind := _needs_light(unfreeze(scene.root)):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
             f"or a PointLight, or use a plain colour.",

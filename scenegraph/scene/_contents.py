@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..cameras import AbstractCamera, MovedCamera
 from ..filters import AbstractFilter
-from ..lights import AbstractLight, AbstractSizedLight
+from ..lights import AbstractLight, AbstractSizedLight, MeshLight
 from ..numerics import Frozen, is_frozen, unfreeze
 from ..transforms import AbstractTransform
 from ._capture import Capture
@@ -82,7 +82,7 @@ def surface_paths(scene: Scene) -> list[str]:
 
     `render(..., outputs=["surface"])` and `cast_rays` say by such numbers which surface is seen.
     Every copy of an `Instances` has one of its own. Lamps with a size are surfaces, too, and come
-    last; a `MeshLight` is as many as it has faces.
+    last, those of meshes first.
 
     **Arguments:**
 
@@ -108,14 +108,16 @@ def surface_paths(scene: Scene) -> list[str]:
     """
     contents = find_contents(scene)
     paths = [path for leaf in contents.surfaces for path in _paths_of_copies(leaf)]
-    for leaf in find_lamps(contents):
-        paths += [path for path in _paths_of_copies(leaf) for _ in range(leaf.node.bodies)]
-    return paths
+    return paths + [path for leaf in find_lamps(contents) for path in _paths_of_copies(leaf)]
 
 
 def find_lamps(contents: Contents) -> list[Leaf]:
-    """Returns the lamps with a size among the leaf nodes of a scene, which are visible, too."""
-    return [leaf for leaf in contents.lights if isinstance(leaf.node, AbstractSizedLight)]
+    """Returns the lamps with a size among the leaf nodes of a scene, meshes first.
+
+    They are visible, too: in this order, they are the surfaces after all others.
+    """
+    lamps = [leaf for leaf in contents.lights if isinstance(leaf.node, AbstractSizedLight)]
+    return sorted(lamps, key=lambda leaf: not isinstance(leaf.node, MeshLight))
 
 
 def _paths_of_copies(leaf: Leaf) -> list[str]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._typing import Array, Color, Float, Scalar
-from ..numerics import clip_within, matmul
+from ..numerics import between_levels, clip_within
 from ..rays import Irradiance
 
 
@@ -38,19 +38,7 @@ def mirrored_light(lights: Irradiance, roughness: Scalar) -> Color:
     """Returns the mean light that a roughness reflects to the eye: ambient, and of panoramas."""
     if lights.glossy is None:
         return lights.ambient
-    # Linear between levels: L_0 + sum_i s_i (L_(i+1) - L_i), with the part s_i of step i that is
-    # passed. At a level the derivative is the mean of both sides; at the ends, that from inside.
-    last = lights.glossy.shape[0] - 1
-    step = np.arange(last)
-    passed = jnp.clip(
-        clip_within(roughness, 0, 1) * last - step,
-        jnp.asarray(np.where(step == 0, -np.inf, 0), roughness.dtype),
-        jnp.asarray(np.where(step == last - 1, np.inf, 1), roughness.dtype),
-    )
-    # The weight of level i is s_(i-1) - s_i, where s_-1 = 1 and s_last = 0.
-    ends = jnp.ones_like(passed[:1]), jnp.zeros_like(passed[:1])
-    weights = jnp.concatenate([ends[0], passed]) - jnp.concatenate([passed, ends[1]])
-    return lights.ambient + matmul(weights, lights.glossy)
+    return lights.ambient + between_levels(lights.glossy, roughness)
 
 
 def reflected_parts(roughness: Scalar, seen: Scalar) -> tuple[Scalar, Scalar]:

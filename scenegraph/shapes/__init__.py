@@ -1,7 +1,6 @@
 """Shapes: surfaces that compute their intersections with a cone, and the pixel's coverage.
 
-Read `_base` first, and `_bounds`; then the flat ones, `_plane`, `_disk`, `_rectangle`,
-`_half_square` and `_box`;
+Read `_base` first, and `_bounds`; then the flat ones, `_plane`, `_disk`, `_rectangle` and `_box`;
 the round ones, `_sphere`, `_cylinder` and `_capsule` with `_angles`; `_signed_distance` with
 `_distance_function`, `_grid` and `_sphere_trace`; and `_triangle_mesh` with `_mesh_checks`,
 `_triangle` (a face in a pixel) and `_sheets` (many of them).
@@ -30,7 +29,6 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
-from ._half_square import HalfSquare
 from ._mesh_checks import sorted_faces
 from ._sheets import (
     add_sheet,

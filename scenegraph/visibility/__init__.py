@@ -5,7 +5,7 @@ that it meets, `_faces` for faces of meshes, whose fragments it joins to sheets,
 both together. Of meshes, too:
 `_face_shadows`, sums over all faces that a shadow ray meets. `_sum_pairs` has sums over all leaves
 that a ray meets with derivatives, of which `_sheet_coverage` are some. Then `_nearest` for lines,
-and `_order` for rays that come in any order.
+`_lines` for those of paths, and `_order` for rays that come in any order.
 """
 
 # Internal: for other packages of the library, and for none of its users.
@@ -18,6 +18,7 @@ from ._face_shadows import (
 )
 from ._faces import faces_of_sheet, fill_faces, FoundSheet, ListedSheet, next_faces
 from ._layers import find_layers, FoundLayers, list_faces
+from ._lines import nearest_on_line, OnLine, passing_of_line
 from ._nearest import find_nearest, Nearest
 from ._order import BUNDLE, invert_order, order_rays
 from ._search import (
@@ -28,6 +29,7 @@ from ._search import (
     map_ranked,
     next_surfaces,
     passing_of_ray,
+    thin_hits,
 )
 from ._sheet_coverage import sum_sheets
 from ._sum_pairs import sum_over_pairs

@@ -24,13 +24,18 @@ class FoundLayers(NamedTuple):
     listed: ListedSheet | None = None
 
 
-def find_layers(scene: FlatScene, ray: Ray, count: int) -> FoundLayers:
-    """Finds the nearest layers on one ray; one that ends where it begins meets nothing."""
+def find_layers(
+    scene: FlatScene, ray: Ray, count: int, start: Int[Array, ""] | None = None
+) -> FoundLayers:
+    """Finds the nearest layers on one ray; one that ends where it begins meets nothing.
+
+    See `find_shapes` for `start`.
+    """
     # Written so that rays with NaN count, and are seen.
     used, parts = ~(ray.far <= ray.near), count_parts(scene)
     found, closed = no_items(count, ray.near), jnp.full_like(ray.near, jnp.inf)
     if scene.tree is not None:
-        how = {"parts": parts, "count": count}
+        how = {"parts": parts, "count": count, "leaves": start}
         found, closed = find_shapes(scene.tree, scene.cuts, ray, used, **how)
     owner, sheets, listed = jnp.maximum(found.codes, 0) // parts, None, None
     if scene.triangles is not None:

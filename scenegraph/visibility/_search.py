@@ -113,17 +113,22 @@ def find_shapes(
     *,
     parts: int,
     count: int,
+    leaves: Int[Array, ""] | None = None,
 ) -> tuple[Ranking, Scalar]:
     """Finds the nearest layers on one ray, of all surfaces but meshes.
 
-    Their codes are `number * parts + part`. Returns also the `t` behind which nothing is seen.
+    Their codes are `number * parts + part`. Returns also the `t` behind which nothing is seen. A
+    ray that starts on the outside of a convex surface, whose number is `leaves`, does not meet it.
     """
 
     def of_one(instance: Instance) -> tuple[_Items, Bool[Array, ""]]:
         hits = intersect(instance, ray)
         pad = lambda x: jnp.pad(x, (0, parts - x.shape[0]))
         codes = parts * instance.number + jnp.arange(parts, dtype=jnp.int32)
-        items = _Items(pad(hits.t), codes.astype(jnp.int32), pad(part_alphas(hits)))
+        alphas = part_alphas(hits)
+        if leaves is not None and instance.node.shape.is_convex:
+            alphas = jnp.where(instance.number == leaves, 0, alphas)
+        items = _Items(pad(hits.t), codes.astype(jnp.int32), pad(alphas))
         return items, cuts[instance.number]
 
     def visit(leaf: Int[Array, ""], touched: Bool[Array, ""], state: _Layers) -> _Layers:
@@ -195,14 +200,14 @@ class Passing(NamedTuple):
 
 
 def find_passing(
-    scene: FlatScene, rays: Ray, own: Int[Array, " rays"], used: Bool[Array, " rays"]
+    scene: FlatScene, rays: Ray, own: Int[Array, "rays *ends"], used: Bool[Array, " rays"]
 ) -> Passing:
-    """Computes what surfaces let pass of shadow rays."""
+    """Computes what surfaces let pass of shadow rays; `own` as for `occlusion`."""
     return map_rows(lambda tree, row: passing_of_ray(tree, *row), scene.tree, (rays, own, used))
 
 
 def passing_of_ray(
-    tree: SurfaceTree, ray: Ray, own: Int[Array, ""], used: Bool[Array, ""]
+    tree: SurfaceTree, ray: Ray, own: Int[Array, "*ends"], used: Bool[Array, ""]
 ) -> Passing:
     """Computes what surfaces let pass of one shadow ray."""
     of_one = lambda instance: 1 - occlusion(instance, ray, own)

@@ -242,6 +242,21 @@ def test_samples_of_a_pixel(tmp_path):
     assert not np.array_equal(picture, as_bytes(sg.render(scene, "cam")))
 
 
+def test_random_paths(tmp_path, capsys):
+    """As rendered from Python, in two passes; light from one wall falls on another."""
+    floor = sg.Surface(sg.Plane(), sg.Lambert([0.5, 0.5, 0.5]))
+    lamp = sg.PointLight([1.0, -1.0, 2.0], [9.0, 9.0, 9.0])
+    scene = sg.Scene(sg.Group(floor=floor, lamp=lamp, cam=CAMERA))
+    sg.save(scene, tmp_path / "floor.sg")
+    how = "--integrator", "path", "--samples", 20, "--bounces", 1
+    render(tmp_path / "floor.sg", *how)
+    expected = sg.rendering.render_passes(scene, "cam", sg.Path(samples=20, bounces=1))
+    assert np.array_equal(read_picture(tmp_path / "floor.png"), as_bytes(expected))
+    assert "passes" in capsys.readouterr().err
+    both = ["render", tmp_path / "floor.sg", *how, "--samples-per-pixel", 4]
+    refused(both, capsys, "leave --samples-per-pixel out")
+
+
 def test_frames_that_are_there_are_kept(finished, tmp_path, capsys):
     folder = tmp_path / "film"
     render(finished, "--frames", 3, "--out", folder)

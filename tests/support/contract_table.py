@@ -56,6 +56,12 @@ def numbers(*shape, seed=0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).uniform(size=shape).astype(np.float32))
 
 
+def scene_for(integrator):
+    """A scene of all that an integrator serves."""
+    whole = flat.flatten(FOGGY)
+    return whole.without_media() if isinstance(integrator, sg.Path) else whole
+
+
 @eqx.filter_jit
 def prepared(node):
     return node.prepare()
@@ -215,7 +221,16 @@ LIGHTS = [
     sg.EnvironmentLight(numbers(4, 8, 3), 5),
     prepared(sg.EnvironmentLight(numbers(4, 8, 3), 5)),
     sg.SpotLight([1.0, -2.0, 3.0], [-0.3, 0.7, -1.0], [10.0, 9.0, 8.0], 0.6, 0.3),
+    sg.RectangleLight([1.0, -2.0, 3.0], [0.5, 0.1, 0.0], [0.1, -0.4, 0.2], [10.0, 9.0, 8.0]),
+    sg.DiskLight([1.0, -2.0, 3.0], [0.3, 0.1, -1.0], 0.5, [10.0, 9.0, 8.0], False, 2),
+    sg.SphereLight([1.0, -2.0, 3.0], 0.4, [10.0, 9.0, 8.0]),
+    sg.MeshLight(
+        [[1.0, -2.0, 3.0], [1.5, -2.0, 3.0], [1.0, -1.4, 3.1], [1.6, -1.0, 2.9]],
+        [[0, 1, 2], [2, 1, 3]],
+        [10.0, 9.0, 8.0],
+    ),
 ]
+SIZED = [light for light in LIGHTS if isinstance(light, lights.AbstractSizedLight)]
 LIT = rays.Irradiance(
     jnp.ones((3, 2, 3)) / np.sqrt(3), numbers(3, 2, 3, seed=4), numbers(3, 3, seed=5)
 )
@@ -288,6 +303,15 @@ TABLE = {
         (RAYS.view, -RAYS.view),
     ),
     lights.AbstractLight: Contract(LIGHTS, ask_light, (numbers(3, 3), 0.01 * numbers(3, 2, 3))),
+    lights.AbstractSizedLight: Contract(
+        SIZED,
+        lambda light, point, uniform: (
+            light.outlines(point),
+            light.body(),
+            light.sample_point(point, uniform),
+        ),
+        (numbers(3, 3), numbers(3, 2)),
+    ),
     scene.AbstractBackground: Contract(
         [scene.Backdrop(shaders.Constant([0.2, 0.3, 0.4])), scene.Sky(LIGHTS[3])],
         lambda b, ray: b(ray),
@@ -347,13 +371,14 @@ TABLE = {
             integrators.Integrator(),
             FIXED,
             sg.Surfaces(2),
+            sg.Path(2, 1),
             JOINT,
             MARCH,
             GUIDED,
             PerVolume(5, 9),
         ],
         lambda integrator, ray: integrator(
-            flat.flatten(FOGGY), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
+            scene_for(integrator), jax.tree.map(lambda x: x[None], ray), outputs=("normal",)
         ),
         (RAYS,),
     ),
@@ -433,6 +458,7 @@ RECORDS = [
     Frozen(BOX),
     Tied("cam.focal"),
     rays.LampPolygons(numbers(2, 4, 3), numbers(2, 3)),
+    lights.LampBody(SHAPES[6], numbers(3, 3), numbers(3)),
     lights.LightPoint(numbers(3), numbers(3), numbers(3), jnp.ones(())),
     shaders.ScatterSample(numbers(3), numbers(3), jnp.ones(()), *jnp.zeros((2, 1), bool)[:, 0]),
     shaders.SecondaryRays(numbers(2, 3), numbers(2, 3), *numbers(3, 2)),
