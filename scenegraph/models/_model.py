@@ -24,7 +24,7 @@ class ViewTexels(NamedTuple):
 
 
 class ModelLayers(NamedTuple):
-    """What extensions of glTF add to a material; `None` of those that it does not have."""
+    """The inputs that extensions of glTF add to a material; `None` for those it does not have."""
 
     ior: float | None = None
     specular: float | None = None

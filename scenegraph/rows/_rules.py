@@ -80,6 +80,10 @@ def _of_nothing(primitive: Any, dtype: Any) -> Any:
 
 def _reduction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     primitive = _REDUCTIONS[equation.primitive.name]
+    if not arrays[0].size and primitive is lax.add_p:
+        # The sum over nothing, such as over no lights.
+        out = equation.outvars[0].aval
+        return [array_of([graph.constant(0, out.dtype)] * math.prod(out.shape), out.shape)]
     if not arrays[0].size:
         # Of nothing, a reduction is what changes nothing.
         aval = equation.outvars[0].aval
