@@ -221,7 +221,8 @@ class Principled(AbstractReflectiveMaterial):
         cones = [
             _Cone(
                 _dominant(layers.normal, layers.eye, layers.roughness, hit.normal),
-                layers.reflected(),
+                # What several facets reflect is part of what is scattered in all directions.
+                layers.gloss_part(),
                 _SPREAD * layers.alpha,
                 layers.roughness,
                 _shown(layers.roughness),
