@@ -17,6 +17,7 @@ import first_use  # noqa: E402
 import full_size  # noqa: E402
 import in_a_row  # noqa: E402
 import instances  # noqa: E402
+import light  # noqa: E402
 import loading  # noqa: E402
 import many  # noqa: E402
 import many_plot  # noqa: E402
@@ -41,6 +42,7 @@ COMMANDS = {
     "full-size": full_size.main,
     "in-a-row": in_a_row.main,
     "instances": instances.main,
+    "light": light.main,
     "loading": loading.main,
     "many": many.main,
     "many-plot": many_plot.main,
