@@ -22,11 +22,13 @@ def load_scene(path: str | os.PathLike, *, y_up: bool | None = None) -> Scene:
 
     Materials become `GGX`, with base colour (a colour or an `ImageTexture`), metallic and
     roughness, normal map, emission and occlusion (numbers or textures); unlit ones become the base
-    colour. A material's opacity is the surface's where the alpha mode is `BLEND`; where it is
-    `MASK`, the surface is there or not. A glTF file's meshes are seen from the front alone unless
-    their material says `doubleSided`; `dataclasses.replace(mesh, two_sided=True)` shows their
-    backs. What the library does not have is left out or replaced by its mean (of textures of
-    metallic and roughness, and of opacity); this and all repairs are counted in one warning.
+    colour. Those with extensions (transmission, volume, ior, specular, clearcoat, sheen) become
+    `Principled`, thin-walled unless they have a thickness. A material's opacity is the surface's
+    where the alpha mode is `BLEND`; where it is `MASK`, the surface is there or not. A glTF file's
+    meshes are seen from the front alone unless their material says `doubleSided`;
+    `dataclasses.replace(mesh, two_sided=True)` shows their backs. What the library does not have is
+    left out or replaced by its mean (of textures of metallic and roughness, and of opacity); this
+    and all repairs are counted in one warning.
 
     The numbers of lights are kept: candela of point and spot lights are `intensity`, lux of
     directional lights `irradiance`. Pictures have the size that the file was exported with, or 512

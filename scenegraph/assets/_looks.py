@@ -15,6 +15,7 @@ from ..shaders import (
     ImageTexture,
     Lambert,
     Phong,
+    Principled,
     VertexColor,
     ViewDependent,
 )
@@ -22,7 +23,19 @@ from ._texture_maps import bake, map_of, texture_map, TextureMap, vertex_colors
 
 
 # The order in which textures of a material are searched for the coordinates of the mesh.
-ROLES = ("base", "roughness", "normal", "emission", "occlusion")
+ROLES = (
+    *("base", "roughness", "normal", "emission", "occlusion"),
+    *("specular", "specular_color", "transmission", "clearcoat", "clearcoat_roughness"),
+    *("sheen_color", "sheen_roughness"),
+)
+# The channel of a texture that holds an input of `Principled`, and the one that a file has it in.
+_CHANNELS = {
+    "specular": (0, 3),
+    "transmission": (0, 0),
+    "clearcoat": (0, 0),
+    "clearcoat_roughness": (1, 1),
+    "sheen_roughness": (0, 3),
+}
 
 
 class Look(NamedTuple):
@@ -38,6 +51,7 @@ class Look(NamedTuple):
     colors: np.ndarray | None = None
     unlit: bool = False
     view: ViewTexels | None = None
+    layers: dict[str, Any] = {}  # numbers and colours of extensions, by the input of `Principled`
 
 
 class Looks:
@@ -53,6 +67,9 @@ class Looks:
     def _shaded(self, shader: AbstractShader, part: ModelPart) -> Look:
         if isinstance(shader, GGX):
             return self._base(self._ggx(shader, part), shader.base_color, part)
+        if isinstance(shader, Principled):
+            look = self._layers(self._ggx(shader, part), shader, part)
+            return self._base(look, shader.base_color, part)
         if isinstance(shader, Lambert):
             return self._base(Look(), shader.albedo, part)
         if isinstance(shader, Phong):
@@ -105,7 +122,7 @@ class Looks:
 
     # --- The other inputs of GGX
 
-    def _ggx(self, shader: GGX, part: ModelPart) -> Look:
+    def _ggx(self, shader: GGX | Principled, part: ModelPart) -> Look:
         look = self._metallic_roughness(shader, part)
         if shader.normal_map is not None:
             look = self._normal(look, shader.normal_map.texture, part)
@@ -116,7 +133,7 @@ class Looks:
             look = self._occlusion(look, shader.occlusion, part)
         return look
 
-    def _metallic_roughness(self, shader: GGX, part: ModelPart) -> Look:
+    def _metallic_roughness(self, shader: GGX | Principled, part: ModelPart) -> Look:
         """Puts both into one texture, if one of them is none of a number."""
         inputs: dict[str, tuple[Any, int]] = {
             "metallic": (shader.metallic, 2),
@@ -139,6 +156,45 @@ class Looks:
         look = look._replace(**dict.fromkeys(maps, 1.0))
         return _with_map(look, "roughness", first._replace(texels=_rounded(texels)))
 
+    def _layers(self, look: Look, shader: Principled, part: ModelPart) -> Look:
+        """Adds what extensions have."""
+        layers: dict[str, Any] = {"thin_walled": shader.thin_walled}
+        for name, (channel, written) in _CHANNELS.items():
+            value = getattr(shader, name)
+            if value is None:
+                continue
+            layers[name] = self._input(name, value, channel, part)
+            if isinstance(layers[name], TextureMap):
+                read, layers[name] = layers[name], 1.0
+                texels = np.ones((*read.texels.shape[:2], written + 1 if written == 3 else 3))
+                texels[..., written] = read.texels[..., channel]
+                look = _with_map(look, name, read._replace(texels=_rounded(texels)))
+        for name in ("specular_color", "sheen_color", "attenuation_color"):
+            value = getattr(shader, name)
+            if value is not None:
+                look, layers[name] = self._color(look, name, value, part)
+        for name in ("ior", "attenuation_distance"):
+            value = getattr(shader, name)
+            if value is not None:
+                layers[name] = self._number(name, value, part)
+        if shader.emission_strength is not None:
+            strength = self._number("emission_strength", shader.emission_strength, part)
+            look = look._replace(emission=strength * look.emission)
+        return look._replace(layers=layers)
+
+    def _color(
+        self, look: Look, name: str, shader: AbstractShader, part: ModelPart
+    ) -> tuple[Look, np.ndarray]:
+        """Returns the factor of a colour, and the look with its texture."""
+        if isinstance(shader, Constant):
+            return look, np.maximum(np.asarray(shader.color, float), 0)
+        found = map_of(shader, part, self.size)
+        if found is None or name not in ROLES:
+            return look, np.maximum(self._mean(name, shader, part), 0)
+        most = max(float(found.texels.max()), 1.0)
+        texels = _encoded(found.texels / most)
+        return _with_map(look, name, found._replace(texels=texels)), np.full(3, most)
+
     def _input(self, name: str, value: Any, channel: int, part: ModelPart) -> TextureMap | float:
         """Returns a number, or a texture; of what is neither, the mean."""
         if not isinstance(value, AbstractShader):
@@ -147,6 +203,12 @@ class Looks:
             return float(value.color[channel])
         found = map_of(value, part, self.size)
         return float(self._mean(name, value, part)[channel]) if found is None else found
+
+    def _number(self, name: str, value: Any, part: ModelPart) -> float:
+        """Returns a number that no texture of a file multiplies; of a pattern, the mean."""
+        if isinstance(value, AbstractShader) and not isinstance(value, Constant):
+            return float(self._mean(name, value, part)[0])
+        return float(value.color[0] if isinstance(value, Constant) else value)
 
     def _mean(self, name: str, shader: AbstractShader, part: ModelPart) -> np.ndarray:
         self.left_out[f"{name} of a {type(shader).__name__}, of which the mean is used"] += 1

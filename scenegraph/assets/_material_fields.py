@@ -11,15 +11,29 @@ from ._texture_maps import TextureMap, transform_between
 
 
 _IN_PBR = "baseColorTexture", "metallicRoughnessTexture"
-_FIELDS = dict(
-    zip(ROLES, (*_IN_PBR, "normalTexture", "emissiveTexture", "occlusionTexture"), strict=True)
-)
+_OTHERS = "normalTexture", "emissiveTexture", "occlusionTexture"
+_FIELDS = dict(zip(ROLES[:5], (*_IN_PBR, *_OTHERS), strict=True))
+# The extension and the field of an input of `Principled`.
+_LAYERS = {
+    "ior": ("ior", "ior"),
+    "specular": ("specular", "specularFactor"),
+    "specular_color": ("specular", "specularColorFactor"),
+    "transmission": ("transmission", "transmissionFactor"),
+    "attenuation_color": ("volume", "attenuationColor"),
+    "attenuation_distance": ("volume", "attenuationDistance"),
+    "clearcoat": ("clearcoat", "clearcoatFactor"),
+    "clearcoat_roughness": ("clearcoat", "clearcoatRoughnessFactor"),
+    "sheen_color": ("sheen", "sheenColorFactor"),
+    "sheen_roughness": ("sheen", "sheenRoughnessFactor"),
+}
 _STRENGTH, _PLACE = "KHR_materials_emissive_strength", "KHR_texture_transform"
 
 
 def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
     """Returns the JSON of a material, whose textures it adds to the file."""
-    textures = {_FIELDS[role]: _texture(look, role, content) for role in ROLES if role in look.maps}
+    textures = {
+        _FIELDS[role]: _texture(look, role, content) for role in _FIELDS if role in look.maps
+    }
     pbr: dict[str, Any] = {
         "baseColorFactor": [*map(float, look.base), look.opacity],
         "metallicFactor": look.metallic,
@@ -30,12 +44,36 @@ def material_of(look: Look, content: GlbContent) -> dict[str, Any]:
     if mode := _alpha_mode(look):
         material["alphaMode"] = mode
     extensions = _emission(look, material)
+    extensions |= _layers(look, content)
     if look.unlit:
         extensions["KHR_materials_unlit"] = {}
     if look.view is not None:
         extensions[VIEW_DEPENDENCE] = _view_dependence(look.view, content)
     content.extensions.update(extensions)
     return material | ({"extensions": extensions} if extensions else {})
+
+
+def _layers(look: Look, content: GlbContent) -> dict[str, Any]:
+    """Returns the extensions of a `Principled`."""
+    extensions: dict[str, Any] = {}
+    for name, (extension, field) in _LAYERS.items():
+        if name not in look.layers:
+            continue
+        fields = extensions.setdefault(f"KHR_materials_{extension}", {})
+        value = look.layers[name]
+        fields[field] = value.tolist() if isinstance(value, np.ndarray) else value
+        if name in look.maps:
+            fields[field.replace("Factor", "Texture")] = _texture(look, name, content)
+    if not look.layers.get("thin_walled", True):
+        # Other programs use the thickness of a body that they do not trace light through.
+        if "transmission" in look.layers:
+            extensions.setdefault("KHR_materials_volume", {})["thicknessFactor"] = 1.0
+    elif "KHR_materials_volume" in extensions:
+        extensions["KHR_materials_volume"]["thicknessFactor"] = 0.0
+    if look.layers and not extensions:
+        # Any extension says that the material is one of these.
+        extensions["KHR_materials_ior"] = {"ior": 1.5}
+    return extensions
 
 
 def _view_dependence(view: ViewTexels, content: GlbContent) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from ..images import by_table, srgb_to_linear
 from ..io import FileError
-from ..models import ModelMaterial, ModelPart, ModelTexture, textures_of
+from ..models import ModelLayers, ModelMaterial, ModelPart, ModelTexture, textures_of
 from ..shaders import (
     AbstractShader,
     Constant,
     GGX,
     ImageTexture,
     NormalMap,
+    Principled,
     VertexColor,
     ViewDependent,
 )
@@ -28,7 +29,19 @@ _Key = tuple[int | None, bool, bool]
 # A part without a material.
 _PLAIN = ModelMaterial(roughness=0.6)
 _MOST_COPIED = 2**25
-_RED, _GREEN, _BLUE = 0, 1, 2
+_RED, _GREEN, _BLUE, _ALPHA = 0, 1, 2, 3
+
+
+# The channel of a texture that an input has, of those that are numbers.
+_CHANNELS = {
+    "specular": _ALPHA,
+    "transmission": _RED,
+    "clearcoat": _RED,
+    "clearcoat_roughness": _GREEN,
+    "sheen_roughness": _ALPHA,
+}
+
+_OWNERS = {"clearcoat_roughness": "clearcoat", "sheen_roughness": "sheen_color"}
 
 
 class Appearance(NamedTuple):
@@ -70,6 +83,8 @@ class Materials:
         material, (_, has_uv, has_colors) = self._material(key), key
         if has_uv and (textures_of(material) or material.view is not None):
             return None
+        if material.layers is not None and not material.unlit:
+            return None
         numbers = () if material.unlit else (material.metallic, material.roughness)
         if np.any(material.emission > 0) and not material.unlit:
             numbers += (material.emission,)
@@ -90,12 +105,15 @@ class Materials:
 
     def _lit(
         self, base: AbstractShader, material: ModelMaterial, textures: dict[str, "_Placed"]
-    ) -> GGX:
+    ) -> GGX | Principled:
         packed, occluded = textures.get("roughness"), textures.get("occlusion")
         emission = textures.get("emission")
         glows = np.any(material.emission > 0)
         strength = material.occlusion_strength
-        return GGX(
+        kind, more = GGX, {}
+        if material.layers is not None:
+            kind, more = Principled, self._layers(material.layers, textures)
+        return kind(
             base,
             self._number(packed, _BLUE, material.metallic),
             self._number(packed, _GREEN, material.roughness),
@@ -103,7 +121,32 @@ class Materials:
             self._colored(emission, material.emission) if glows else None,
             # 1 + strength (texel - 1)
             self._number(occluded, _RED, strength, 1 - strength) if occluded else None,
+            **more,
         )
+
+    def _layers(self, layers: ModelLayers, textures: dict[str, "_Placed"]) -> dict[str, Any]:
+        """Returns the inputs of `Principled` that extensions give."""
+        given: dict[str, Any] = {}
+        for name, channel in _CHANNELS.items():
+            value = getattr(layers, name)
+            if value is not None:
+                given[name] = self._number(textures.get(name), channel, value)
+        for name in ("specular_color", "sheen_color"):
+            value = getattr(layers, name)
+            if value is not None:
+                given[name] = self._colored(textures.get(name), value)
+        if layers.ior is not None:
+            given["ior"] = layers.ior
+        # A roughness of what is not there.
+        for name, owner in _OWNERS.items():
+            if owner not in given:
+                given.pop(name, None)
+        if layers.transmission is not None:
+            given["thin_walled"] = layers.thickness == 0
+            if layers.attenuation_distance is not None:
+                given["attenuation_color"] = layers.attenuation_color
+                given["attenuation_distance"] = layers.attenuation_distance
+        return given
 
     # --- Textures
 
@@ -138,6 +181,8 @@ class Materials:
     ) -> float | ImageTexture:
         """Returns a number, times a channel of a texture, which does not always change."""
         if placed is None:
+            return factor + shift
+        if channel == _ALPHA and placed.texture.texels.shape[-1] < 4:
             return factor + shift
         texels = placed.texture.texels[..., channel]
         if factor == 0 or np.all(texels == texels.flat[0]):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..models import ModelPart, vertex_normals
 from ..scene import Scene, Surface
-from ..shaders import AbstractShader, GGX, Lambert, Phong, VertexColor
+from ..shaders import AbstractShader, GGX, Lambert, Phong, Principled, VertexColor
 from ._mesh_shape import part_of
 from ._texture_maps import vertex_colors
 from ._triangulate import triangulate
@@ -16,7 +16,12 @@ from ._walk import placed_nodes
 # As `save_glb` has them by default.
 _SEGMENTS, _PLANE = 64, 100.0
 # The field of a material that holds its base colour.
-_BASE_COLORS = {GGX: "base_color", Lambert: "albedo", Phong: "diffuse"}
+_BASE_COLORS = {
+    GGX: "base_color",
+    Lambert: "albedo",
+    Phong: "diffuse",
+    Principled: "base_color",
+}
 
 
 def world_parts(scene: Scene) -> tuple[list[ModelPart], Counter[str]]:

@@ -43,9 +43,10 @@ def save_glb(
     not show. Spheres, capsules, cylinders and disks become triangles, boxes, rectangles and planes
     squares of two; copies of `Instances` become nodes that share a mesh. `load_scene` reads it.
 
-    `GGX`, `Lambert` and the diffuse part of `Phong` become metallic-roughness materials, other
-    shaders unlit ones. Textures are kept in 8 bits; patterns on surfaces become textures, and those
-    in space the colours of vertices. Frozen and tied leaves are saved with their values.
+    `GGX`, `Lambert` and the diffuse part of `Phong` become metallic-roughness materials,
+    `Principled` one with its extensions, other shaders unlit ones. Textures are kept in 8 bits;
+    patterns on surfaces become textures, and those in space the colours of vertices. Frozen and
+    tied leaves are saved with their values.
 
     **Arguments:**
 

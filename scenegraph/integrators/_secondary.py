@@ -10,21 +10,17 @@ import jax.numpy as jnp
 from .._typing import Array, Bool, Color, Float, Int, PyTree, Scalar, Vector
 from ..compositing import composite_rows
 from ..flat import FlatScene, hit_on_part, Instance, InstanceStack
-from ..numerics import choose_block, dot, safe_norm, safe_normalise, safe_sqrt, tangents
+from ..numerics import dot, safe_norm, safe_normalise, safe_sqrt, tangents
 from ..rays import batched_jvp, Hit, pixel_jvp, Ray
 from ..rows import list_true, map_rows
-from ..rowwise import map_blocks
 from ..shaders import AbstractReflectiveMaterial, SecondaryRays
-from ..shapes import fragment_hit
+from ..shapes import AbstractSmoothShape, fragment_hit
+from ..transforms import rotate
 from ..visibility import count_parts
 from ._by_kind import map_by_kind
 from ._irradiance import mirrors
 from ._listed import find_rows, hits_on_rows, RowsOfLayers, shade_rows, take_layers, take_rows
 from ._shadows import Shading
-
-
-# Layers whose cones are followed at once.
-_BLOCK = 2**13
 
 
 class Cones(NamedTuple):
@@ -51,18 +47,21 @@ def secondary_light(
 ) -> tuple[Float[Array, "rays layers 3"], Int[Array, " rays"]]:
     """Computes what layers show of their surroundings.
 
-    Returns also for how many layers of each ray some of it had no space.
+    Returns also how many layers of each ray had no space. Of what they see, some may have none
+    either, which counts for all rays.
     """
+    count = rays.near.shape[0]
     wanted = rows.needed & _reflective_surfaces(scene)[rows.owners]
-    block = min(choose_block(_BLOCK), wanted.size)
-    listed = list_true(wanted, -(-wanted.size // block) * block)
-    order, count = listed.places.reshape(-1, block), -(-listed.total // block)
-    shared = scene.without_media(), rays, rows
-    found = map_blocks(partial(_light_of_block, how=how), shared, order, count)
-    rgb, missed = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
+    # Space for one such layer on every ray, and for some more.
+    listed = list_true(wanted, count + count // 4)
+    used = listed.places >= 0
+    cones = _cones_of_rows(scene, rays, rows, listed.places)
+    light, lost = _light_along(scene, cones, used, how)
+    rgb = jnp.sum(cones.weight * light, axis=1)
     ranks = listed.ranks.reshape(how.layers, -1).T
-    rgb, missed = map_rows(take_layers, (rgb, missed), ranks)
-    return rgb, jnp.sum(missed, axis=1)
+    missed = ranks >= used.shape[0]
+    rgb = map_rows(take_layers, rgb, jnp.where(missed, -1, ranks))
+    return rgb, jnp.sum(missed, axis=1, dtype=jnp.int32) + lost
 
 
 def _reflective_surfaces(scene: FlatScene) -> Bool[Array, " surfaces"]:
@@ -71,16 +70,6 @@ def _reflective_surfaces(scene: FlatScene) -> Bool[Array, " surfaces"]:
     for stack in filter(_is_reflective, scene.shaders):
         reflective = reflective.at[stack.members.number].set(True)
     return reflective
-
-
-def _light_of_block(shared: tuple, order: Int[Array, " rows"], how: Shading) -> tuple:
-    """Returns what some layers show of their surroundings, and 1 for each if space was short."""
-    scene, rays, rows = shared
-    used = order >= 0
-    cones = _cones_of_rows(scene, rays, rows, order)
-    light, missed = _light_along(scene, cones, used, how)
-    rgb = jnp.sum(cones.weight * light, axis=1)
-    return rgb, jnp.where(used & missed, 1, 0).astype(jnp.int32)
 
 
 def _light_along(
@@ -101,12 +90,12 @@ def _light_along(
     if how.bounces == 0:
         light = _surroundings(scene, start.rays, start.roughness)
         return light.reshape(*shape, 3), state[2]
-    is_last = jnp.arange(how.bounces) == how.bounces - 1
-    follow = partial(_follow, scene=scene, how=how._replace(fields=()), cones=shape[1])
-    if how.bounces == 1:
-        (_, light, missed), _ = follow(state, is_last[0])
-    else:
-        (_, light, missed), _ = jax.lax.scan(follow, state, is_last)
+    how = how._replace(fields=())
+    for bounce in range(how.bounces):
+        # Traced once for all bounces.
+        is_last = jnp.asarray(bounce == how.bounces - 1)
+        state = _follow(state, is_last, scene, how, shape[1])
+    _, light, missed = state
     return light.reshape(*shape, 3), missed
 
 
@@ -121,14 +110,14 @@ class _Wave(NamedTuple):
     starts: Int[Array, " rays"]
 
 
+@eqx.filter_jit
 def _follow(
     state: tuple[_Wave, Array, Array],
     is_last: Bool[Array, ""],
-    *,
     scene: FlatScene,
     how: Shading,
     cones: int,
-) -> tuple[tuple, None]:
+) -> tuple[_Wave, Array, Array]:
     """Adds up what rays meet, and replaces them by those that start there."""
     wave, light, missed = state
     used = jnp.any(wave.throughput != 0, axis=1)
@@ -146,7 +135,7 @@ def _follow(
     light = light.at[following.slots].add(jnp.where(is_last, rest, 0))
     throughput = jnp.where(is_last, 0, following.throughput)
     missed = missed | lost | jnp.any(used & (overflow > 0))
-    return (following._replace(throughput=throughput), light, missed), None
+    return following._replace(throughput=throughput), light, missed
 
 
 def _next_wave(
@@ -202,7 +191,7 @@ def _cones_of_rows(
     used = order >= 0
     rays, layers = take_rows(rays, rows, order)
     hits, _ = hits_on_rows(scene, rays, layers, used)
-    bends = _changes_of_normals(scene, rays, layers, used)
+    bends = _changes_of_normals(scene, rays, hits, layers, used)
     count = max(_count_cones(stack, rays, hits) for stack in filter(_is_reflective, scene.shaders))
     cones_of = partial(_cones_of_hit, count=count)
     shaders = scene.shaders, scene.shaders_at
@@ -218,22 +207,16 @@ def _count_cones(stack: InstanceStack, rays: Ray, hits: Hit) -> int:
 
 
 def _changes_of_normals(
-    scene: FlatScene, rays: Ray, layers: RowsOfLayers, used: Bool[Array, " rows"]
+    scene: FlatScene, rays: Ray, hits: Hit, layers: RowsOfLayers, used: Bool[Array, " rows"]
 ) -> Float[Array, "rows 2 3"]:
     """Computes derivatives of normals by the pixel: curved surfaces spread what they reflect."""
     on_mesh = jnp.zeros_like(used) if layers.sheets is None else layers.sheets.kind != 0
     bends = jnp.zeros_like(rays.d_direction)
     if scene.occluders:
-        parts, code = count_parts(scene), jnp.maximum(layers.codes, 0)
-
-        def of_shape(instance: Instance, row: tuple[Ray, Array]) -> Float[Array, "2 3"]:
-            ray, part = row
-            normal = lambda *line: hit_on_part(instance, _along(ray, *line), part)[0].normal
-            return pixel_jvp(normal, ray)[1].T
-
-        code = jnp.where(on_mesh, 0, code)
-        where = scene.occluders, scene.occluders_at, code // parts
-        bends += map_by_kind(of_shape, *where, used & ~on_mesh, (rays, code % parts))
+        of_shape = partial(_bend_of_shape, parts=count_parts(scene))
+        code = jnp.where(on_mesh, 0, jnp.maximum(layers.codes, 0))
+        where = scene.occluders, scene.occluders_at, jnp.where(on_mesh, 0, layers.owners)
+        bends += map_by_kind(of_shape, *where, used & ~on_mesh, (rays, hits, code))
     if layers.faces is None or scene.triangles is None:
         return bends
 
@@ -249,6 +232,27 @@ def _changes_of_normals(
     return bends + map_rows(of_face, scene.triangles, (rays, face), used=there)
 
 
+def _bend_of_shape(
+    instance: Instance, row: tuple[Ray, Hit, Int[Array, ""]], *, parts: int
+) -> Float[Array, "2 3"]:
+    """Returns derivatives of the normal at a hit on a shape, by the pixel."""
+    ray, hit, code = row
+    shape, inverse = instance.node.shape, instance.node_from_world
+    if not isinstance(shape, AbstractSmoothShape):
+        normal = lambda *line: hit_on_part(instance, _along(ray, *line), code % parts)[0].normal
+        return pixel_jvp(normal, ray)[1].T
+
+    def normal_at(place: Vector) -> Vector:
+        normal = shape.normal_at(place)
+        # Normals are covectors: n' = A^-T n, of length one again.
+        return normal if inverse is None else safe_normalise(rotate(inverse.matrix.T, normal))
+
+    changes = jax.vmap(lambda side: jax.jvp(normal_at, (hit.place,), (side,))[1])(hit.d_place)
+    # The hit's normal is turned to the eye.
+    turned = dot(normal_at(hit.place), hit.normal) < 0
+    return jnp.where(turned, -changes, changes).astype(ray.near.dtype)
+
+
 def _along(ray: Ray, origin: Vector, direction: Vector) -> Ray:
     """Returns a ray along another line."""
     return eqx.tree_at(lambda x: (x.origin, x.direction), ray, (origin, direction))
@@ -259,6 +263,8 @@ def _along(ray: Ray, origin: Vector, direction: Vector) -> Ray:
 _ROUNDING, _NEAR = 4e-5, 1e-3
 # The cosine to a normal below which a ray passes along a surface.
 _GRAZING = 1e-2
+# The longest side of what curvature makes of a footprint, at a distance of one.
+_WIDEST = 0.3
 
 
 def _cones_of_hit(
@@ -284,17 +290,20 @@ def _cones_of_hit(
     found = secondary(hit.normal, view)
     direction_of = lambda *at: secondary(*at).direction
     changes = batched_jvp(direction_of, (hit.normal, view), (bend.T, d_view.T))[1]
-    sides = jax.vmap(_widened)(found.direction, jnp.moveaxis(changes, -1, 1), found.spread)
+    changes = jnp.moveaxis(changes, -1, 1)
+    share = _seen_part(changes)
+    sides = jax.vmap(_widened)(found.direction, share[..., None] * changes, found.spread)
+    start = share[..., None] * hit.d_point
     size = jnp.max(jnp.abs(hit.point))
     gap = jax.lax.stop_gradient(_ROUNDING * size + _NEAR * safe_norm(hit.d_point.ravel()))
     more = count - found.roughness.shape[0]
     pad = lambda x: jnp.pad(x, ((0, more), *((0, 0),) * (x.ndim - 1)))
-    direction, sides = pad(found.direction), pad(sides)
+    direction, sides, start = pad(found.direction), pad(sides), pad(start)
     rays = Ray(
         hit.point + gap * direction,
         direction,
         direction,
-        hit.d_point + gap * sides,
+        start + gap * sides,
         sides,
         jnp.zeros(count, dtype),
         jnp.full(count, jnp.inf, dtype),
@@ -305,6 +314,13 @@ def _cones_of_hit(
     outside = grazes | ((hit.side > 0) & (rise > 0))
     starts = jnp.where(outside, instance.number, -1).astype(jnp.int32)
     return Cones(rays, pad(found.weight), pad(found.roughness), pad(found.lamps), starts)
+
+
+def _seen_part(changes: Float[Array, "cones 2 3"]) -> Float[Array, "cones 2"]:
+    """Returns the part of a pixel's sides in which a curved surface turns no more than so far."""
+    # At outlines, a pixel's derivatives stand for much less than a pixel.
+    length = safe_norm(changes)
+    return jnp.where(length > _WIDEST, _WIDEST / jnp.where(length > 0, length, 1), 1)
 
 
 def _widened(direction: Vector, sides: Float[Array, "2 3"], spread: Scalar) -> Float[Array, "2 3"]:

@@ -18,6 +18,7 @@ from ._model import (
     Model,
     ModelCamera,
     ModelLight,
+    ModelLayers,
     ModelMaterial,
     ModelMesh,
     ModelNode,

@@ -14,7 +14,7 @@ import numpy as np
 from ..io import FileError
 from ._fields import count_extensions, Fields, shown
 from ._gltf_buffers import Buffers, read_container
-from ._gltf_materials import read_material, Textures
+from ._gltf_materials import LAYERS, read_material, Textures
 from ._gltf_nodes import check_tree, INSTANCING, node_matrix, read_copies
 from ._mesh_checks import checked_part, fan_of
 from ._model import (
@@ -37,6 +37,7 @@ _KNOWN = {
     "KHR_lights_punctual",
     "KHR_materials_emissive_strength",
     "KHR_materials_unlit",
+    *LAYERS,
     "KHR_mesh_quantization",
     "KHR_texture_transform",
 }

@@ -9,7 +9,7 @@ import numpy as np
 from ..io import FileError
 from ._fields import count_extensions, Fields, is_index, shown
 from ._gltf_buffers import Buffers
-from ._model import ModelMaterial, ModelTexture, ViewTexels
+from ._model import ModelLayers, ModelMaterial, ModelTexture, ViewTexels
 from ._pictures import Pictures
 
 
@@ -17,9 +17,12 @@ from ._pictures import Pictures
 _SOURCES = ("EXT_texture_webp", "EXT_texture_avif")
 _WRAPS = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
 _MOST_TERMS = 2**24
-# Extensions of materials whose numbers stay without effect.
 VIEW_DEPENDENCE = "SCENEGRAPH_view_dependence"
-_PLAIN = ("KHR_materials_unlit", "KHR_materials_emissive_strength", VIEW_DEPENDENCE)
+LAYERS = tuple(
+    f"KHR_materials_{x}"
+    for x in ("ior", "specular", "transmission", "volume", "clearcoat", "sheen")
+)
+_READ = ("KHR_materials_unlit", "KHR_materials_emissive_strength", VIEW_DEPENDENCE, *LAYERS)
 
 
 class Textures:
@@ -117,7 +120,7 @@ def read_material(material: Fields, textures: Textures) -> ModelMaterial:
     """Reads one metallic-roughness material."""
     pbr, extensions = material.object("pbrMetallicRoughness"), material.object("extensions")
     normal, occlusion = material.object("normalTexture"), material.object("occlusionTexture")
-    for name in sorted(set(extensions.value) - set(_PLAIN)):
+    for name in sorted(set(extensions.value) - set(_READ)):
         textures.notes[f"{material.where}: {name}"] += 1
     strength = extensions.object("KHR_materials_emissive_strength").number("emissiveStrength", 1.0)
     return ModelMaterial(
@@ -138,6 +141,53 @@ def read_material(material: Fields, textures: Textures) -> ModelMaterial:
         double_sided=material.flag("doubleSided"),
         unlit="KHR_materials_unlit" in extensions,
         view=_view_texels(extensions, textures),
+        layers=_layers(extensions, textures),
+    )
+
+
+def _layers(extensions: Fields, textures: Textures) -> ModelLayers | None:
+    """Reads what extensions add; `None` if there are none of those."""
+    given = [name for name in LAYERS if name in extensions]
+    if not given:
+        return None
+    ior, specular, transmission, volume, coat, sheen = (extensions.object(x) for x in LAYERS)
+    found = {
+        "specular": textures.read(specular, "specularTexture"),
+        "specular_color": textures.read(specular, "specularColorTexture"),
+        "transmission": textures.read(transmission, "transmissionTexture"),
+        "clearcoat": textures.read(coat, "clearcoatTexture"),
+        "clearcoat_roughness": textures.read(coat, "clearcoatRoughnessTexture"),
+        "sheen_color": textures.read(sheen, "sheenColorTexture"),
+        "sheen_roughness": textures.read(sheen, "sheenRoughnessTexture"),
+    }
+    found = {name: texture for name, texture in found.items() if texture is not None}
+    for owner, name in ((coat, "clearcoatNormalTexture"), (volume, "thicknessTexture")):
+        textures.left_out[name] += name in owner
+
+    def part(owner: Fields, name: str, field: str, default: float) -> float | None:
+        """Returns a number from 0 to 1; `None` if neither it nor a texture is given."""
+        if field not in owner and name not in found:
+            return None
+        return min(max(owner.number(field, default), 0.0), 1.0)
+
+    tint = specular.numbers("specularColorFactor", [1.0] * 3)
+    has_tint = "specularColorFactor" in specular or "specular_color" in found
+    distance = volume.number("attenuationDistance", 0.0)
+    fibres = np.clip(sheen.numbers("sheenColorFactor", [0.0] * 3), 0, 1)
+    return ModelLayers(
+        # An index of 0 stands for one without end.
+        ior=max(ior.number("ior", 1.5), 1.0) if LAYERS[0] in given else None,
+        specular=part(specular, "specular", "specularFactor", 1.0),
+        specular_color=np.maximum(tint, 0) if has_tint else None,
+        transmission=part(transmission, "transmission", "transmissionFactor", 0.0),
+        thickness=max(volume.number("thicknessFactor", 0.0), 0.0),
+        attenuation_color=np.clip(volume.numbers("attenuationColor", [1.0] * 3), 0, 1),
+        attenuation_distance=distance if distance > 0 else None,
+        clearcoat=part(coat, "clearcoat", "clearcoatFactor", 0.0),
+        clearcoat_roughness=part(coat, "clearcoat_roughness", "clearcoatRoughnessFactor", 0.0),
+        sheen_color=fibres if LAYERS[5] in given else None,
+        sheen_roughness=part(sheen, "sheen_roughness", "sheenRoughnessFactor", 0.0),
+        textures=found,
     )
 
 

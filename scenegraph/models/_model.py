@@ -23,6 +23,23 @@ class ViewTexels(NamedTuple):
     encoded: bool  # they are added to sRGB numbers
 
 
+class ModelLayers(NamedTuple):
+    """The inputs that extensions of glTF add to a material; `None` for those it does not have."""
+
+    ior: float | None = None
+    specular: float | None = None
+    specular_color: np.ndarray | None = None
+    transmission: float | None = None
+    thickness: float = 0.0  # zero for what has no inside
+    attenuation_color: np.ndarray | None = None
+    attenuation_distance: float | None = None
+    clearcoat: float | None = None
+    clearcoat_roughness: float | None = None
+    sheen_color: np.ndarray | None = None
+    sheen_roughness: float | None = None
+    textures: dict[str, ModelTexture] = {}  # by field, which they multiply
+
+
 class ModelMaterial(NamedTuple):
     """A metallic-roughness material; colours are linear, textures multiply the numbers."""
 
@@ -43,12 +60,14 @@ class ModelMaterial(NamedTuple):
     double_sided: bool = True
     unlit: bool = False
     view: ViewTexels | None = None
+    layers: ModelLayers | None = None
 
 
 def textures_of(material: ModelMaterial) -> dict[str, ModelTexture]:
     """Returns the textures of a material by field; the first one's coordinates are the mesh's."""
     names = ("base", "roughness", "normal", "emission", "occlusion")
     found = {name: getattr(material, f"{name}_texture") for name in names}
+    found |= material.layers.textures if material.layers is not None else {}
     return {name: texture for name, texture in found.items() if texture is not None}
 
 

@@ -17,7 +17,7 @@ from ..flat import SceneStacks
 from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
 from ..scene import Contents, find_contents, find_violations, named_leaves, Scene, shortened
-from ..shaders import AbstractShader, GGX
+from ..shaders import AbstractShader, GGX, Principled
 from ..shapes import AbstractBounded, Plane
 
 
@@ -182,6 +182,8 @@ def _needs_light(tree: Any) -> str | None:
 
     shaders = filter(is_shader, jax.tree.leaves(tree, is_leaf=is_shader))
     dark = (
-        x for x in shaders if x.needs_light and not (isinstance(x, GGX) and x.emission is not None)
+        x
+        for x in shaders
+        if x.needs_light and not (isinstance(x, GGX | Principled) and x.emission is not None)
     )
     return next((type(shader).__name__ for shader in dark), None)

@@ -67,10 +67,28 @@ def _movement(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     )
 
 
+def _of_nothing(primitive: Any, dtype: Any) -> Any:
+    """Returns the number that a binary primitive leaves others as they are with."""
+    if primitive in (lax.add_p, lax.or_p):
+        return np.zeros((), dtype)
+    if primitive in (lax.mul_p, lax.and_p):
+        return np.ones((), dtype)
+    is_integer = np.issubdtype(dtype, np.integer)
+    ends = (np.iinfo(dtype).min, np.iinfo(dtype).max) if is_integer else (-np.inf, np.inf)
+    return np.asarray(ends[0] if primitive is lax.max_p else ends[1], dtype)
+
+
 def _reduction(graph: Graph, equation: Any, arrays: _Arrays) -> _Arrays | None:
     primitive = _REDUCTIONS[equation.primitive.name]
+    if not arrays[0].size and primitive is lax.add_p:
+        # The sum over nothing, such as over no lights.
+        out = equation.outvars[0].aval
+        return [array_of([graph.constant(0, out.dtype)] * math.prod(out.shape), out.shape)]
     if not arrays[0].size:
-        return None
+        # Of nothing, a reduction is what changes nothing.
+        aval = equation.outvars[0].aval
+        nothing = graph.constant(np.asarray(_of_nothing(primitive, aval.dtype)), aval.dtype)
+        return [array_of([nothing] * math.prod(aval.shape), list(aval.shape))]
     return [reduce_nodes(graph, primitive, arrays[0], equation.params["axes"])]
 
 

@@ -12,7 +12,7 @@ from ._split_sum import SMOOTHEST, visible_facets
 
 # Quotients of indices of refraction in the table are between 1 / 3 and 3.
 _MOST = 3.0
-_RATIOS, _POINTS = 33, 16
+_RATIOS, _POINTS = 33, 24
 # Up to the first roughness, the reflected part is that of the normal itself; above the second one,
 # it is the mean over facets.
 _SMOOTH, _ROUGH = 0.1, 0.25

@@ -10,7 +10,7 @@ from ..numerics import dot
 from ._split_sum import look_up_lobe
 
 
-_POINTS, _PARTS = 16, 64
+_POINTS, _PARTS = 24, 64
 # A smoother sheen would be a line along the outline.
 _SMOOTHEST = 0.07
 

@@ -35,7 +35,7 @@ def find_layers(
     used, parts = ~(ray.far <= ray.near), count_parts(scene)
     found, closed = no_items(count, ray.near), jnp.full_like(ray.near, jnp.inf)
     if scene.tree is not None:
-        how = {"parts": parts, "count": count, "start": start}
+        how = {"parts": parts, "count": count, "leaves": start}
         found, closed = find_shapes(scene.tree, scene.cuts, ray, used, **how)
     owner, sheets, listed = jnp.maximum(found.codes, 0) // parts, None, None
     if scene.triangles is not None:

@@ -113,12 +113,12 @@ def find_shapes(
     *,
     parts: int,
     count: int,
-    start: Int[Array, ""] | None = None,
+    leaves: Int[Array, ""] | None = None,
 ) -> tuple[Ranking, Scalar]:
     """Finds the nearest layers on one ray, of all surfaces but meshes.
 
     Their codes are `number * parts + part`. Returns also the `t` behind which nothing is seen. A
-    ray that starts on the outside of a convex surface, whose number is `start`, does not meet it.
+    ray that starts on the outside of a convex surface, whose number is `leaves`, does not meet it.
     """
 
     def of_one(instance: Instance) -> tuple[_Items, Bool[Array, ""]]:
@@ -126,8 +126,8 @@ def find_shapes(
         pad = lambda x: jnp.pad(x, (0, parts - x.shape[0]))
         codes = parts * instance.number + jnp.arange(parts, dtype=jnp.int32)
         alphas = part_alphas(hits)
-        if start is not None and instance.node.shape.is_convex:
-            alphas = jnp.where(instance.number == start, 0, alphas)
+        if leaves is not None and instance.node.shape.is_convex:
+            alphas = jnp.where(instance.number == leaves, 0, alphas)
         items = _Items(pad(hits.t), codes.astype(jnp.int32), pad(alphas))
         return items, cuts[instance.number]
 

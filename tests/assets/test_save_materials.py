@@ -129,6 +129,57 @@ def test_numbers_come_back(tmp_path):
         assert_close(one, other, absolute=1e-6)
 
 
+def layered() -> sg.Principled:
+    """Every input of glTF's extensions, as textures where a file may have them."""
+    red, green = texture(NUMBERS[..., :1]), texture(NUMBERS[..., 1:2])
+    return sg.Principled(
+        *(texture(COLORS), texture(NUMBERS[..., 2:]), green),
+        ior=1.4,
+        specular=red,
+        specular_color=texture(COLORS),
+        transmission=red,
+        attenuation_color=[0.25, 0.5, 0.75],
+        attenuation_distance=2.0,
+        clearcoat=red,
+        clearcoat_roughness=green,
+        sheen_color=texture(COLORS),
+        sheen_roughness=red,
+    )
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        layered(),
+        sg.Principled([0.2, 0.4, 0.6], 0.25, 0.5, emission=[0.5, 3, 6], occlusion=0.6),
+        sg.Principled("white", 0.0, 0.0, transmission=1.0, ior=1.5),
+        sg.Principled("white", 0.0, 0.0, transmission=0.5, thin_walled=True),
+        sg.Principled("gold", 1.0, 0.2, clearcoat=1.0, sheen_color=[0.1, 0.2, 0.3]),
+        sg.Principled(specular=0.3, specular_color=[2.0, 1.0, 0.5]),
+    ],
+)
+def test_layers_come_back(tmp_path, before):
+    after = round_trip(tmp_path, before).shader
+    if before.ior is None and after.ior is not None:
+        # An extension that says what is so anyway makes it one of these.
+        assert float(after.ior) == 1.5
+        after = eqx.tree_at(lambda x: x.ior, after, None)
+    assert jax.tree.structure(after) == jax.tree.structure(before)
+    for one, other in zip(*map(jax.tree.leaves, (after, before)), strict=True):
+        assert_close(one, other, absolute=2e-5)
+
+
+def test_patterns_of_layers_are_means(tmp_path):
+    """Of what has no texture in a file; and the strength of emission is in its factor."""
+    strong = sg.Principled(
+        emission=[1.0, 0.5, 0.2], emission_strength=4.0, ior=texture(1 + NUMBERS[..., :1])
+    )
+    with pytest.warns(UserWarning, match="ior of a ImageTexture, of which the mean is used"):
+        after = round_trip(tmp_path, strong).shader
+    assert_close(after.emission.color, np.array([4.0, 2.0, 0.8]), 1e-6)
+    assert 1 < float(after.ior) < 2
+
+
 def test_bright_emission_has_a_strength(tmp_path):
     content = save(tmp_path, sg.GGX(emission=texture(5 * COLORS)))
     (material,) = content["materials"]
@@ -273,8 +324,9 @@ def look_in_space(shader, point):
     not os.environ.get("GLTF_VALIDATOR") or not shutil.which("node"),
     reason="needs node, and GLTF_VALIDATOR: a folder with the npm package gltf-validator",
 )
-def test_the_khronos_validator_finds_no_errors(tmp_path):
-    save(tmp_path, everything())
+@pytest.mark.parametrize("shader", [everything(), layered()])
+def test_the_khronos_validator_finds_no_errors(tmp_path, shader):
+    save(tmp_path, shader)
     code = (
         "const v=require('gltf-validator'),f=require('fs').readFileSync(process.argv[1]);"
         "v.validateBytes(new Uint8Array(f)).then(r=>console.log(JSON.stringify(r.issues)))"

@@ -77,6 +77,24 @@ SHADERS = {
         *(shaders.GGX([0.0, 1.0, 0.5], m, r) for m in (0.0, 1.0) for r in (0.0, 0.5, 1.0)),
     ],
     "GGX with bumps": [shaders.GGX(normal_map=BUMPS, emission=[0.0] * 3, occlusion=1.0)],
+    "Principled": [
+        *(shaders.Principled(roughness=i / 10) for i in range(11)),
+        *(shaders.Principled([0.0, 1.0, 0.5], m, r) for m in (0.0, 1.0) for r in (0.0, 0.5)),
+    ],
+    "Principled with all layers": [
+        shaders.Principled(
+            roughness=r,
+            ior=n,
+            transmission=x,
+            clearcoat=x,
+            clearcoat_roughness=r / 2,
+            sheen_color=[x, 0.5, 0.0],
+            sheen_roughness=0.7 * r,
+            specular=x,
+            specular_color=[1.0, 0.5, 0.0],
+        )
+        for r, n, x in ((0.0, 1.5, 1.0), (0.2, 1.0, 0.0), (0.8, 2.0, 0.5), (0.5, 1.33, 1.0))
+    ],
     "ImageTexture": [shaders.ImageTexture(TEXELS, [1.0, 1.1], [0.1, 0.05])],
     "Normals": [shaders.Normals()],
     "UV": [shaders.UV()],

@@ -232,10 +232,10 @@ def test_repairs_are_counted(tmp_path):
 def test_what_is_not_read_is_noted(tmp_path):
     content, binary = everything()
     content |= {"animations": [{}], "skins": [{}]}
-    content["materials"][0]["extensions"] = {"KHR_materials_clearcoat": {}}
+    content["materials"][0]["extensions"] = {"KHR_materials_iridescence": {}}
     content["meshes"][1]["primitives"][0]["mode"] = 1
     notes = read(tmp_path, content, binary).notes
-    for part in ("animation", "skin", "clearcoat", "points or lines"):
+    for part in ("animation", "skin", "iridescence", "points or lines"):
         assert any(part in note for note in notes), notes
 
 

@@ -294,3 +294,18 @@ def test_offsets_are_those_of_the_header():
     schedule, count = fields("ThreadPool_Schedule_Args"), fields("ThreadPool_NumThreads_Args")
     assert (schedule["ctx"], schedule["task"], schedule["data"]) == (16, 24, 32)
     assert (count["ctx"], count["num_threads"]) == (16, 24)
+
+
+def test_a_sum_over_nothing_is_native(caplog):
+    """Such as over the lights of a scene that has none."""
+    rows = jnp.arange(12.0).reshape(4, 3)
+
+    def function(shared, row):
+        none = jnp.zeros((0, 3)) * row
+        return shared + row + jnp.sum(none, axis=0), jnp.sum(none)
+
+    with caplog.at_level("INFO", "scenegraph.compile"):
+        total, nothing = jax.jit(lambda x: map_rows(function, jnp.ones(3), x))(rows)
+    np.testing.assert_array_equal(total, 1 + rows)
+    np.testing.assert_array_equal(nothing, np.zeros(4))
+    assert "not native" not in caplog.text

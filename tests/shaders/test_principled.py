@@ -304,7 +304,7 @@ def test_finite_derivatives():
 @pytest.mark.slow
 def test_gradients(x64):
     light = jnp.asarray([-0.5, 0.1, 0.7]) / np.sqrt(0.75)
-    values = jnp.array([0.9, 0.5, 0.2]), 0.3, 0.37, 1.4, 0.6
+    values = jnp.array([0.9, 0.5, 0.2]), 0.3, 0.37, 1.4, 0.63
     eye = jnp.asarray([0.6, 0.0, 0.8], float)
 
     def asked(values, lean):
