@@ -323,17 +323,10 @@ class Shining(sg.shaders.AbstractShader):
 
 
 def _as_surface(lamp):
-    """Surfaces where a lamp is, with its colour."""
+    """A surface where a lamp is, with its colour."""
     body = lamp.body()
-    shader = Shining(lamp.radiance, lamp.two_sided)
-    return sg.Group(
-        **{
-            f"part{i}": sg.Transformed(
-                sg.Surface(body.shape, shader), sg.Affine(body.matrices[i], body.centers[i])
-            )
-            for i in range(len(body.centers))
-        }
-    )
+    surface = sg.Surface(body.shape, Shining(lamp.radiance, lamp.two_sided))
+    return sg.Transformed(surface, sg.Affine(body.matrix, body.center))
 
 
 def test_a_round_lamp_nearby_lights_a_point_in_full():
