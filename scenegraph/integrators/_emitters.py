@@ -190,7 +190,7 @@ def escaped_light(
     """Returns the light that a ray sees which nothing stops.
 
     `density` is that with which its direction was chosen; zero where no lamp could be sampled for
-    it. Panoramas are weighted against `sample_emitter` by the balance heuristic.
+    it. Panoramas are weighted against `sample_emitter` by the power heuristic.
     """
     total, direction = jnp.zeros_like(ray.direction), safe_normalise(ray.direction)
     for table in emitters.panoramas:
@@ -207,10 +207,11 @@ def escaped_light(
 
 
 def mis_weight(density: Scalar, other: Scalar) -> Scalar:
-    """Returns the balance heuristic's weight of a density; one where it is zero, as is no other."""
-    # w = p / (p + q)
+    """Returns the power heuristic's weight of a density; one where it is zero, as is no other."""
+    # w = p^2 / (p^2 + q^2)
     has_density = density > 0
-    return jnp.where(has_density, density / jnp.where(has_density, density + other, 1), 1)
+    ratio = other / jnp.where(has_density, density, 1)
+    return jnp.where(has_density, 1 / (1 + ratio**2), 1)
 
 
 def fixed_samples(emitters: Emitters, hit: Hit) -> FixedSamples:

@@ -326,7 +326,10 @@ def _visible_parts(
     def see(i: Int[Array, ""], visible: Array) -> Array:
         way = all_ways[i]
         is_front = dot(way, hit.normal) >= 0
-        origin = hit.point + jnp.where(is_front, gap, -gap) * hit.normal
+        aside = jnp.where(is_front, gap, -gap) * hit.normal
+        # A ray that has an end ends there: one beside it would meet a round lamp before.
+        way = jnp.where(jnp.isfinite(all_ends[i]), way - aside, way)
+        origin = hit.point + aside
         line = Ray(origin, way, way, still, still, jnp.zeros_like(gap), all_ends[i])
         # Of a convex shape nothing is in the way of light on its outer side.
         own = jnp.where(is_front & (hit.side > 0), met.number, -1)

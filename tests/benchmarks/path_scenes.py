@@ -24,6 +24,7 @@ PANEL = [0.0, 0.0, 1.98], [0.0, 0.3, 0.0], [0.3, 0.0, 0.0], [12.0, 10.0, 8.0]
 FLOOR = [0.0, 0.0, 0.0], [8.0, 0.0, 0.0], [0.0, 8.0, 0.0], [0.5, 0.5, 0.5]
 # Centre, radius and roughness of balls of white metal.
 METAL = [([-1.1, 0.0, 0.5], 0.5, 0.2), ([0.0, 0.0, 0.5], 0.5, 0.35), ([1.1, 0.0, 0.5], 0.5, 0.5)]
+GLASS, IOR = ([-0.55, -0.9, 0.4], 0.4), 1.5
 BULB = [0.0, -1.5, 3.0], 0.5, [20.0, 18.0, 15.0]
 
 
@@ -95,6 +96,9 @@ def ours(name: str, size: int) -> tuple[Any, Any]:
     if name in ("metal", "sky", "lamps"):
         for i, (center, radius, roughness) in enumerate(METAL):
             things[f"ball{i}"] = sg.Surface(sg.Sphere(center, radius), metal(roughness))
+    if name == "metal":
+        glass = sg.Principled([1.0, 1.0, 1.0], roughness=0.0, transmission=1.0, ior=IOR)
+        things["glass"] = sg.Surface(sg.Sphere(*GLASS), glass)
     if name in ("metal", "mesh"):
         things["lamp"] = sg.SphereLight(*BULB)
     if name == "lamps":
@@ -173,6 +177,9 @@ def theirs(mi: Any, name: str, size: int) -> Any:
     if name in ("metal", "sky", "lamps"):
         for i, (center, radius, roughness) in enumerate(METAL):
             things[f"ball{i}"] = sphere(center, radius, bsdf=metal(roughness))
+    if name == "metal":
+        glass = {"type": "dielectric", "int_ior": IOR, "ext_ior": 1.0}
+        things["glass"] = sphere(*GLASS, bsdf=glass)
     if name in ("metal", "mesh"):
         things["lamp"] = sphere(*BULB[:2], emitter=shines(BULB[2]), bsdf=black)
     if name == "lamps":

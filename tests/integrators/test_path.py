@@ -323,14 +323,20 @@ class Shining(sg.shaders.AbstractShader):
 
 
 def _as_surface(lamp):
-    """Surfaces where a lamp is, with its colour."""
+    """A surface where a lamp is, with its colour."""
     body = lamp.body()
-    shader = Shining(lamp.radiance, lamp.two_sided)
-    return sg.Group(
-        **{
-            f"part{i}": sg.Transformed(
-                sg.Surface(body.shape, shader), sg.Affine(body.matrices[i], body.centers[i])
-            )
-            for i in range(len(body.centers))
-        }
-    )
+    surface = sg.Surface(body.shape, Shining(lamp.radiance, lamp.two_sided))
+    return sg.Transformed(surface, sg.Affine(body.matrix, body.center))
+
+
+def test_a_round_lamp_nearby_lights_a_point_in_full():
+    # Rays that graze the lamp must not end at its own body.
+    lamp = sg.SphereLight([0.0, 0.0, 1.0], 0.5, [9.0, 6.0, 3.0])
+    floor = sg.Surface(sg.Plane(), sg.Lambert([0.8, 0.6, 0.4]))
+    camera = sg.PerspectiveCamera.look_at([0.0, -1, 0.3], [0, 0, 0], [0, 0, 1], 0.001, 8, 8)
+    path = sg.Path(samples=4096, bounces=0)
+    scene = sg.Scene(sg.Group(floor=floor, lamp=lamp))
+    image = sg.render(scene, camera, path, key=KEY, outputs=["variance"])
+    # E = pi L (r / d)^2 straight below
+    check_within_noise(image, 0.25 * np.array([9.0, 6.0, 3.0]) * [0.8, 0.6, 0.4])
+    assert np.sqrt(np.mean(image.variance) / 64) < 1e-3
