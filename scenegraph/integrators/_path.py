@@ -34,6 +34,8 @@ class Path(AbstractIntegrator):
       there are emission and direct light alone, and mirrors show what shines. Static.
     - `roulette`: if true, paths that add little are ended at random from the third surface on; the
       others then count more; static.
+    - `interreflection`: if false, light that is scattered below a surface, as all of a `Lambert`'s
+      is, goes on to lamps and panoramas alone, as under `Surfaces`; static.
 
     **Source:** Kajiya 1986, "The Rendering Equation"; Veach and Guibas 1995, "Optimally Combining
     Sampling Techniques for Monte Carlo Rendering".
@@ -53,6 +55,7 @@ class Path(AbstractIntegrator):
     samples: int = eqx.field(static=True, default=64)
     bounces: int = eqx.field(static=True, default=4)
     roulette: bool = eqx.field(static=True, default=False)
+    interreflection: bool = eqx.field(static=True, default=True)
 
     def __check_init__(self):
         if self.samples < 1:
@@ -95,7 +98,12 @@ class Path(AbstractIntegrator):
             count = rays.near.shape[0]
             keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(0), jnp.arange(count))
         how = PathOptions(
-            self.samples, self.bounces, self.roulette, count_parts(scene), "albedo" in outputs
+            self.samples,
+            self.bounces,
+            self.roulette,
+            self.interreflection,
+            count_parts(scene),
+            "albedo" in outputs,
         )
         sums = no_sums(rays.near)
         if has_surfaces(scene):

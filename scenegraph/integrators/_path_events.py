@@ -40,6 +40,7 @@ class PathOptions(NamedTuple):
     samples: int
     bounces: int
     roulette: bool
+    interreflection: bool  # light is followed on after it was scattered below a surface
     parts: int  # of a shape, at most
     albedo: bool  # whether it is requested
     replays: bool = False  # paths are followed again, for derivatives
@@ -159,12 +160,21 @@ def find_event(
     met = meet(shared, line, found, how.parts)
     is_hit = jnp.isfinite(found.t)
     passes = is_hit & (numbers.opacity >= met.opacity)
-    is_lit = is_hit & ~passes & used & (state.bounce <= how.bounces)
+    is_lit = is_hit & ~passes & used & ~_is_last(state, how)
     fixed, way = fixed_samples(shared.emitters, met.hit), None
     if shared.emitters.total:
         way = sample_emitter(shared.emitters, met.hit.point, numbers.light)
     visible = _visible_parts(shared, met, line.origin, (fixed, way), is_lit)
     return Event(found, is_hit, passes, visible, way), met, fixed
+
+
+def _is_last(state: PathState, how: PathOptions) -> Bool[Array, ""]:
+    """Returns true if a path ends at what it meets next, of which emission alone counts."""
+    is_last = state.bounce > how.bounces
+    if how.interreflection:
+        return is_last
+    # What is scattered below a surface finds lamps and panoramas alone.
+    return is_last | ((state.bounce > 0) & ~state.sees_background)
 
 
 def follow(
@@ -181,7 +191,7 @@ def follow(
     (scene, emitters, _), (hit, opacity, number) = shared, met
     stop, dtype = jax.lax.stop_gradient, line.near.dtype
     passes, lands = event.passes, event.is_hit & ~event.passes
-    is_first, is_last = state.bounce == 0, state.bounce > how.bounces
+    is_first, is_last = state.bounce == 0, _is_last(state, how)
     sky = escaped_light(scene, emitters, line, state.density, state.sees_background)
     # What a camera sees behind everything, whoever calls an integrator adds.
     sky = jnp.where(event.is_hit | is_first, 0, sky)

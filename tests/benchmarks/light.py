@@ -79,7 +79,7 @@ def compare(lamp: str, material: str, samples: int) -> Compared:
     scene = scene_of(lamp, material)
     closed = np.asarray(sg.render(scene, VIEW).rgb)
     # As often as light is mirrored or bent in the closed forms.
-    how = sg.Path(samples=samples, bounces=2)
+    how = sg.Path(samples=samples, bounces=2, interreflection=False)
     key = jax.random.key(0)
     drawn = sg.render(scene, VIEW, how, key=key, outputs=["variance"])
     paths = np.asarray(drawn.rgb)
