@@ -17,7 +17,7 @@ from ..flat import SceneStacks
 from ..images import was_decoded
 from ..numerics import is_frozen, unfreeze
 from ..scene import Contents, find_contents, find_violations, named_leaves, Scene, shortened
-from ..shaders import AbstractShader, GGX, Principled
+from ..shaders import AbstractReflectiveMaterial, AbstractShader, GGX
 from ..shapes import AbstractBounded, Plane
 
 
@@ -181,9 +181,11 @@ def _needs_light(tree: Any) -> str | None:
         return isinstance(node, AbstractShader)
 
     shaders = filter(is_shader, jax.tree.leaves(tree, is_leaf=is_shader))
-    dark = (
-        x
-        for x in shaders
-        if x.needs_light and not (isinstance(x, GGX | Principled) and x.emission is not None)
-    )
+    dark = (x for x in shaders if x.needs_light and not _shines(x))
     return next((type(shader).__name__ for shader in dark), None)
+
+
+def _shines(shader: AbstractShader) -> bool:
+    """Returns true for a shader that is seen without lights: it emits light, or mirrors."""
+    emits = isinstance(shader, GGX) and shader.emission is not None
+    return emits or isinstance(shader, AbstractReflectiveMaterial)

@@ -312,3 +312,12 @@ def test_gradients(x64):
         return look(values, toward / jnp.linalg.norm(toward), light)
 
     assert_gradients(asked, jax.tree.map(lambda x: jnp.asarray(x, float), values), jnp.asarray(0.1))
+
+
+def test_it_is_seen_without_lights(recwarn):
+    """In a white surrounding, glass and metal are white, and no warning says that they are black."""
+    camera = sg.PerspectiveCamera.look_at([0.0, -3, 0], [0.0, 0, 0], [0.0, 0, 1], 0.2, 4, 4)
+    for material in (sg.Principled(WHITE, 1.0, 0.3), sg.Principled(WHITE, transmission=1.0)):
+        scene = sg.Scene(sg.Surface(sg.Sphere(), material), background=WHITE)
+        assert_close(sg.render(scene, camera).rgb, np.ones((4, 4, 3)), 1e-3)
+    assert not [x for x in recwarn if "black without" in str(x.message)]
