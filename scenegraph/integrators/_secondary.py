@@ -264,7 +264,7 @@ _ROUNDING, _NEAR = 4e-5, 1e-3
 # The cosine to a normal below which a ray passes along a surface.
 _GRAZING = 1e-2
 # The longest side of what curvature makes of a footprint, at a distance of one.
-_WIDEST = 0.3
+_WIDEST = 1.0
 
 
 def _cones_of_hit(
