@@ -189,7 +189,7 @@ def bench(session: nox.Session) -> None:
     """The benchmarks; arguments after `--` are theirs. Some run beside Mitsuba 3 if it is there;
     on a CPU that needs LLVM (`DRJIT_LIBLLVM_PATH`: Debian's `libllvm19`)."""
     session.install(".")
-    if {"surfaces", "many", "meshes"} & set(session.posargs):
+    if {"surfaces", "many", "meshes", "path"} & set(session.posargs):
         session.install("mitsuba", success_codes=(0, 1))
     session.run("python", "tests/benchmarks/run.py", *session.posargs)
 

@@ -7,6 +7,8 @@ their own. Surfaces: `_surfaces` for few things; of many, `_along_ray` for a pic
 one function from the search to the colours, and `_listed`, layer by layer, for derivatives, with
 `_by_kind`, `_mesh_layers`, `_masks` and `_shadows`; `_irradiance`, their light; `_details`, what
 pictures show beside colours; and `_nearest_hits`.
+`_path` follows random paths: `_path_of_ray` in one kernel, `_path_events` at one surface, with
+`_emitters` and `_random`, and `_path_replay` for derivatives.
 """
 
 from ._base import AbstractIntegrator as AbstractIntegrator

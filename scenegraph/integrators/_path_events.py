@@ -383,6 +383,7 @@ def _scatter(
     (hit, view, lit, uniform), shader, stop = row, instance.node, jax.lax.stop_gradient
     hit = with_own_view(instance, shader, hit, view)
     is_material, dtype = isinstance(shader, AbstractMaterial), hit.t.dtype
+    from_lamp = jnp.zeros_like(hit.point)
     if way is not None:
         share = jnp.ones_like(hit.t)
         if is_material:
@@ -391,12 +392,15 @@ def _scatter(
                 share = jnp.where(way.is_lamp, 1, share)
         # E = L w V / p
         arrives = safe_divide(stop(share) * visible[0], way.density)
-        lit = Irradiance(
-            jnp.concatenate([lit.direction, way.direction[None]]),
-            jnp.concatenate([lit.irradiance, (arrives * way.radiance)[None]]),
-            lit.ambient,
-        )
-    color = as_type(shader(hit, view, lit), dtype)
+        light = arrives * way.radiance
+        if is_material:
+            # Not of its colour, which may have highlights where light is mirrored.
+            from_lamp = as_type(shader.scatter(hit, view, way.direction), dtype) * light
+        else:
+            directions = jnp.concatenate([lit.direction, way.direction[None]])
+            irradiance = jnp.concatenate([lit.irradiance, light[None]])
+            lit = Irradiance(directions, irradiance, lit.ambient)
+    color = as_type(shader(hit, view, lit), dtype) + from_lamp
     base = albedo_of(shader, hit, view).astype(dtype) if how.albedo else jnp.zeros_like(color)
     none, zero, no = jnp.zeros_like(hit.point), jnp.zeros_like(hit.t), jnp.zeros((), bool)
     if not is_material:

@@ -24,6 +24,7 @@ import many_plot  # noqa: E402
 import memory  # noqa: E402
 import meshes  # noqa: E402
 import mipnerf_step  # noqa: E402
+import path  # noqa: E402
 import photos  # noqa: E402
 import surfaces  # noqa: E402
 import tyro  # noqa: E402
@@ -49,6 +50,7 @@ COMMANDS = {
     "memory": memory.main,
     "meshes": meshes.main,
     "mipnerf": mipnerf_step.main,
+    "path": path.main,
     "photos": photos.main,
     "surfaces": surfaces.main,
 }
