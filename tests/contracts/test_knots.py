@@ -201,6 +201,11 @@ SHAPES = {
     "Capsule": [shapes.Capsule(), shapes.Capsule([-0.5, 0, 0], [0.5, 0, 0], 0.5)],
     "Cylinder": [shapes.Cylinder()],
     "Disk": [shapes.Disk()],
+    "Ellipsoid": [shapes.Ellipsoid(), shapes.Ellipsoid([0.0] * 3, [0.5, 1.0, 1.5])],
+    "HeightField": [
+        shapes.HeightField([[0.1, 0.2, 0.1], [0.0, 0.3, 0.2]], [2.0, 1.0], base=-0.5),
+        shapes.HeightField([[0.0] * 3] * 2, [1.0, 2.0], base=-0.5),
+    ],
     "Plane": [shapes.Plane()],
     "Rectangle": [shapes.Rectangle([0.0] * 3, [2.0, 2.0]), shapes.Rectangle()],
     "Sphere": [shapes.Sphere()],

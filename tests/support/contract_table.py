@@ -169,6 +169,8 @@ SHAPES = [
     shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
     shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
     shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+    shapes.Ellipsoid([0.1, 0.0, 0.2], [0.8, 0.5, 0.6]),
+    shapes.HeightField(numbers(3, 2), [2.0, 1.6], [0.1, 0.0, -0.2], -0.3),
     shapes.TriangleMesh(*TETRAHEDRON, colors=numbers(4, 3), uv=numbers(4, 2)),
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
