@@ -95,6 +95,7 @@ from .losses import psnr as psnr, ssim as ssim
 from .rendering import (
     cast_rays as cast_rays,
     render as render,
+    render_batch as render_batch,
     render_rays as render_rays,
 )
 from .rows import compile_log as compile_log
