@@ -178,9 +178,9 @@ def _draw_worlds(
     return image, missed, None if requested is None else jnp.mean(requested)
 
 
-# Pixels that are computed together on devices that want much work at a time. On CPUs a world has all
-# threads. Measured on two cores, at 84 x 84 to 16 x 16: gradients are fastest one by one, pictures
-# as fast or slower by a fifth.
+# Pixels that are computed together on devices that want much work at a time. On CPUs a world has
+# all threads. Measured on two cores, at 84 x 84 to 16 x 16: gradients are fastest one by one,
+# pictures as fast or slower by a fifth.
 _PIXELS = 2**18
 
 

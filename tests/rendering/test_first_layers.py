@@ -45,7 +45,7 @@ def test_pictures_of_many_boxes_begin_with_more_layers(monkeypatch, boxes, balls
     scene = sg.Scene(sg.Group(**{name: sg.Surface(x, [0.5] * 3) for name, x in parts.items()}))
     contents = find_contents(scene)
     chosen = choose_integrator(scene, None, contents)
-    first = _render._with_first_layers(chosen, contents)
+    first = _render.with_first_layers(chosen, contents)
     assert first.surfaces.layers == layers
 
 
