@@ -1,4 +1,6 @@
-"""Other frameworks: a differentiable JAX function as a PyTorch module."""
+"""Other frameworks: functions as PyTorch modules, and MuJoCo's models as scenes."""
+
+from . import _mujoco as mujoco
 
 from ._torch import as_torch_module as as_torch_module
 
