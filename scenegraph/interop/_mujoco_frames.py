@@ -168,7 +168,8 @@ def pose(scene: Scene, data: Any) -> Scene:
     def moved(node: Any) -> Any:
         nonlocal bodies
         if isinstance(node, LightFrame):
-            bodies = bodies or tuple(_table(data, x) for x in ("xpos", "xmat", "subtree_com"))
+            tables = _table(data, "xpos"), _table(data, "xmat"), _table(data, "subtree_com")
+            bodies = bodies or tables
             return node.moved(bodies)
         if type(node) not in _NAMES:
             return node
@@ -181,7 +182,7 @@ def pose(scene: Scene, data: Any) -> Scene:
 
 
 def _table(data: Any, name: str) -> Array:
-    """Returns a table of a state as JAX's own, which later steps of the simulation do not change."""
+    """Returns a table of a state, a copy, which later steps of the simulation do not change."""
     value = getattr(data, name)
     array = as_float_leaf(value) if isinstance(value, jax.Array) else as_float_leaf(value.copy())
     return array.reshape(-1, 3, 3) if name.endswith("mat") else array

@@ -61,7 +61,10 @@ def _texture_of(model: Any, material: int) -> int:
 
 def texels_of(model: Any, texture: int) -> np.ndarray:
     """Returns a texture's bytes, `height width channels`, of three channels or more."""
-    shape = *(int(x[texture]) for x in (model.tex_height, model.tex_width)), _channels(model, texture)
+    shape = (
+        *(int(x[texture]) for x in (model.tex_height, model.tex_width)),
+        _channels(model, texture),
+    )
     begin = int(model.tex_adr[texture])
     texels = model.tex_data[begin : begin + int(np.prod(shape))].reshape(shape)
     return texels if shape[2] >= 3 else np.repeat(texels[..., :1], 3, axis=2)

@@ -1,7 +1,6 @@
 """Observations of pixels for learning: colours, depth and segmentation of many worlds."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, get_args, Literal
 
 import equinox as eqx
 import jax
@@ -47,14 +46,17 @@ class Pixels(AbstractModule):
     - `show`: what is observed: `"rgb"`, bytes of sRGB, `height width 3`; `"depth"`, the distance
       along the camera's axis, `height width`; `"segmentation"`, the numbers of geoms, -1 for none,
       `height width`. Static.
-    - `as_bytes`: if false, `"rgb"` are floating numbers from 0 to 1, which have derivatives; static.
+    - `as_bytes`: if false, `"rgb"` are floating numbers from 0 to 1, which have derivatives;
+      static.
 
     Example: two quantities of one state.
 
     ```python
     import mujoco
 
-    model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='.2'/></worldbody></mujoco>")
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><geom size='.2'/></worldbody></mujoco>"
+    )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     scene = sg.interop.mujoco.scene_from_model(model, width=24, height=16)
@@ -66,8 +68,14 @@ class Pixels(AbstractModule):
 
     scene: Scene
     cameras: tuple[str, ...] = eqx.field(static=True, converter=tuple)
-    show: tuple[Quantity, ...] = eqx.field(static=True, converter=tuple, default=("rgb",))
+    show: tuple[Quantity, ...] = eqx.field(static=True, default=("rgb",))
     as_bytes: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        if unknown := [x for x in self.show if x not in get_args(Quantity)]:
+            raise ValueError(
+                f"`Pixels.show` may have {', '.join(get_args(Quantity))}; got {unknown[0]!r}."
+            )
 
     def __call__(self, data: Any) -> dict[str, dict[str, Array]]:
         """Observes one state, or inside `jax.vmap` any number of them.
@@ -81,8 +89,7 @@ class Pixels(AbstractModule):
         For every camera, what is observed, by name.
         """
         scene = pose(self.scene, data)
-        shown = {name: self._look(scene, f"cameras.{name}", render) for name in self.cameras}
-        return shown
+        return {name: self._look(scene, f"cameras.{name}", render) for name in self.cameras}
 
     def many(self, data: Any) -> dict[str, dict[str, Array]]:
         """Observes many states, by `render_batch`.
@@ -105,11 +112,14 @@ class Pixels(AbstractModule):
         for name in self.show:
             if name == "rgb":
                 numbers = jnp.clip(SRGB().from_linear(image.space.to_linear(image.rgb)), 0, 1)
-                results[name] = (255 * numbers + 0.5).astype(jnp.uint8) if self.as_bytes else numbers
+                results[name] = (
+                    (255 * numbers + 0.5).astype(jnp.uint8) if self.as_bytes else numbers
+                )
             elif name == "depth":
                 results[name] = image.depth
             else:
                 numbers = geom_numbers(self.scene)
-                there = jnp.maximum(image.surface, 0)
-                results[name] = jnp.where(image.surface >= 0, numbers[there], -1)
+                # A pixel that shows more of the background than of things shows none.
+                there = (image.surface >= 0) & (image.alpha >= 0.5)
+                results[name] = jnp.where(there, numbers[jnp.maximum(image.surface, 0)], -1)
         return results

@@ -91,7 +91,8 @@ def scene_from_model(
 
     model = mujoco.MjModel.from_xml_string(
         "<mujoco><worldbody><camera name='eye' pos='0 -2 0' xyaxes='1 0 0 0 0 1'/>"
-        "<body name='thing'><geom name='block' type='box' size='.3 .2 .1'/></body></worldbody></mujoco>"
+        "<body name='thing'><geom name='block' type='box' size='.3 .2 .1'/></body>"
+        "</worldbody></mujoco>"
     )
     scene = sg.interop.mujoco.scene_from_model(model, width=24, height=16)
     image = sg.render(scene, "cameras.eye")
@@ -165,14 +166,14 @@ class _Reader:
                 parts[model.site_bodyid[number]].append((self._name("SITE", number), node))
         if self._left_out:
             named = ", ".join(f"{count} of type {kind}" for kind, count in self._left_out.items())
-            warnings.warn(
-                f"a MuJoCo model has geoms that are not drawn: {named}.", stacklevel=3
-            )
+            warnings.warn(f"a MuJoCo model has geoms that are not drawn: {named}.", stacklevel=3)
         names = unique_names(
             ["cameras", "lights", *(self._name("BODY", i) for i in range(model.nbody))]
         )[2:]
         return {
-            name: Group(**dict(zip(unique_names(x for x, _ in own), [y for _, y in own], strict=True)))
+            name: Group(
+                **dict(zip(unique_names(x for x, _ in own), [y for _, y in own], strict=True))
+            )
             for name, own in zip(names, parts, strict=True)
             if own
         }
@@ -193,9 +194,7 @@ class _Reader:
             self._left_out[_KINDS.get(kind, str(kind))] += 1
             return None
         half = self._half(kind, size, int(model.geom_dataid[number]))
-        look, opacity = look_of(
-            model, int(model.geom_matid[number]), rgba, half, takes_uv(shape)
-        )
+        look, opacity = look_of(model, int(model.geom_matid[number]), rgba, half, takes_uv(shape))
         return Surface(shape, look, opacity) if opacity > 0 else None
 
     def _site(self, number: int) -> Surface | None:
@@ -310,7 +309,11 @@ class _Reader:
         view = model.vis.global_
         azimuth, elevation = np.radians(view.azimuth), np.radians(view.elevation)
         ahead = np.array(
-            [np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)]
+            [
+                np.cos(elevation) * np.cos(azimuth),
+                np.cos(elevation) * np.sin(azimuth),
+                np.sin(elevation),
+            ]
         )
         center, extent = np.asarray(model.stat.center), float(model.stat.extent)
         eye, fov = center - 1.5 * extent * ahead, float(view.fovy)
@@ -321,7 +324,7 @@ class _Reader:
     # --- Lights
 
     def lights(self) -> dict[str, Any]:
-        """Returns the model's lights by name, and an even one for the headlight and ambient parts."""
+        """Returns the model's lights by name, and an even one for headlight and ambient parts."""
         model, head = self._model, self._model.vis.headlight
         active = [i for i in range(model.nlight) if model.light_active[i]]
         names = unique_names(["even", *(self._name("LIGHT", i) for i in active)])[1:]
