@@ -78,7 +78,7 @@ class LightFrame(AbstractTransform):
 
     **Arguments:**
 
-    - `direction`: the direction in the world in which the light shines.
+    - `axis`: the direction in the world in which the light shines.
     - `translation`: the light's position in the world.
     - `mode`: 0 for one that is fixed to its body, 1 and 2 for one that tracks the body or its
       subtree's centre of mass, 3 and 4 for one that shines at another body or its subtree.
@@ -88,7 +88,7 @@ class LightFrame(AbstractTransform):
       subtree's centre of mass, and the direction that it keeps, `3 3`.
     """
 
-    direction: Vector = eqx.field(converter=as_float_leaf)
+    axis: Vector = eqx.field(converter=as_float_leaf)
     translation: Vector = eqx.field(converter=as_float_leaf)
     mode: Int[Array, ""] = eqx.field(converter=_as_number)
     body: Int[Array, ""] = eqx.field(converter=_as_number)
@@ -100,7 +100,7 @@ class LightFrame(AbstractTransform):
     is_similarity: ClassVar[bool] = True
 
     def linear(self) -> Matrix3:
-        axis = safe_normalise(self.direction)
+        axis = safe_normalise(self.axis)
         return jnp.stack([*tangents(axis), axis], axis=1)
 
     def offset(self) -> Vector:
@@ -118,9 +118,9 @@ class LightFrame(AbstractTransform):
         translation = jnp.stack([fixed, *tracked, fixed, fixed])[self.mode]
         ahead = [position_of_target - translation, middle_of_target - translation]
         kept = self.offsets[2]
-        direction = jnp.stack([rotate(turn, self.way), kept, kept, *ahead])[self.mode]
-        where = lambda x: (x.direction, x.translation)
-        return eqx.tree_at(where, self, (direction, translation))
+        axis = jnp.stack([rotate(turn, self.way), kept, kept, *ahead])[self.mode]
+        where = lambda x: (x.axis, x.translation)
+        return eqx.tree_at(where, self, (axis, translation))
 
 
 # Positions, rotations, and the centres of mass of subtrees of all bodies.
