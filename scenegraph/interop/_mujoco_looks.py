@@ -1,12 +1,24 @@
 """Colours, materials, textures and the sky of a MuJoCo model."""
 
-from typing import Any
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ..images import srgb_to_linear
-from ..shaders import AbstractShader, ImageTexture, InSpace, Lambert
+from .._typing import Color, Vector
+from ..images import as_color, srgb_to_linear
+from ..numerics import dot, require_not_negative
+from ..rays import Hit, Irradiance
+from ..shaders import (
+    AbstractAlbedoShader,
+    AbstractShader,
+    albedo_of,
+    as_shader,
+    ImageTexture,
+    incident,
+    InSpace,
+)
 from ..shapes import HeightField, Plane, Rectangle
 
 
@@ -19,13 +31,53 @@ _UNSAID = (0.5, 0.5, 0.5, 1.0)
 _ROWS = 256
 
 
+class Headlit(AbstractAlbedoShader):
+    """A matt surface, lit also by a lamp at the eye that casts no shadow: MuJoCo's headlight.
+
+    **Arguments:**
+
+    - `albedo`: a shader or a colour: the part of the light that is scattered.
+    - `headlight`: the part of a white surface's brightness that the headlight gives one that faces
+      the eye.
+    """
+
+    albedo: AbstractShader = eqx.field(converter=as_shader)
+    headlight: Color = eqx.field(converter=as_color, default=(0.0, 0.0, 0.0))
+
+    needs_light: ClassVar[bool] = False
+    needs_light_behind: ClassVar[bool] = False
+
+    def __check_init__(self):
+        require_not_negative(self, "headlight")
+
+    def __call__(self, hit: Hit, view: Vector, lights: Irradiance) -> Color:
+        # albedo (sum of E_l max(n . l, 0) / pi + even light + headlight max(-n . v, 0))
+        facing = jnp.maximum(-dot(hit.normal, view), 0)
+        light = incident(hit, lights) / jnp.pi + lights.ambient + facing * self.headlight
+        return self.albedo(hit, view, lights) * light
+
+    def albedo_at(self, hit: Hit, view: Vector) -> Color:
+        return albedo_of(self.albedo, hit, view)
+
+
+def headlight_of(model: Any) -> np.ndarray:
+    """Returns the headlight's light, zero where it is off."""
+    head = model.vis.headlight
+    return as_light(head.diffuse) if head.active else np.zeros(3)
+
+
 def as_light(rgb: Any) -> np.ndarray:
     """Decodes MuJoCo's colours, which it shows as they are, to linear light."""
     return np.asarray(srgb_to_linear(jnp.asarray(np.clip(rgb, 0, 1), jnp.float32)))
 
 
 def look_of(
-    model: Any, material: int, rgba: np.ndarray, size: np.ndarray, has_uv: bool
+    model: Any,
+    material: int,
+    rgba: np.ndarray,
+    size: np.ndarray,
+    has_uv: bool,
+    headlight: np.ndarray,
 ) -> tuple[AbstractShader, float]:
     """Returns the shader and the opacity of a geom or a site; `size` is half of its lengths."""
     if material >= 0 and tuple(rgba) == _UNSAID:
@@ -33,22 +85,23 @@ def look_of(
     color, opacity = as_light(rgba[:3]), float(rgba[3])
     texture = -1 if material < 0 else _texture_of(model, material)
     if texture < 0:
-        return Lambert(color), opacity
+        return Headlit(color, headlight), opacity
     texels = texels_of(model, texture)
     light = as_light(texels[..., :3] / 255.0) * color
     if model.tex_type[texture] != _FLAT:
         # The mean over all directions of a picture on a cube.
-        return Lambert(light.mean(axis=(0, 1))), opacity
+        return Headlit(light.mean(axis=(0, 1)), headlight), opacity
     repeat = np.maximum(model.mat_texrepeat[material], 1e-6)
     if has_uv:
-        return Lambert(ImageTexture(light, 1 / repeat, [0.0, 0.0], repeat=True)), opacity
+        picture = ImageTexture(light, 1 / repeat, [0.0, 0.0], repeat=True)
+        return Headlit(picture, headlight), opacity
     # MuJoCo's s = repeat (x / half + 1) / 2, upright about the smallest x and y; endless planes
     # have a half of one.
     half = np.where(size[:2] > 0, size[:2], 1.0)
     scale = np.ones(2) if model.mat_texuniform[material] else half
     extent = 2 * scale / repeat
     picture = ImageTexture(light, extent, -half, repeat=True, coordinates=InSpace())
-    return Lambert(picture), opacity
+    return Headlit(picture, headlight), opacity
 
 
 def _texture_of(model: Any, material: int) -> int:

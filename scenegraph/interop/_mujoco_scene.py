@@ -27,7 +27,7 @@ from ..shapes import (
     TriangleMesh,
 )
 from ._mujoco_frames import CameraFrame, GeomFrame, LightFrame, pose, SiteFrame
-from ._mujoco_looks import as_light, look_of, sky_of, takes_uv
+from ._mujoco_looks import as_light, headlight_of, look_of, sky_of, takes_uv
 
 
 # MuJoCo's numbers of geoms.
@@ -62,9 +62,8 @@ def scene_from_model(
     body `torso`. Cameras are in `cameras`, the free camera of the viewer as `cameras.free`; lights
     in `lights`. Colours are decoded from the numbers that MuJoCo shows to linear light; lamps keep
     the brightness that they have at the model's centre, where MuJoCo has none fall off by
-    distance. The headlight, which goes with the camera, becomes an even light of the same mean.
-    Not shown are highlights, reflections, haze, tendons and skins; pictures on cubes become their
-    mean colour.
+    distance. The headlight is at the eye of whatever camera looks (`Headlit`). Not shown are
+    highlights, reflections, haze, tendons and skins; pictures on cubes become their mean colour.
 
     **Arguments:**
 
@@ -100,7 +99,8 @@ def scene_from_model(
     ```
     """
     mujoco = import_extra("mujoco", "mujoco", "a MuJoCo model")
-    reader = _Reader(mujoco, model, (width, height), tuple(groups))
+    headlight = headlight_of(model) if lights else np.zeros(3)
+    reader = _Reader(mujoco, model, (width, height), tuple(groups), headlight)
     bodies = reader.bodies(sites)
     parts = {**bodies, "cameras": Group(**reader.cameras())}
     parts["lights"] = Group(**(reader.lights() if lights else {"even": AmbientLight()}))
@@ -145,9 +145,15 @@ class _Reader:
     """Reads the parts of one model."""
 
     def __init__(
-        self, mujoco: Any, model: Any, size: tuple[int, int], groups: tuple[int, ...]
+        self,
+        mujoco: Any,
+        model: Any,
+        size: tuple[int, int],
+        groups: tuple[int, ...],
+        headlight: np.ndarray,
     ) -> None:
         self._mujoco, self._model, self._size, self._groups = mujoco, model, size, groups
+        self._headlight = headlight
         self._left_out: Counter[str] = Counter()
 
     # --- Bodies
@@ -194,7 +200,9 @@ class _Reader:
             self._left_out[_KINDS.get(kind, str(kind))] += 1
             return None
         half = self._half(kind, size, int(model.geom_dataid[number]))
-        look, opacity = look_of(model, int(model.geom_matid[number]), rgba, half, takes_uv(shape))
+        look, opacity = look_of(
+            model, int(model.geom_matid[number]), rgba, half, takes_uv(shape), self._headlight
+        )
         return Surface(shape, look, opacity) if opacity > 0 else None
 
     def _site(self, number: int) -> Surface | None:
@@ -204,7 +212,12 @@ class _Reader:
         if shape is None or model.site_group[number] not in self._groups:
             return None
         look, opacity = look_of(
-            model, int(model.site_matid[number]), model.site_rgba[number], size, False
+            model,
+            int(model.site_matid[number]),
+            model.site_rgba[number],
+            size,
+            False,
+            self._headlight,
         )
         return Surface(shape, look, opacity) if opacity > 0 else None
 
@@ -331,8 +344,7 @@ class _Reader:
         lights = {name: self._light(i) for name, i in zip(names, active, strict=True)}
         even = sum((np.asarray(model.light_ambient[i]) for i in active), np.zeros(3))
         if head.active:
-            # A ball lit from the eye shows 2/3 of the light in the mean.
-            even = even + head.ambient + np.asarray(head.diffuse) * 2 / 3
+            even = even + head.ambient
         return lights | {"even": AmbientLight(as_light(even))}
 
     def _light(self, number: int) -> Transformed:

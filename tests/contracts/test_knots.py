@@ -16,6 +16,7 @@ from scenegraph import fields, rays, shaders, shapes
 from scenegraph.cameras import AbstractCamera
 from scenegraph.fields import AbstractField
 from scenegraph.filters import AbstractFilter
+from scenegraph.interop import mujoco
 from scenegraph.lights import AbstractLight
 from scenegraph.shaders import AbstractShader
 from scenegraph.shapes import AbstractShape
@@ -71,6 +72,7 @@ SHADERS = {
     "Gradient": [shaders.Gradient(), shaders.Gradient([0.5, 0.0], [1.0, 0.0])],
     "Noise": [shaders.Noise(0.5, octaves=2), shaders.Noise(1.0, octaves=2)],
     "Lambert": [shaders.Lambert([0.0, 1.0, 0.5])],
+    "Headlit": [mujoco.Headlit([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])],
     "Phong": [shaders.Phong(), shaders.Phong([0.5] * 3, [0.0] * 3, 1.0)],
     "GGX": [
         *(shaders.GGX(roughness=i / 8) for i in range(9)),

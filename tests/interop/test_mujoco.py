@@ -116,7 +116,9 @@ def test_names_are_paths_and_geoms_are_shapes():
     color = scene["ball.ball_skin"].child.shader.albedo.color
     assert_close(sg.images.linear_to_srgb(color), [0.2, 0.4, 0.6], 1e-2)
     field = scene["hill.geom_7"].child.shape
-    assert_close(field.heights.ravel(), 0.3 * np.fromstring(HEIGHTS, sep=" "), 1e-5)
+    # In the file, the row with the largest y comes first.
+    heights = np.array([float(x) for x in HEIGHTS.split()]).reshape(3, 4)[::-1]
+    assert_close(field.heights, 0.3 * heights, 1e-5)
     assert_close(field.base, -0.1)
 
 
@@ -172,6 +174,23 @@ def test_lamps_keep_their_brightness_at_the_centre():
         assert_close(sg.images.linear_to_srgb(middle), [0.6, 0.5, 0.4], 2e-2)
 
 
+@needs_mujoco
+def test_the_headlight_is_at_the_eye():
+    """A ball under the headlight alone: as bright as its normal faces the eye."""
+    xml = """<mujoco><visual><headlight ambient="0 0 0" diffuse=".8 .8 .8"/></visual><worldbody>
+    <camera name="eye" pos="0 -4 0" xyaxes="1 0 0 0 0 1" fovy="20"/>
+    <geom size=".5" rgba="1 1 1 1"/></worldbody></mujoco>"""
+    _, model, _ = loaded(xml)
+    scene = sg.interop.mujoco.scene_from_model(model, width=33, height=33)
+    image = sg.render(scene, "cameras.eye", outputs=("normal", "position"))
+    inside = np.asarray(image.alpha) > 0.999
+    to_eye = np.array([0.0, -4.0, 0.0]) - image.position
+    to_eye /= np.linalg.norm(to_eye, axis=-1, keepdims=True)
+    cosine = np.sum(image.normal * to_eye, axis=-1)
+    bright = float(sg.images.srgb_to_linear(jnp.asarray(0.8)))
+    assert_close(image.rgb[inside][:, 1], bright * cosine[inside], 1e-2)
+
+
 def seen_by_both(model, data, mujoco, camera, side):
     """Geoms and depths of pixels: MuJoCo's, and ours."""
     # MuJoCo's round shapes have facets, by default 28 around.
@@ -223,6 +242,7 @@ def test_silhouettes_and_depths_are_those_of_mujoco(software):
     assert np.median(away) < 1e-3
 
 
+@pytest.mark.slow
 @needs_mujoco
 def test_a_ball_and_a_box_are_seen_as_by_mujoco(software):
     xml = """<mujoco><worldbody><camera name="eye" pos="0 -3 1" xyaxes="1 0 0 0 .3 1"/>
@@ -275,6 +295,7 @@ def test_the_sky_is_that_of_mujoco(software, tmp_path):
     renderer.close()
 
 
+@pytest.mark.slow
 @needs_mujoco
 def test_states_of_mjx_in_a_batch():
     """Poses of `mjx.Data` beside those of `MjData`; pictures of four worlds beside single ones."""

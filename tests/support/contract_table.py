@@ -197,6 +197,7 @@ SHADERS = [
     prepared(shaders.ImageTexture(PICTURES[0], repeat=(True, False), mirror=True, probes=1)),
     shaders.Noise(0.3, octaves=2, seed=5),
     shaders.Normals(),
+    mujoco.Headlit([0.5, 0.6, 0.7], [0.3, 0.4, 0.5]),
     shaders.UV(),
     shaders.VertexColor([0.2, 0.5, 0.9]),
     shaders.ViewDependent([0.2, 0.5, 0.9], numbers(2, 3, 9, 3)),
