@@ -28,7 +28,7 @@ _COLOR_ROLES = 1, 9  # rgb; rgba
 # A geom that says no color of its own has these numbers.
 _UNSAID = (0.5, 0.5, 0.5, 1.0)
 # Rows of the panorama that a sky becomes.
-_ROWS = 256
+_ROWS = 512
 
 
 class Headlit(AbstractAlbedoShader):

@@ -100,14 +100,14 @@ def scene_from_model(
     """
     mujoco = import_extra("mujoco", "mujoco", "a MuJoCo model")
     headlight = headlight_of(model) if lights else np.zeros(3)
-    reader = _Reader(mujoco, model, (width, height), tuple(groups), headlight)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    reader = _Reader(mujoco, model, data, (width, height), tuple(groups), headlight)
     bodies = reader.bodies(sites)
     parts = {**bodies, "cameras": Group(**reader.cameras())}
     parts["lights"] = Group(**(reader.lights() if lights else {"even": AmbientLight()}))
     sky = sky_of(model)
     scene = Scene(Group(**parts), background=[0.0, 0.0, 0.0] if sky is None else sky)
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
     return pose(scene, data)
 
 
@@ -148,12 +148,13 @@ class _Reader:
         self,
         mujoco: Any,
         model: Any,
+        start: Any,
         size: tuple[int, int],
         groups: tuple[int, ...],
         headlight: np.ndarray,
     ) -> None:
-        self._mujoco, self._model, self._size, self._groups = mujoco, model, size, groups
-        self._headlight = headlight
+        self._mujoco, self._model, self._start = mujoco, model, start
+        self._size, self._groups, self._headlight = size, groups, headlight
         self._left_out: Counter[str] = Counter()
 
     # --- Bodies
@@ -369,7 +370,7 @@ class _Reader:
         kind = int(model.light_type[number])
         if kind == _DIRECTIONAL:
             return DirectionalLight(ahead, power)
-        away = np.asarray(model.light_pos0[number]) - np.asarray(model.stat.center)
+        away = np.asarray(self._start.light_xpos[number]) - np.asarray(model.stat.center)
         intensity = power * max(float(away @ away), 1e-6)
         if kind == _POINT:
             return PointLight(here, intensity)

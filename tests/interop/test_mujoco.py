@@ -175,6 +175,21 @@ def test_lamps_keep_their_brightness_at_the_centre():
 
 
 @needs_mujoco
+def test_lamps_that_track_are_as_bright_at_the_centre():
+    """On a body above the floor, where the lamp's own position is relative to the body's."""
+    xml = """<mujoco><visual><headlight active="0"/></visual><worldbody>
+    <geom type="plane" size="5 5 1" rgba="1 1 1 1"/>
+    <camera name="top" pos="0 0 5" xyaxes="1 0 0 0 1 0" fovy="4"/>
+    <body pos="0 2 1"><geom size=".1"/><joint type="slide"/>
+    <light pos="0 -2 1" dir="0 0 -1" diffuse=".5 .5 .5" mode="trackcom"/></body></worldbody>
+    <statistic center="0 0 0"/></mujoco>"""
+    _, model, _ = loaded(xml)
+    scene = sg.interop.mujoco.scene_from_model(model, width=3, height=3)
+    middle = sg.render(scene, "cameras.top").rgb[1, 1]
+    assert_close(sg.images.linear_to_srgb(middle), [0.5] * 3, 2e-2)
+
+
+@needs_mujoco
 def test_the_headlight_is_at_the_eye():
     """A ball under the headlight alone: as bright as its normal faces the eye."""
     xml = """<mujoco><visual><headlight ambient="0 0 0" diffuse=".8 .8 .8"/></visual><worldbody>
