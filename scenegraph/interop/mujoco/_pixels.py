@@ -6,12 +6,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Int
-from ..images import SRGB
-from ..numerics import AbstractModule
-from ..rendering import render, render_batch
-from ..scene import find_contents, Scene
-from ._mujoco_frames import GeomFrame, pose
+from ..._typing import Array, Int
+from ...images import SRGB
+from ...numerics import AbstractModule
+from ...rendering import render, render_batch
+from ...scene import find_contents, Scene
+from ._frames import GeomFrame, pose
 
 
 # What an observation may hold.

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..assets import unique_names
-from ..cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
-from ..io import FileError, import_extra
-from ..lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
-from ..scene import Group, Scene, Surface, Transformed
-from ..shapes import (
+from ...assets import unique_names
+from ...cameras import AbstractCamera, OrthographicCamera, PerspectiveCamera
+from ...io import FileError, import_extra
+from ...lights import AbstractLight, AmbientLight, DirectionalLight, PointLight, SpotLight
+from ...scene import Group, Scene, Surface, Transformed
+from ...shapes import (
     AbstractShape,
     Box,
     Capsule,
@@ -26,8 +26,8 @@ from ..shapes import (
     Sphere,
     TriangleMesh,
 )
-from ._mujoco_frames import CameraFrame, GeomFrame, LightFrame, pose, SiteFrame
-from ._mujoco_looks import as_light, headlight_of, look_of, sky_of, takes_uv
+from ._frames import CameraFrame, GeomFrame, LightFrame, pose, SiteFrame
+from ._looks import as_light, headlight_of, look_of, sky_of, takes_uv
 
 
 # MuJoCo's numbers of geoms.

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._typing import Color, Vector
-from ..images import as_color, srgb_to_linear
-from ..numerics import dot, require_not_negative
-from ..rays import Hit, Irradiance
-from ..shaders import (
+from ..._typing import Color, Vector
+from ...images import as_color, srgb_to_linear
+from ...numerics import dot, require_not_negative
+from ...rays import Hit, Irradiance
+from ...shaders import (
     AbstractAlbedoShader,
     AbstractShader,
     albedo_of,
@@ -19,7 +19,7 @@ from ..shaders import (
     incident,
     InSpace,
 )
-from ..shapes import HeightField, Plane, Rectangle
+from ...shapes import HeightField, Plane, Rectangle
 
 
 # MuJoCo's numbers: kinds of textures, and the roles of a material's textures that are colours.

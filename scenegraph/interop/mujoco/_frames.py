@@ -6,10 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._typing import Array, Int, Matrix3, Vector
-from ..numerics import as_float_leaf, safe_normalise, tangents
-from ..scene import Scene
-from ..transforms import AbstractTransform, rotate
+from ..._typing import Array, Int, Matrix3, Vector
+from ...numerics import as_float_leaf, safe_normalise, tangents
+from ...scene import Scene
+from ...transforms import AbstractTransform, rotate
 
 
 def _as_number(value: Any) -> Any:
@@ -40,7 +40,14 @@ class GeomFrame(AbstractTransform):
 
 
 class SiteFrame(AbstractTransform):
-    """The frame of a site in the world, which `pose` moves; the arguments are a `GeomFrame`'s."""
+    """The frame of a site in the world, which `pose` moves.
+
+    **Arguments:**
+
+    - `matrix`: a rotation, the site's axes in the world, `3 3`.
+    - `translation`: the site's position in the world.
+    - `number`: the site's number in the model.
+    """
 
     matrix: Matrix3 = eqx.field(converter=as_float_leaf)
     translation: Vector = eqx.field(converter=as_float_leaf)
@@ -56,7 +63,14 @@ class SiteFrame(AbstractTransform):
 
 
 class CameraFrame(AbstractTransform):
-    """The frame of a camera in the world, which `pose` moves; the arguments are a `GeomFrame`'s."""
+    """The frame of a camera in the world, which `pose` moves.
+
+    **Arguments:**
+
+    - `matrix`: a rotation, the camera's axes in the world, `3 3`.
+    - `translation`: the camera's position in the world.
+    - `number`: the camera's number in the model.
+    """
 
     matrix: Matrix3 = eqx.field(converter=as_float_leaf)
     translation: Vector = eqx.field(converter=as_float_leaf)
