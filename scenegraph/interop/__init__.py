@@ -2,8 +2,8 @@
 
 from ._torch import as_torch_module as as_torch_module
 
-# Internal: by these names, files know them; it loads `mujoco`.
-from ._mujoco import CameraFrame, GeomFrame, Headlit, LightFrame, Pixels, SiteFrame
+# Internal: it loads the subpackage `mujoco`, whose names are public there.
+from ._mujoco import pose
 
 from .._first_use import finish_import
 

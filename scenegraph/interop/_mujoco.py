@@ -1,10 +1,3 @@
-"""The classes of `mujoco` by which files know its scenes."""
+"""Loads the subpackage `mujoco` with the package, so that `sg.interop.mujoco` is there."""
 
-from .mujoco import (
-    CameraFrame as CameraFrame,
-    GeomFrame as GeomFrame,
-    Headlit as Headlit,
-    LightFrame as LightFrame,
-    Pixels as Pixels,
-    SiteFrame as SiteFrame,
-)
+from .mujoco import pose as pose
