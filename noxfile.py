@@ -36,7 +36,7 @@ OPTIMISED = [
 
 
 # The tools, and the small extras that have tests; a test whose extra is not there is skipped.
-WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr,mesh,photos]"
+WITH_EXTRAS = ".[dev,metrics,tensorboard,video,exr,mesh,photos,mujoco]"
 
 
 def pinned(name: str) -> str:

@@ -97,7 +97,12 @@ from .lights import (
     SpotLight as SpotLight,
 )
 from .losses import psnr as psnr, ssim as ssim
-from .rendering import cast_rays as cast_rays, render as render, render_rays as render_rays
+from .rendering import (
+    cast_rays as cast_rays,
+    render as render,
+    render_batch as render_batch,
+    render_rays as render_rays,
+)
 from .rows import compile_log as compile_log
 from .scene import (
     describe as describe,
@@ -137,6 +142,8 @@ from .shapes import (
     Capsule as Capsule,
     Cylinder as Cylinder,
     Disk as Disk,
+    Ellipsoid as Ellipsoid,
+    HeightField as HeightField,
     Plane as Plane,
     Rectangle as Rectangle,
     SignedDistance as SignedDistance,

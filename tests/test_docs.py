@@ -27,11 +27,13 @@ LONG = [
     "meshes.md",
     "reliability.md",
     "rendering.md",
+    "simulation.md",
     "tasks.md",
 ]
 NEEDS = {
     "interop.md": ("torch", "needs PyTorch: nox -s torch"),
     "meshes.md": ("xatlas", "needs the extra mesh"),
+    "simulation.md": ("mujoco", "needs the extra `mujoco`"),
 }
 
 

@@ -11,6 +11,7 @@ from ._save import save_glb as save_glb
 
 # Internal: for other packages of the library, and for none of its users.
 from ._framing import camera_path, scene_camera
+from ._names import unique_names
 from ._parts import world_parts
 from ._walk import copies, matrix_of
 

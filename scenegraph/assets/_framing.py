@@ -12,7 +12,7 @@ from ..cameras import AbstractCamera, MovedCamera, orbit, PerspectiveCamera, spi
 from ..lights import AbstractLight, AmbientLight, DirectionalLight
 from ..numerics import unfreeze
 from ..scene import find_cameras, find_contents, Group, Scene, Surface, Volume
-from ..shapes import AbstractShape, bounding_ball, Box, TriangleMesh
+from ..shapes import AbstractShape, as_mesh, bounding_ball, Box, Ellipsoid, FACETED
 from ..transforms import Pose
 from ._names import unique_names
 from ._walk import placed_nodes
@@ -59,14 +59,22 @@ def scene_bounds(scene: Scene) -> Bounds:
 
 def _extremes(shape: AbstractShape) -> np.ndarray:
     """Returns points whose convex hull holds a shape; none for an endless one."""
-    if isinstance(shape, TriangleMesh):
-        return np.asarray(shape.vertices)
+    if isinstance(shape, FACETED):
+        return np.asarray(as_mesh(shape).vertices)
+    if isinstance(shape, Ellipsoid):
+        center, radii = np.asarray(shape.center), np.asarray(shape.radii)
+        return _corners(center - radii, center + radii)
     if isinstance(shape, Box):
         lower, upper = np.asarray(shape.lower), np.asarray(shape.upper)
     else:
         ball = bounding_ball(shape)
         center, radius = np.asarray(ball.center), np.asarray(ball.radius)
         lower, upper = center - radius, center + radius
+    return _corners(lower, upper)
+
+
+def _corners(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Returns the corners of a box; none of an endless one."""
     corners = np.stack(np.meshgrid(*np.stack([lower, upper]).T), axis=-1).reshape(-1, 3)
     return corners if np.all(np.isfinite(corners)) else np.zeros((0, 3))
 

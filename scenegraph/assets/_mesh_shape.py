@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from ..models import ModelPart
-from ..shapes import AbstractShape, sorted_faces, TriangleMesh
+from ..shapes import AbstractShape, as_mesh, FACETED, sorted_faces, TriangleMesh
 
 
 # Bytes of an array that is compared with others: a few hundred faces.
@@ -52,9 +52,10 @@ def _structure(has: tuple[bool, ...], smooth: bool, two_sided: bool) -> Any:
 
 
 def part_of(shape: AbstractShape) -> ModelPart | None:
-    """Returns the arrays of a mesh; `None` for other shapes."""
-    if not isinstance(shape, TriangleMesh):
+    """Returns the arrays of a mesh or a height field; `None` for other shapes."""
+    if not isinstance(shape, FACETED):
         return None
+    shape = as_mesh(shape)
     some: Any = lambda x: None if x is None else np.asarray(x, np.float32)
     return ModelPart(
         vertices=np.asarray(shape.vertices, np.float32),

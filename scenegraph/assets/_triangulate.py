@@ -8,7 +8,17 @@ import numpy as np
 
 from ..models import ModelPart
 from ..numerics import tangents
-from ..shapes import AbstractShape, Box, Capsule, Cylinder, Disk, Plane, Rectangle, Sphere
+from ..shapes import (
+    AbstractShape,
+    Box,
+    Capsule,
+    Cylinder,
+    Disk,
+    Ellipsoid,
+    Plane,
+    Rectangle,
+    Sphere,
+)
 
 
 def triangulate(shape: AbstractShape, segments: int, plane_size: float) -> ModelPart | None:
@@ -25,6 +35,15 @@ def _sphere(sphere: Sphere, segments: int) -> ModelPart:
     azimuth, elevation = np.meshgrid(_around(segments), _quarter(segments, -1, 1))
     normals = _outward(azimuth, elevation)
     vertices = np.asarray(sphere.center) + float(sphere.radius) * normals
+    return _grid(vertices, normals, np.stack([azimuth, elevation], axis=-1))
+
+
+def _ellipsoid(ellipsoid: Ellipsoid, segments: int) -> ModelPart:
+    azimuth, elevation = np.meshgrid(_around(segments), _quarter(segments, -1, 1))
+    unit, radii = _outward(azimuth, elevation), np.asarray(ellipsoid.radii)
+    normals = unit / radii
+    normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
+    vertices = np.asarray(ellipsoid.center) + radii * unit
     return _grid(vertices, normals, np.stack([azimuth, elevation], axis=-1))
 
 
@@ -103,6 +122,7 @@ def _box(box: Box, segments: int) -> ModelPart:
 
 _SHAPES: dict[type, Callable[[Any, int], ModelPart]] = {
     Sphere: _sphere,
+    Ellipsoid: _ellipsoid,
     Capsule: _capsule,
     Cylinder: _cylinder,
     Disk: _disk,

@@ -6,6 +6,7 @@ import pathlib
 from ..assets import add_lights, camera_path, load_scene, scene_camera
 from ..cameras import AbstractCamera
 from ..integrators import Path
+from ..interop import mujoco
 from ..models import MODEL_ENDINGS
 from ..rendering import (
     Exr,
@@ -33,6 +34,9 @@ from ._render import Render
 
 
 _SPEED = 20.0
+# Files that MuJoCo reads, and the size of their pictures.
+_SIMULATED = (".xml", ".urdf", ".mjcf")
+_WIDE, _HIGH = 640, 480
 
 
 def write_pictures(command: Render) -> list[pathlib.Path]:
@@ -71,6 +75,8 @@ def _gather(command: Render) -> tuple[Scene, list[AbstractCamera], float | None]
     )
     if command.run.suffix.lower() in MODEL_ENDINGS:
         return _gather_model(command, request)
+    if command.run.suffix.lower() in _SIMULATED:
+        return _gather_simulation(command, request)
     if command.run.is_file():
         scene = load_whole(command.run)
     else:
@@ -94,6 +100,24 @@ def _gather_model(
     """Returns the same for a file of meshes, with a camera and lights where it has none."""
     scene = add_lights(load_scene(command.run))
     camera = scene_camera(scene, command.camera)
+    if command.path is None:
+        return scene, [camera], None
+    if command.path.endswith(".json"):
+        return scene, *read_cameras(request, camera)
+    return scene, camera_path(scene, camera, command.path, request.length), None
+
+
+def _gather_simulation(
+    command: Render, request: PathRequest
+) -> tuple[Scene, list[AbstractCamera], float | None]:
+    """Returns the same for a model that MuJoCo reads; its cameras are named without `cameras`."""
+    scene = mujoco.load_model(command.run, width=_WIDE, height=_HIGH)
+    known = [path.removeprefix("cameras.") for path in camera_paths(scene)]
+    name = command.camera or "free"
+    name = name.removeprefix("cameras.")
+    if name not in known:
+        raise ValueError(f"there is no camera {name!r} in {command.run}; pass one of: {known}.")
+    camera = find_camera(scene, f"cameras.{name}")
     if command.path is None:
         return scene, [camera], None
     if command.path.endswith(".json"):

@@ -31,7 +31,8 @@ class Render:
     """Film a fitted scene along a camera path, or render a saved scene or a file of meshes."""
 
     # The run folder; or a saved scene with a camera in it; or a .glb, .gltf, .obj, .ply or .stl
-    # file, which gets a camera and lights where it has none.
+    # file, which gets a camera and lights where it has none; or an .xml or .urdf file that MuJoCo
+    # reads (extra mujoco), whose camera is that of the viewer, `free`, unless --camera names one.
     run: Annotated[pathlib.Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 
     # The path of the camera: orbit, spiral, ellipse, loop (a closed path that stays among the

@@ -29,7 +29,7 @@ from ..scene import (
     Scene,
 )
 from ..shaders import asks_for_own_view, prepare_textures
-from ..shapes import AbstractSmoothShape, TriangleMesh
+from ..shapes import AbstractSmoothShape, FACETED
 from ..transforms import compose
 from ._instances import Instance, InstanceStack, locate, Places, split_large, stacked
 from ._lamps import mesh_lamp, stack_lamps
@@ -233,7 +233,7 @@ def _shader_of(surface: LeafRows) -> tuple:
 def _mask_of(surface: LeafRows) -> tuple | None:
     """Returns the shader that is the opacity of a mesh; `None` for all others."""
     node = surface.node
-    is_mesh = isinstance(unfreeze(node.shape), TriangleMesh)
+    is_mesh = isinstance(unfreeze(node.shape), FACETED)
     return (node.opacity, ()) if is_mesh and has_pattern(node.opacity) else None
 
 
@@ -266,7 +266,7 @@ def count_surfaces(contents: Contents | SceneStacks) -> int:
 
 def count_sided_surfaces(contents: Contents | SceneStacks) -> int:
     """Counts surfaces of several parts, such as boxes, and all of their copies."""
-    of_one = AbstractSmoothShape | TriangleMesh  # A mesh has its own layers.
+    of_one = (AbstractSmoothShape, *FACETED)  # A mesh has its own layers.
     return sum(count for shape, count in _shapes(contents) if not isinstance(shape, of_one))
 
 

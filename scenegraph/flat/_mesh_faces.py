@@ -19,7 +19,7 @@ from ..numerics import (
 from ..rays import Hit
 from ..scene import has_pattern
 from ..shaders import AbstractShader
-from ..shapes import Triangle, TriangleMesh
+from ..shapes import as_mesh, FACETED, Triangle, TriangleMesh
 from ..transforms import AffineMap, rotate
 from ._instances import Instance
 from ._stacks import LeafStack, place_stack
@@ -106,8 +106,8 @@ class MeshFaces(NamedTuple):
 
 
 def is_mesh(stack: LeafStack) -> bool:
-    """Returns true for a stack of meshes, or of their occluders."""
-    return isinstance(stack.varying[0].shape, TriangleMesh)
+    """Returns true for a stack of meshes or height fields, or of their occluders."""
+    return isinstance(stack.varying[0].shape, FACETED)
 
 
 class _Part(NamedTuple):
@@ -147,7 +147,7 @@ def stack_faces(meshes: Sequence[LeafStack]) -> MeshFaces | None:
 
 def _part_of(instance: Instance) -> _Part:
     """Returns one mesh in the world."""
-    mesh: TriangleMesh = instance.node.shape
+    mesh = as_mesh(instance.node.shape)
     forward, inverse = instance.world_from_node, instance.node_from_world
     vertices = MeshVertices(mesh.vertices, *mesh.vertex_values(), mesh.vertices)
     if forward is not None and inverse is not None:

@@ -171,12 +171,12 @@ class Image(AbstractModule):
     @property
     def height(self) -> int:
         """The number of rows."""
-        return self.rgb.shape[0]
+        return self.rgb.shape[-3]
 
     @property
     def width(self) -> int:
         """The number of columns."""
-        return self.rgb.shape[1]
+        return self.rgb.shape[-2]
 
 
 def _is_floating(value: Any) -> bool:

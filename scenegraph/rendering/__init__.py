@@ -1,8 +1,10 @@
-"""`render` and `render_rays`; `cast_rays`; films and folders of frames.
+"""`render`, `render_batch` and `render_rays`; `cast_rays`; films and folders of frames.
 
-Read `_render`, then `_pixels` and `_chunks`: what is computed of which pixels together.
+Read `_render`, then `_pixels` and `_chunks`: what is computed of which pixels together; `_batch`
+has the pictures of many worlds.
 """
 
+from ._batch import render_batch as render_batch
 from ._cast import cast_rays as cast_rays
 from ._film import Film as Film
 from ._film_files import (

@@ -124,12 +124,12 @@ def render(
     """
     flattened = jax.tree.flatten(scene)
     check_leaves(scene, flattened=flattened)
-    camera = find_camera(scene, camera)
-    check_leaves(camera, "the camera")
-    extras, side = _check_outputs(outputs), parts_along_side(samples_per_pixel)
-    leaves = [*flattened[0], *jax.tree.leaves(camera)]
+    eye = find_camera(scene, camera)
+    check_leaves(eye, "the camera")
+    extras, side = check_outputs(outputs), parts_along_side(samples_per_pixel)
+    leaves = [*flattened[0], *jax.tree.leaves(eye)]
     traced = is_traced(leaves) or not trace_state_clean()
-    placed, camera, mesh = _placed(scene, camera, None if traced else leaves, devices)
+    placed, eye, mesh = placed_on(scene, eye, None if traced else leaves, devices)
     if mesh is None and len(leaves) > _MANY_LEAVES:
         placed = stack_scene_once(placed, flattened)
     contents = placed if isinstance(placed, SceneStacks) else find_contents(scene)
@@ -139,16 +139,16 @@ def render(
     check_scene(scene, stacks, contents, needs_lights=not follows_light(integrator))
     filters = (filters,) if isinstance(filters, AbstractFilter) else tuple(filters)
     more = fixed_key(integrator, key), filters, chunk, mesh, extras, side
-    draw = lambda integrator: _draw(placed, camera, integrator, *more)
+    draw = lambda integrator: draw_picture(placed, eye, integrator, *more)
     if traced:
         whole = integrator.with_budget(math.inf)
-        picture = lambda tree: _draw(tree[0], tree[1], whole, *more)[0]
-        return with_automatic_axes(picture, (placed, camera))
-    integrator = _with_first_layers(integrator, contents)
-    return _draw_completely(draw, integrator, (placed, camera))
+        picture = lambda tree: draw_picture(tree[0], tree[1], whole, *more)[0]
+        return with_automatic_axes(picture, (placed, eye))
+    integrator = with_first_layers(integrator, contents)
+    return draw_completely(draw, integrator, (placed, eye))
 
 
-def _draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
+def draw_completely(draw: Any, integrator: AbstractIntegrator, like: PyTree) -> Image:
     """Draws a picture, and again with space for more as long as something overflows."""
     first = integrator
     if _enlarged:
@@ -180,7 +180,7 @@ def _kind_of(tree: PyTree) -> Any:
 _enlarged: dict[Any, AbstractIntegrator] = {}
 
 
-def _with_first_layers(
+def with_first_layers(
     integrator: AbstractIntegrator, contents: Contents | SceneStacks
 ) -> AbstractIntegrator:
     """Returns an integrator with the layers that pictures of some surfaces are begun with."""
@@ -217,7 +217,7 @@ def _enlarge(
     return with_more_surfaces(integrator)
 
 
-def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
+def check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
     """Returns the outputs that are not always there, in a fixed order."""
     names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     if unknown := [name for name in names if name not in _OUTPUTS]:
@@ -225,9 +225,9 @@ def _check_outputs(outputs: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in _OUTPUTS if name in names and name not in ALWAYS)
 
 
-def _placed(
-    scene: Scene, camera: AbstractCamera, leaves: list | None, devices: Sequence[Device] | None
-) -> tuple[Scene, AbstractCamera, Mesh | None]:
+def placed_on(
+    scene: Scene, camera: Any, leaves: list | None, devices: Sequence[Device] | None
+) -> tuple[Scene, Any, Mesh | None]:
     """Returns scene and camera on the devices that render them, and the mesh of these.
 
     There are no leaves if some are traced.
@@ -270,7 +270,7 @@ _SAMPLES_LISTED, _SAMPLES_AND_LAYERS = 2**17, 2**18
 
 
 @eqx.filter_jit
-def _draw(
+def draw_picture(
     scene: Scene | SceneStacks,
     camera: AbstractCamera,
     integrator: AbstractIntegrator,

@@ -61,14 +61,19 @@ def check_scene(
         and any(map(was_decoded, jax.tree.leaves(scene)))
     ):
         _said.add(DECODED)
-        warnings.warn(DECODED, stacklevel=_depth())
-    if not needs_lights or contents.lights:
-        return
-    if kind := _needs_light(unfreeze(scene.root)):
+        warnings.warn(DECODED, stacklevel=user_depth())
+    if needs_lights:
+        say_dark(scene, contents)
+
+
+def say_dark(scene: Scene, contents: Contents | SceneStacks | None = None) -> None:
+    """Warns of shaders without light."""
+    contents = contents or find_contents(scene)
+    if not contents.lights and (kind := _needs_light(unfreeze(scene.root))):
         warnings.warn(
             f"there is no light in the scene, and a {kind} is black without: add an AmbientLight "
             f"or a PointLight, or use a plain colour.",
-            stacklevel=_depth(),
+            stacklevel=user_depth(),
         )
 
 
@@ -86,7 +91,7 @@ def say_violations(scene: PyTree, leaves: list[Any], stacks: PyTree = None) -> N
         return
     if not isinstance(stacks, SceneStacks) or find_violations(stacks, stacked=True):
         if found := find_violations(scene):
-            warnings.warn(_out_of_range(found), stacklevel=_depth())
+            warnings.warn(_out_of_range(found), stacklevel=user_depth())
             return
     kept = not any(isinstance(x, np.generic) for x in leaves)
     _last_leaves[:] = map(weakref.ref, leaves) if kept else ()
@@ -123,7 +128,7 @@ def _say_unbounded(contents: Contents | SceneStacks) -> None:
     warnings.warn(
         f"{names} has no bounds, so every ray is tested against it; derive it from "
         f"`sg.shapes.AbstractBounded` so that only rays near it are.",
-        stacklevel=_depth(),
+        stacklevel=user_depth(),
     )
 
 
@@ -138,11 +143,11 @@ def report_overflow(missed: Array | None) -> None:
     warnings.warn(
         f"{int(missed)} rays meet more half-covering surfaces than they have layers, and miss the "
         f"farther ones; give the integrator more: `Surfaces(layers=...)`.",
-        stacklevel=_depth(),
+        stacklevel=user_depth(),
     )
 
 
-def _depth() -> int:
+def user_depth() -> int:
     """Returns the number of frames up to the user's own line, past the wrappers of shape checks."""
     depth, frame = 1, sys._getframe(1)
     while frame and _is_inside(frame):

@@ -29,7 +29,7 @@ summed over rows; those of tables are added where they were looked up. `jax.vmap
 groups for what differs from one element of the batch to the next.
 
 **Left to `jax.vmap`**: other devices, several devices, exported programs, calls outside of
-`jax.jit`, empty batches, functions of more than 40,000 expressions or with an operation without
+`jax.jit`, empty batches, functions of more than 80,000 expressions or with an operation without
 native code, and what is compiled within `lower_by_vmap`.
 
 Read `_map_rows` (the entrance), `_primitive` (tracing, derivatives, batches), `_lower` and

@@ -296,7 +296,8 @@ def batch_rows(primitive: Primitive, values: Any, axes: Any, **params: Any) -> t
         x = x if axis is None else jnp.moveaxis(x, axis, 0)
         if kind == SHARED:
             x = jnp.broadcast_to(x[:, None], (size, groups, *x.shape[1:]))
-        operands.append(x.reshape(-1, *x.shape[2:]))
+        # Not -1: what has no numbers has no number of rows by them.
+        operands.append(x.reshape(size * x.shape[1], *x.shape[2:]))
         new.append(kind or GROUP)
     sums = tuple(kind and GROUP for kind in reduced)
     if GROUP not in (*new, *sums):
@@ -305,6 +306,6 @@ def batch_rows(primitive: Primitive, values: Any, axes: Any, **params: Any) -> t
     else:
         how = params | {"varying": tuple(new), "reduced": sums, "groups": size * groups}
     results = primitive.bind(*operands, **how)
-    apart = [x.reshape(size, -1, *x.shape[1:]) for x in results]
+    apart = [x.reshape(size, x.shape[0] // size, *x.shape[1:]) for x in results]
     pairs = zip(apart, reduced, strict=True)
     return [jnp.sum(x, axis=1) if kind == ROW else x for x, kind in pairs], [0] * len(results)

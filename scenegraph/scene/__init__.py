@@ -39,7 +39,7 @@ from ._contents import (
     Leaf,
 )
 from ._copies import is_per_copy, PerCopy
-from ._leaf_checks import check_leaves, find_violations
+from ._leaf_checks import check_leaves, find_violations, is_stacked
 from ._node import AbstractNode
 from ._paths import (
     check_matches,
@@ -52,6 +52,7 @@ from ._paths import (
     trainable_leaves,
 )
 from ._refresh import has_occupancy
+from ._stack import stack_alike
 from ._save import check_format, load_whole, SCENE_FILE, tree_header, versions, written_by
 from ._surface import has_pattern
 from ._ties import resolve_ties

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._typing import PyTree, typecheck_enabled
@@ -24,6 +25,8 @@ _DTYPES, _SMALL = (np.dtype("float32"), np.dtype("float64")), 64
 # Trees that were found to be right, by their structure and what their leaves are.
 _right: set[Any] = set()
 _MOST = 256
+# Trees that were asked for, and whether they are stacks.
+_stacked: dict[Any, bool] = {}
 
 
 def check_leaves(tree: PyTree, what: str = "the scene", flattened: Any = None) -> None:
@@ -47,6 +50,20 @@ def check_leaves(tree: PyTree, what: str = "the scene", flattened: Any = None) -
     if len(_right) >= _MOST:
         _right.clear()
     _right.add(known)
+
+
+def is_stacked(tree: Scene | AbstractCamera) -> bool:
+    """Returns true if arrays do not fit their nodes as they are, as those of a stack of scenes.
+
+    Values are not looked at.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    known = structure, tuple(jnp.shape(x) if eqx.is_array(x) else type(x) for x in leaves)
+    if known not in _stacked:
+        if len(_stacked) >= _MOST:
+            _stacked.clear()
+        _stacked[known] = any(wrong_field(module) for _, module in _modules("", tree))
+    return _stacked[known]
 
 
 def _check_types(tree: PyTree, leaves: list[Any], what: str) -> None:

@@ -40,7 +40,7 @@ _RENAMED = {
 }
 # Fields of classes in files of earlier versions that no longer mean anything.
 _DROPPED = {"OccupancyMarch": {"rounds", "opaque"}, "Surfaces": {"occluders"}}
-_PUBLIC_CLASS = re.compile(r"scenegraph\.[a-z]+:(?!Abstract)[A-Za-z]\w*")
+_PUBLIC_CLASS = re.compile(r"scenegraph(\.[a-z]+){1,2}:(?!Abstract)[A-Za-z]\w*")
 
 
 def save(tree: PyTree, path: str | os.PathLike) -> None:

@@ -1,9 +1,9 @@
 """Shapes: surfaces that compute their intersections with a cone, and the pixel's coverage.
 
 Read `_base` first, and `_bounds`; then the flat ones, `_plane`, `_disk`, `_rectangle` and `_box`;
-the round ones, `_sphere`, `_cylinder` and `_capsule` with `_angles`; `_signed_distance` with
-`_distance_function`, `_grid` and `_sphere_trace`; and `_triangle_mesh` with `_mesh_checks`,
-`_triangle` (a face in a pixel) and `_sheets` (many of them).
+the round ones, `_sphere`, `_ellipsoid`, `_cylinder` and `_capsule` with `_angles`;
+`_signed_distance` with `_distance_function`, `_grid` and `_sphere_trace`; and `_triangle_mesh` with
+`_mesh_checks`, `_triangle` (a face in a pixel), `_sheets` (many of them) and `_height_field`.
 """
 
 from ._base import (
@@ -19,6 +19,8 @@ from ._box import Box as Box
 from ._capsule import Capsule as Capsule
 from ._cylinder import Cylinder as Cylinder
 from ._disk import Disk as Disk
+from ._ellipsoid import Ellipsoid as Ellipsoid
+from ._height_field import HeightField as HeightField
 from ._plane import Plane as Plane
 from ._rectangle import Rectangle as Rectangle
 from ._signed_distance import SignedDistance as SignedDistance
@@ -29,6 +31,7 @@ from ._triangle_mesh import TriangleMesh as TriangleMesh
 from ._angles import azimuth, elevation
 from ._bounds import bounding_ball, cone_touches
 from ._grid import SampledDistance
+from ._height_field import as_mesh, FACETED
 from ._mesh_checks import sorted_faces
 from ._sheets import (
     add_sheet,

@@ -290,7 +290,15 @@ def _transpose(cotangents: Any, used: Bool[Array, " rays"], *values: Any, **para
 
 
 def _batch(values: Any, axes: Any, **params: Any) -> tuple[list, list[int]]:
-    results = jax.vmap(functools.partial(_compute, **params), tuple(axes))(*values)
+    # One element after the other, each as these sums: they keep their derivatives.
+    pairs = zip(values, axes, strict=True)
+    moved = [None if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in pairs]
+
+    def of_element(some: list[Array | None]) -> list[Array]:
+        own = (x if y is None else y for x, y in zip(values, some, strict=True))
+        return _sum_pairs_p.bind(*own, **params)
+
+    results = jax.lax.map(of_element, moved)
     return results, [0] * len(results)
 
 

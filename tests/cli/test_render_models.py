@@ -45,3 +45,25 @@ def test_refused(model, tmp_path, capsys):
     path = tmp_path / "cut.glb"
     path.write_bytes(pack_glb(*everything())[:-8])
     refused(["render", path], capsys, "cut.glb is damaged")
+
+
+@pytest.mark.slow
+def test_a_model_of_a_simulation(tmp_path, capsys):
+    """By its camera, and by the viewer's; a camera that is not there is refused by name."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "ball.xml"
+    path.write_text(
+        '<mujoco><worldbody><camera name="side" pos="0 -2 0" xyaxes="1 0 0 0 0 1"/>'
+        '<geom size=".5" rgba="1 0 0 1"/></worldbody></mujoco>'
+    )
+    out = tmp_path / "side.png"
+    flags = ["--camera", "side", "--width", "32", "--out", str(out)]
+    assert main(["render", str(path), *flags]) == 0
+    picture = read_picture(out)
+    assert picture.shape[:2] == (24, 32)
+    red = (picture[..., 0] > 50) & (picture[..., 1] < 10)
+    # A ball of half a unit at two units, in a picture of 45 degrees upwards.
+    half = 0.5 / np.sqrt(2**2 - 0.5**2) / np.tan(np.radians(45) / 2) * 12
+    assert abs(np.sum(red) - np.pi * half**2) < 0.12 * np.pi * half**2
+    assert main(["render", str(path), "--width", "32"]) == 0
+    refused(["render", path, "--camera", "nose"], capsys, "no camera 'nose'", "free", "side")

@@ -23,6 +23,7 @@ LONG_DERIVATIVES = {
     rays.CylinderBeam,
     shapes.Capsule,
     shapes.Cylinder,
+    shapes.HeightField,
     shapes.SignedDistance,
     shapes.TriangleMesh,
     transforms.Composed,

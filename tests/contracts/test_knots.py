@@ -16,6 +16,7 @@ from scenegraph import fields, rays, shaders, shapes
 from scenegraph.cameras import AbstractCamera
 from scenegraph.fields import AbstractField
 from scenegraph.filters import AbstractFilter
+from scenegraph.interop import mujoco
 from scenegraph.lights import AbstractLight
 from scenegraph.shaders import AbstractShader
 from scenegraph.shapes import AbstractShape
@@ -71,6 +72,7 @@ SHADERS = {
     "Gradient": [shaders.Gradient(), shaders.Gradient([0.5, 0.0], [1.0, 0.0])],
     "Noise": [shaders.Noise(0.5, octaves=2), shaders.Noise(1.0, octaves=2)],
     "Lambert": [shaders.Lambert([0.0, 1.0, 0.5])],
+    "Headlit": [mujoco.Headlit([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])],
     "Phong": [shaders.Phong(), shaders.Phong([0.5] * 3, [0.0] * 3, 1.0)],
     "GGX": [
         *(shaders.GGX(roughness=i / 8) for i in range(9)),
@@ -219,6 +221,11 @@ SHAPES = {
     "Capsule": [shapes.Capsule(), shapes.Capsule([-0.5, 0, 0], [0.5, 0, 0], 0.5)],
     "Cylinder": [shapes.Cylinder()],
     "Disk": [shapes.Disk()],
+    "Ellipsoid": [shapes.Ellipsoid(), shapes.Ellipsoid([0.0] * 3, [0.5, 1.0, 1.5])],
+    "HeightField": [
+        shapes.HeightField([[0.1, 0.2, 0.1], [0.0, 0.3, 0.2]], [2.0, 1.0], base=-0.5),
+        shapes.HeightField([[0.0] * 3] * 2, [1.0, 2.0], base=-0.5),
+    ],
     "Plane": [shapes.Plane()],
     "Rectangle": [shapes.Rectangle([0.0] * 3, [2.0, 2.0]), shapes.Rectangle()],
     "Sphere": [shapes.Sphere()],

@@ -24,13 +24,13 @@ def test_pictures_of_many_surfaces_begin_with_more_layers(monkeypatch, copies):
         balls = sg.Group(**{f"ball{i}": at(place) for i, place in enumerate(places)})
     camera = sg.PerspectiveCamera.look_at([0, -5, 0], [0, 0, 0], [0, 0, 1], 0.2, 8, 6)
     expected = sg.render(sg.Scene(balls), camera)
-    layers, draw_all = [], _render._draw
+    layers, draw_all = [], _render.draw_picture
     monkeypatch.setattr(_render, "_MANY_SURFACES", 11)
     monkeypatch.setattr(_render, "_enlarged", {})
     draw = lambda scene, camera, how, *more: (
         layers.append(how.surfaces.layers) or draw_all(scene, camera, how, *more)
     )
-    monkeypatch.setattr(_render, "_draw", draw)
+    monkeypatch.setattr(_render, "draw_picture", draw)
     image = sg.render(sg.Scene(balls), camera)
     assert layers == [16]
     np.testing.assert_allclose(image.rgb, expected.rgb, atol=1e-6)
@@ -45,7 +45,7 @@ def test_pictures_of_many_boxes_begin_with_more_layers(monkeypatch, boxes, balls
     scene = sg.Scene(sg.Group(**{name: sg.Surface(x, [0.5] * 3) for name, x in parts.items()}))
     contents = find_contents(scene)
     chosen = choose_integrator(scene, None, contents)
-    first = _render._with_first_layers(chosen, contents)
+    first = _render.with_first_layers(chosen, contents)
     assert first.surfaces.layers == layers
 
 

@@ -62,14 +62,14 @@ def test_picture_does_not_depend_on_budget_or_chunk(chunk, key):
 
 def test_space_that_suffices_on_average_suffices_in_every_chunk(monkeypatch):
     """A chunk has pixels from all over the picture, not neighbours that all meet the same thing."""
-    requested, every = [], _render._draw
+    requested, every = [], _render.draw_picture
 
     def draw(*arguments):
         image, missed, mean = every(*arguments)
         requested.append(float(mean))
         return image, missed, mean
 
-    monkeypatch.setattr(_render, "_draw", draw)
+    monkeypatch.setattr(_render, "draw_picture", draw)
     large = sg.PerspectiveCamera.look_at([0, -4, 1], [0, 0, 0], [0, 0, 1], 0.6, 36, 28)
     expected = sg.render(scene(), large, FULL, chunk=126)
     seen = sg.render(scene(), large, OccupancyMarch(16, round(1.3 * requested[0])), chunk=126)

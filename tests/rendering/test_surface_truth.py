@@ -45,6 +45,7 @@ class Case:
 
 CASES = {
     "Sphere": Case({"center": [0.0, 0.0, 0.05], "radius": 0.65}, turned=False, seed=47),
+    "Ellipsoid": Case({"center": [0.0, 0.1, 0.05], "radii": [0.7, 0.4, 0.5]}, seed=47),
     "Rectangle": Case({"center": [0.0, 0.1, 0.05], "size": [1.3, 0.9]}, seed=45),
     "Disk": Case({"center": [0.0, 0.1, 0.05], "radius": 0.65}),
     "Box": Case({"lower": [-0.5, -0.4, -0.3], "upper": [0.4, 0.5, 0.5]}, seed=59),

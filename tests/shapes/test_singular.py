@@ -13,6 +13,7 @@ from scenegraph.rays import Ray
 
 SHAPES = {
     "sphere": sg.Sphere([0.0, 0.0, 0.0], 1.0),
+    "ellipsoid": sg.Ellipsoid([0.0, 0.0, 0.0], [1.0, 0.7, 1.0]),
     "plane": sg.Plane([0.0, 0.0, 0.0], [0.0, 0.0, 1.0]),
     "rectangle": sg.Rectangle([0.0, 0.0, 0.0], [2.0, 2.0]),
     "disk": sg.Disk([0.0, 0.0, 0.0], 1.0),
@@ -21,7 +22,15 @@ SHAPES = {
     "capsule": sg.Capsule([0.0, 0.0, -0.5], [0.0, 0.0, 0.5], 1.0),
     "capsule of one point": sg.Capsule([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 1.0),
 }
-LONG = ["sphere", "disk", "box", "cylinder", "capsule", "capsule of one point"]  # to compile
+LONG = [
+    "sphere",
+    "ellipsoid",
+    "disk",
+    "box",
+    "cylinder",
+    "capsule",
+    "capsule of one point",
+]  # to compile
 QUICK = [name for name in SHAPES if name not in LONG]
 NEAR, FAR = 0.01, 100.0
 LINES = {  # origin, direction

@@ -126,6 +126,8 @@ def internal_in_text(sources: list[Source], pages: list[pathlib.Path]) -> list[s
     """Names such as `sg.package.X` in a text that the package does not export as `X as X`."""
     public = {name.split(".", 1)[1] for name in _public_names(sources)}
     packages = {name.split(".")[0] for name in public}
+    # Subpackages have public names.
+    public |= {name.rsplit(".", 1)[0] for name in public if name.count(".") > 1}
     return [
         f"{page}:{number}: `sg.{package}.{name}` is not public"
         for page in pages

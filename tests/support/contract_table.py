@@ -37,6 +37,7 @@ from scenegraph.integrators._base import MediaAlong
 from scenegraph.integrators._occupancy_march import March
 from scenegraph.integrators._packed import PackedSteps
 from scenegraph.integrators._per_volume import PerVolume
+from scenegraph.interop import mujoco
 from scenegraph.numerics import AbstractModule, Frozen, Tied
 from scenegraph.scene import PerCopy
 from support.architecture_classes import find_modules
@@ -119,6 +120,14 @@ TRANSFORMS = [
     transforms.Inverse(SIMILARITY),
     transforms.Composed(transforms.Inverse(SIMILARITY), POSE),
     transforms.AffineMap(0.5 * jnp.eye(3), jnp.ones(3), True),
+    *(
+        frame([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], [0.1, 0.2, 0.3], 2)
+        for frame in (mujoco.GeomFrame, mujoco.SiteFrame, mujoco.CameraFrame)
+    ),
+    mujoco.LightFrame(
+        *([0.1, 0.2, -1.0], [1.0, 2.0, 3.0], 1, 2, 0, [0.0, 0.1, 0.2], [0.0, 0.0, -1.0]),
+        offsets=[[0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.0, 0.0, -1.0]],
+    ),
 ]
 OCCUPANCY = scene.Occupancy(numbers(2, 3, 4), 0.4)
 VOLUMES = [
@@ -175,6 +184,8 @@ SHAPES = [
     shapes.Plane([0.0, 0.1, -0.5], [0.1, 0.2, 1.0]),
     shapes.Rectangle([0.1, 0.2, -0.1], [2.0, 2.4]),
     shapes.Sphere([0.1, 0.0, 0.2], 0.8),
+    shapes.Ellipsoid([0.1, 0.0, 0.2], [0.8, 0.5, 0.6]),
+    shapes.HeightField(numbers(3, 2), [2.0, 1.6], [0.1, 0.0, -0.2], -0.3),
     shapes.TriangleMesh(*TETRAHEDRON, colors=numbers(4, 3), uv=numbers(4, 2)),
     shapes.SignedDistance.from_grid(BALL, [-1.0] * 3, [1.0] * 3, steps=16),
 ]
@@ -192,6 +203,7 @@ SHADERS = [
     prepared(shaders.ImageTexture(PICTURES[0], repeat=(True, False), mirror=True, probes=1)),
     shaders.Noise(0.3, octaves=2, seed=5),
     shaders.Normals(),
+    mujoco.Headlit([0.5, 0.6, 0.7], [0.3, 0.4, 0.5]),
     shaders.UV(),
     shaders.VertexColor([0.2, 0.5, 0.9]),
     shaders.ViewDependent([0.2, 0.5, 0.9], numbers(2, 3, 9, 3)),
@@ -436,6 +448,7 @@ RECORDS = [
     data.Batch(RAYS, numbers(3, 3), numbers(3)),
     pixels.DrawnPixels(jnp.zeros(3, int), jnp.zeros((3, 2), int), numbers(3, 4)),
     data.Annealing(4.0, 10),
+    mujoco.Pixels(SCENE, ("cam",)),
     data.Sightings(jnp.zeros(3, int), numbers(3, 3)),
     pixels.SceneCameras(("cam",)),
     pixels.ScenePixels(jnp.zeros(3, int), PIXELS, jnp.ones(3), ("cam",)),

@@ -64,6 +64,23 @@ class Sphere:
 
 
 @dataclasses.dataclass
+class Ellipsoid:
+    """All points x with sum ((x - c) / r)^2 = 1."""
+
+    center: Any
+    radii: Any
+
+    def span(self, origin, direction):
+        start, way = (origin - column(self.center)), direction
+        weights = column(1 / np.asarray(self.radii) ** 2)
+        c = dot(weights * start, start) - 1
+        return roots(dot(weights * way, way), dot(weights * start, way), c)
+
+    def normal(self, point):
+        return (point - column(self.center)) / column(np.asarray(self.radii) ** 2)
+
+
+@dataclasses.dataclass
 class Plane:
     point: Any
     up: Any = (0.0, 0.0, 1.0)

@@ -1,0 +1,3 @@
+"""Loads the subpackage `mujoco` with the package, so that `sg.interop.mujoco` is there."""
+
+from .mujoco import pose as pose
