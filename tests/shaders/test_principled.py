@@ -315,7 +315,7 @@ def test_gradients(x64):
 
 
 def test_it_is_seen_without_lights(recwarn):
-    """In a white surrounding, glass and metal are white, and no warning says that they are black."""
+    """In a white surrounding, glass and metal are white, and no warning says they are black."""
     camera = sg.PerspectiveCamera.look_at([0.0, -3, 0], [0.0, 0, 0], [0.0, 0, 1], 0.2, 4, 4)
     for material in (sg.Principled(WHITE, 1.0, 0.3), sg.Principled(WHITE, transmission=1.0)):
         scene = sg.Scene(sg.Surface(sg.Sphere(), material), background=WHITE)
