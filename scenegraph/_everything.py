@@ -59,6 +59,8 @@ from .data import (
 )
 from .diagnostics import check_gradients as check_gradients
 from .filters import (
+    AcesToneMap as AcesToneMap,
+    AgxToneMap as AgxToneMap,
     Blur as Blur,
     Chain as Chain,
     Exposure as Exposure,

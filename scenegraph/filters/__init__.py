@@ -4,6 +4,8 @@ Read `_base` and `_pixels` first, of filters that change each pixel by itself; t
 `_chain` strings them together, `_develop` applies them to a few pixels of several pictures.
 """
 
+from ._aces import AcesToneMap as AcesToneMap
+from ._agx import AgxToneMap as AgxToneMap
 from ._base import AbstractFilter as AbstractFilter
 from ._blur import Blur as Blur
 from ._chain import Chain as Chain

@@ -150,6 +150,8 @@ FILTERS = {
     "Invert": [sg.Invert()],
     "Exposure": [sg.Exposure(0.0)],
     "Gamma": [sg.Gamma(1.0), sg.Gamma(0.5), sg.Gamma(2.0)],
+    "AcesToneMap": [sg.AcesToneMap()],
+    "AgxToneMap": [sg.AgxToneMap()],
     "ToneMap": [sg.ToneMap(), sg.ToneMap(1.0)],
     "Vignette": [sg.Vignette(), sg.Vignette(0.0), sg.Vignette(1.0)],
     "Blur": [sg.Blur(), sg.Blur(0.5)],

@@ -66,6 +66,65 @@ def test_tone_mapping():
     assert_close(mapped, [0.0, 0.01 * (1 + 0.01 / 16) / 1.01, 17 / 32, 1.0], 1e-6)
 
 
+GREYS = np.concatenate([[0.0], np.geomspace(1e-6, 1e4, 400)])
+
+
+def test_aces_by_hand():
+    """Values of the published fraction, and its tangent at zero below."""
+    light = jnp.broadcast_to(jnp.array([-0.14, 0.0, 0.18, 1.0, 4.0])[:, None], (5, 3))[None]
+    mapped = apply(sg.AcesToneMap(), Image(light, space=Linear())).rgb[0, :, 0]
+    assert_close(mapped, [-0.03, 0.0, 0.086724 / 0.324932, 2.54 / 3.16, 40.28 / 41.38], 1e-6)
+
+
+def test_agx_is_the_sigmoid_of_its_author():
+    """The polynomial's curve, for greys, beside Sobotka's two halves of a sigmoid."""
+    light = jnp.asarray(np.broadcast_to(GREYS[:, None], (401, 3))[None], jnp.float32)
+    mapped = apply(sg.AgxToneMap(), Image(light, space=Linear())).rgb[0]
+    x = np.clip(np.log2(np.maximum(GREYS, 1e-9) / 0.18) + 10, 0, 16.5) / 16.5
+    pivot, slope = 10 / 16.5, 2.0
+    half = lambda x, p: x / (1 + x**p) ** (1 / p)
+    scale = lambda length, p: ((2 * slope * length) ** p - 1) ** (-1 / p) * slope * length
+    toe, shoulder = scale(pivot, 3.0), scale(1 - pivot, 3.25)
+    below = 0.5 - toe * half(slope * np.maximum(pivot - x, 0) / toe, 3.0)
+    above = 0.5 + shoulder * half(slope * np.maximum(x - pivot, 0) / shoulder, 3.25)
+    encoded = np.where(x < pivot, below, above)
+    assert np.max(np.abs(np.asarray(mapped) ** (1 / 2.2) - encoded[:, None])) < 0.02
+
+
+def test_agx_fades_bright_colors():
+    """A red lamp gets less saturated as it gets brighter, by matrices and a curve in float64."""
+    together = np.array(
+        [
+            [0.842479062253094, 0.0784335999999992, 0.0792237451477643],
+            [0.0423282422610123, 0.878468636469772, 0.0791661274605434],
+            [0.0423756549057051, 0.0784336, 0.879142973793104],
+        ]
+    )
+    red = np.array([[0.1, 0.01, 0.01], [1.0, 0.1, 0.1], [10.0, 1.0, 1.0], [100.0, 10.0, 10.0]])
+    x = np.clip((np.log2(red @ together.T) + 12.47393) / 16.499999, 0, 1)
+    powers = x[..., None] ** np.arange(7)
+    curve = powers @ [-0.00232, 0.1191, 0.4298, -6.868, 31.96, -40.14, 15.5]
+    # The published inverse is rounded: the exact one is near.
+    expected = np.maximum(np.linalg.solve(together, curve.T).T, 0) ** 2.2
+    mapped = apply(sg.AgxToneMap(), Image(jnp.asarray(red[None]), space=Linear())).rgb[0]
+    assert_close(mapped, expected, 0, 2e-3)
+    ratio = np.asarray(mapped[:, 0] / mapped[:, 1])
+    assert np.all(np.diff(ratio) < 0)
+
+
+@pytest.mark.parametrize("filter", [sg.AcesToneMap(), sg.AgxToneMap()], ids=["aces", "agx"])
+def test_tone_maps_are_monotone_and_finite(filter):
+    """In both colour spaces; black stays black, and gradients are finite at black and white."""
+    light = jnp.asarray(np.broadcast_to(GREYS[:, None], (401, 3))[None], jnp.float32)
+    mapped = np.asarray(apply(filter, Image(light, space=Linear())).rgb[0])
+    assert np.all(mapped[0] == 0)
+    assert np.all(np.diff(mapped, axis=0) >= -1e-6) and np.all(mapped < 1.04)
+    encoded = apply(filter, Image(SRGB().from_linear(light), space=SRGB())).rgb[0]
+    assert_close(SRGB().to_linear(encoded), mapped, 1e-3, 1e-5)
+    ends = jnp.array([[[0.0, 0.0, 0.0], [-1.0, -1.0, 0.0], [1e4, 1e4, 1e4], [1.0, 0.0, 0.0]]])
+    assert_finite_gradients(lambda rgb: jnp.sum(filter(Image(rgb, space=Linear())).rgb), ends)
+
+
 def test_vignetting_follows_the_cosine():
     """A camera whose corners are seen at 45 degrees, and cos^4 of every pixel's angle."""
     rows, columns = np.arange(5) + 0.5 - 2.5, np.arange(7) + 0.5 - 3.5

@@ -165,6 +165,8 @@ FILTERS = [
     sg.Exposure(0.5),
     sg.Gamma(1.5),
     sg.ToneMap(2.0),
+    sg.AcesToneMap(),
+    sg.AgxToneMap(),
     sg.Vignette(0.4),
     sg.Blur(0.7),
     sg.Chain((sg.Invert(), sg.Gamma(0.5))),
