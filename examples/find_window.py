@@ -11,7 +11,7 @@ import scenegraph as sg
 def make(numbers: jax.Array) -> sg.Scene:
     """A pole, a bar and a ball over a floor; the window is a lamp that the camera does not see."""
     edges = numbers[3] * jnp.eye(3)[0], numbers[4] * jnp.eye(3)[2]
-    window = sg.RectangleLight(numbers[:3], *edges, radiance=[6.0, 6.0, 6.0])
+    window = sg.RectangleLight(numbers[:3], *edges, radiance=[20.0, 20.0, 20.0])
     grey = sg.Lambert([0.7, 0.7, 0.7])
     return sg.Scene(
         sg.Group(

@@ -24,6 +24,7 @@ LONG = [
     "fast.md",
     "getting-started.md",
     "index.md",
+    "light.md",
     "meshes.md",
     "reliability.md",
     "rendering.md",
