@@ -26,6 +26,7 @@ LONG = [
     "index.md",
     "light.md",
     "meshes.md",
+    "migration.md",
     "reliability.md",
     "rendering.md",
     "simulation.md",
