@@ -26,7 +26,6 @@ LONG = [
     "index.md",
     "light.md",
     "meshes.md",
-    "migration.md",
     "reliability.md",
     "rendering.md",
     "simulation.md",
