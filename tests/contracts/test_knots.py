@@ -265,7 +265,10 @@ def test_shapes(name):
         one = lambda ray: (jnp.sum(shape.parts(ray).coverage), shape.coverage(ray))
         return weighted(jax.vmap(one)(seen))
 
-    check_knots(covered, SHAPES[name], second=name != "SignedDistance")
+    # A circle that touches a side of a pixel covers the pixel beyond by the power 3/2 of a move:
+    # differences over a step are off by the root of the step.
+    slack = 4e-3 if name in ("Disk", "Sphere", "Ellipsoid", "Cylinder") else 1e-3
+    check_knots(covered, SHAPES[name], second=name != "SignedDistance", slack=slack)
 
 
 @pytest.mark.parametrize("name", ["Box", "Cylinder", "Rectangle", "TriangleMesh"])
