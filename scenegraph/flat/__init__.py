@@ -28,7 +28,7 @@ from ._instances import (
     split_large,
     switch,
 )
-from ._lamps import has_size
+from ._lamps import Glow, has_size
 from ._mesh_faces import FaceTree, FACES_OF_LEAF, MeshFace, MeshFaces
 from ._stacks import LeafStack
 from ._tree import SurfaceTree

@@ -36,7 +36,7 @@ _BLOCK, _LARGE_BLOCK, _VERTICES = 2**14, 2**16, 2**17
 
 
 class RowsOfLayers(NamedTuple):
-    """What the layers of rays are, those of one rank in a row: rank by rank, ray by ray."""
+    """The layers of rays, those of one rank in a row: rank by rank, ray by ray."""
 
     codes: Int[Array, " rows"]
     owners: Int[Array, " rows"]  # the numbers of the surfaces

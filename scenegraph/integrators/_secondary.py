@@ -1,5 +1,6 @@
 """Reflection and refraction: secondary cones, from what is met along them to colours."""
 
+import functools
 from functools import partial
 from typing import NamedTuple
 
@@ -179,7 +180,7 @@ def _surroundings(
 
     def one(panoramas: list[InstanceStack], row: tuple[Vector, Scalar]) -> Color:
         around = lambda light: light.node.mirror(*row)
-        return sum(jnp.sum(stack.map(around), axis=0) for stack in panoramas)
+        return functools.reduce(jnp.add, [jnp.sum(x.map(around), axis=0) for x in panoramas])
 
     return map_rows(one, panoramas, (rays.direction, roughness))
 

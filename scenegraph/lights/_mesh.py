@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .._typing import Array, Color, Float, Int, Scalar, Vector
 from ..images import as_color
@@ -69,7 +70,7 @@ class MeshLight(AbstractSizedLight):
         require_not_negative(self, "radiance")
         if not len(self.faces):
             raise ValueError("`MeshLight.faces` must have at least one face.")
-        if isinstance(self.faces, jax.core.Tracer):
+        if isinstance(self.faces, Tracer):
             return
         faces, count = np.asarray(self.faces), len(self.vertices)
         wrong = np.argwhere((faces < 0) | (faces >= count))

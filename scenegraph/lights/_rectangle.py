@@ -87,8 +87,8 @@ class RectangleLight(AbstractSizedLight):
 
     def _at(self, place: Float[np.ndarray, "*some 2"]) -> Float[Array, "*some 3"]:
         """Returns points of the lamp by their coordinates, from -1 to 1."""
-        place = jnp.asarray(place, self.center.dtype)
-        return self.center + place[..., :1] * self.edge_u + place[..., 1:] * self.edge_v
+        u, v = (jnp.asarray(x, self.center.dtype) for x in np.split(place, 2, axis=-1))
+        return self.center + u * self.edge_u + v * self.edge_v
 
     def body(self) -> LampBody:
         normal = safe_normalise(jnp.cross(self.edge_u, self.edge_v))

@@ -121,12 +121,15 @@ def disk_coverage(
     # The offset's derivatives split in two: d distance = outward . d offset, and what is across it.
     distance = safe_norm(offset)
     radial = matmul(outward, gradients)
-    across = safe_norm((gradients - outward[:, None] * radial).T)
-    sides = jnp.stack([radial, _signed_lengths(gradients - outward[:, None] * radial, across)])
+    rests = gradients - outward[:, None] * radial
+    across = safe_norm(rests.T)
+    # In the frame of the offset and the longer one of what is across it.
+    aside = safe_normalise(jnp.where(across[0] > across[1], rests[:, 0], rests[:, 1]))
+    sides = jnp.stack([radial, matmul(aside, rests)])
     size, area = jnp.sum(sides**2), jnp.abs(_cross(sides[:, 0], sides[:, 1]))
     # A pixel that is large beside the disk, unless it is seen from its edge.
-    share = jnp.clip((size - (_STRAIGHT * radius) ** 2) / (_BENT * radius) ** 2, 0, 1)
-    share = jax.lax.stop_gradient(jnp.where(area > _EDGE_ON * size, share, 0))
+    part = jnp.clip((size - (_STRAIGHT * radius) ** 2) / (_BENT * radius) ** 2, 0, 1)
+    share = jnp.where(area > _EDGE_ON * size, part**2 * (3 - 2 * part), 0)
     straight = _straight_disk(distance, radial, across, radius)
     bent = lambda: _disk_and_parallelogram(distance, sides, radius)
     exact = jax.lax.cond(share > 0, bent, lambda: straight)
@@ -148,12 +151,6 @@ def _straight_disk(
     margins = jnp.stack([radius - distance, radius + distance, jnp.pi / 4 * radius])
     edges = jax.vmap(half_plane_coverage)(margins, jnp.stack([radial, radial, across]))
     return jnp.maximum(edges[0] + edges[1] - 1, 0) * jnp.maximum(2 * edges[2] - 1, 0)
-
-
-def _signed_lengths(vectors: Float[Array, "n 2"], lengths: Float[Array, "2"]) -> Float[Array, "2"]:
-    """Returns lengths of two parallel vectors, the second negative if it points the other way."""
-    against = jnp.sum(vectors[:, 0] * vectors[:, 1]) < 0
-    return jnp.stack([lengths[0], jnp.where(against, -lengths[1], lengths[1])])
 
 
 def _cross(first: Float[Array, "2"], second: Float[Array, "2"]) -> Scalar:
@@ -187,8 +184,9 @@ def _disk_and_triangle(start: Float[Array, "2"], end: Float[Array, "2"], radius:
     # h = start x end / length; within the disk it is a chord of the half length sqrt(r^2 - h^2).
     height = _cross(start, along)
     first, last = jnp.sum(start * along), jnp.sum(end * along)
-    half = safe_sqrt(radius**2 - height**2)
-    enter, leave = jnp.clip(first, -half, half), jnp.clip(last, -half, half)
+    square = radius**2 - height**2
+    half = safe_sqrt(square)
+    enter, leave = (jnp.where(square > 0, jnp.clip(x, -half, half), 0) for x in (first, last))
 
     def turn(begin: Scalar, stop: Scalar) -> Scalar:
         # The angle between two places: atan2 of their cross and dot products.

@@ -173,6 +173,9 @@ class Principled(AbstractReflectiveMaterial):
                 lambda x: x.radiance, lights.lamps, heights[:, None] * lights.lamps.radiance
             )
             direct += layers.outlines(lamps)
+        if layers.glass is not None:
+            # Light comes into a body of glass bent, along what its surface shows.
+            direct *= 1 - (1 - layers.glass.lit) * layers.glass.part
         if self.occlusion is not None:
             around *= read_input(self.occlusion, 0, hit, view, lights)
         if self.emission is not None:

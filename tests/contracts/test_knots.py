@@ -16,6 +16,7 @@ from scenegraph import fields, rays, shaders, shapes
 from scenegraph.cameras import AbstractCamera
 from scenegraph.fields import AbstractField
 from scenegraph.filters import AbstractFilter
+from scenegraph.flat import Glow
 from scenegraph.interop import mujoco
 from scenegraph.lights import AbstractLight
 from scenegraph.shaders import AbstractShader
@@ -72,6 +73,7 @@ SHADERS = {
     "Gradient": [shaders.Gradient(), shaders.Gradient([0.5, 0.0], [1.0, 0.0])],
     "Noise": [shaders.Noise(0.5, octaves=2), shaders.Noise(1.0, octaves=2)],
     "Lambert": [shaders.Lambert([0.0, 1.0, 0.5])],
+    "Glow": [Glow(jnp.asarray([0.0, 1.0, 0.5]), False)],
     "Headlit": [mujoco.Headlit([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])],
     "Phong": [shaders.Phong(), shaders.Phong([0.5] * 3, [0.0] * 3, 1.0)],
     "GGX": [
@@ -132,6 +134,11 @@ LIGHTS = {
         sg.SpotLight([0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [1.0] * 3, np.pi / 4, 1.0),
     ],
     "EnvironmentLight": [sg.EnvironmentLight(numbers(4, 8, 3), 5)],
+    # Points are below the middle, an edge, and a corner.
+    "RectangleLight": [sg.RectangleLight([0.0, 0, 1], [1.0, 0, 0], [0, 0.3, 0], [1.0] * 3)],
+    "DiskLight": [sg.DiskLight([0.0, 0, 1], [0.0, 0, 1], 1.0, [1.0] * 3)],
+    "SphereLight": [sg.SphereLight([0.0, 0, 1], 0.5, [1.0] * 3)],
+    "MeshLight": [sg.MeshLight([[0.0, 0, 1], [1, 0, 1], [0, 1, 1]], [[0, 1, 2]], [1.0] * 3)],
 }
 
 
@@ -260,7 +267,10 @@ def test_shapes(name):
         one = lambda ray: (jnp.sum(shape.parts(ray).coverage), shape.coverage(ray))
         return weighted(jax.vmap(one)(seen))
 
-    check_knots(covered, SHAPES[name], second=name != "SignedDistance")
+    # A circle that touches a side of a pixel covers the pixel beyond by the power 3/2 of a move:
+    # differences over a step are off by the root of the step.
+    slack = 4e-3 if name in ("Disk", "Sphere", "Ellipsoid", "Cylinder") else 1e-3
+    check_knots(covered, SHAPES[name], second=name != "SignedDistance", slack=slack)
 
 
 @pytest.mark.parametrize("name", ["Box", "Cylinder", "Rectangle", "TriangleMesh"])

@@ -18,6 +18,7 @@ import pytest
 from jaxtyping import AbstractArray, TypeCheckError
 
 import scenegraph as sg
+from scenegraph import lights
 from scenegraph.fitting import Deadline, RenderLoss, start_state
 from scenegraph.flat import SurfaceTree
 from scenegraph.visibility import FoundSheet, ListedSheet
@@ -57,6 +58,7 @@ VALUES = [
     ListedSheet(jnp.asarray(1), *jnp.zeros(2), no_items(2, jnp.zeros(()))),
     OPTIMIZER,
     jax.random.key(0),
+    lights.tabulate_panorama(jnp.ones((2, 4, 3)), ()),
     "text",
     True,
     2,

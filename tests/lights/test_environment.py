@@ -93,7 +93,7 @@ def light_of(light, normal, view, visible=None):
     arrays, rest = eqx.partition(jax.tree.map(jnp.asarray, light), eqx.is_array)
     node = jax.tree.map(lambda x: x[None], arrays)
     stack = stacked(sg.flat.Instance(node, None, None, jnp.zeros(1, jnp.int32)), rest)
-    return received([stack], [sample.irradiance.shape[0]], *arriving, visible, normal, view)
+    return received([stack], [sample.irradiance.shape[0]], *arriving, None, visible, normal, view)
 
 
 @eqx.filter_jit

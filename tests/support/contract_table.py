@@ -199,6 +199,7 @@ SHADERS = [
     shaders.Checker(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3]),
     shaders.Checker(0.3, coordinates=shaders.InSpace()),
     shaders.Lambert([0.5, 0.6, 0.7]),
+    flat.Glow(jnp.asarray([0.2, 0.3, 0.4]), False),
     shaders.Stripes(0.3, [0.9, 0.1, 0.2], [0.1, 0.8, 0.3], 0.4),
     shaders.Gradient([0.1, 0.2, 0.3], [0.6, 0.9, 0.4], coordinates=shaders.InSpace()),
     shaders.ImageTexture(PICTURES[0], [0.7, 0.9], [0.1, 0.0], repeat=True),
