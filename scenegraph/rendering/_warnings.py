@@ -150,15 +150,26 @@ def report_overflow(missed: Array | None) -> None:
 def user_depth() -> int:
     """Returns the number of frames up to the user's own line, past the wrappers of shape checks."""
     depth, frame = 1, sys._getframe(1)
+    while frame and _is_wrapper(frame):
+        frame = frame.f_back
     while frame and _is_inside(frame):
         depth, frame = depth + 1, frame.f_back
     return depth
 
 
 def _is_inside(frame: FrameType) -> bool:
+    return _is_wrapper(frame) or _module_of(frame).split(".")[0] in _INSIDE
+
+
+def _is_wrapper(frame: FrameType) -> bool:
+    """Returns true for the frames of a shape check about a call."""
     # Before version 0.23, beartype's wrappers have the names of no module.
     own = frame.f_code.co_filename.startswith("<@beartype")
-    return own or frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE
+    return own or _module_of(frame).startswith(("scenegraph._checks", "jaxtyping", "beartype"))
+
+
+def _module_of(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
 
 
 def _is_finite(leaf: Array) -> bool:

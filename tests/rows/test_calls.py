@@ -31,7 +31,8 @@ def test_what_is_not_native_is_said(left):
     assert left()
 
 
-@pytest.mark.parametrize("shape", named(SHAPES))
+# Height fields are triangles before rays meet them.
+@pytest.mark.parametrize("shape", named(x for x in SHAPES if type(x) is not sg.HeightField))
 def test_shapes(shape, left):
     lower(lambda shape, ray: (shape.parts(ray), shape.coverage(ray)), shape, RAYS)
     assert not left()
