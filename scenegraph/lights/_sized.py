@@ -3,9 +3,8 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from equinox import AbstractVar
 
-from .._typing import Array, Bool, Color, Float, Matrix3, Scalar, ScalarLike, Vector
+from .._typing import Array, Bool, Float, Matrix3, Scalar, ScalarLike, Vector
 from ..numerics import (
     AbstractModule,
     as_float_leaf,
@@ -57,11 +56,9 @@ class AbstractSizedLight(AbstractLight):
     """A lamp with a size: it is visible, throws soft shadows, and has a shape in highlights.
 
     The shadow ray of `sample` is as wide at the lamp as the lamp, so that what an occluder covers
-    of it is the part of the lamp that it hides. A lamp does not shine through its dark side.
+    of it is the part of the lamp that it hides. A lamp does not shine through its dark side. A
+    subclass has a field `radiance`, the colour of its body, and `two_sided`, which is static.
     """
-
-    radiance: AbstractVar[Color]
-    two_sided: AbstractVar[bool]
 
     @abc.abstractmethod
     def outlines(self, point: Vector) -> LampPolygons:
@@ -138,7 +135,7 @@ def lamp_sample(
     irradiance = safe_norm(vectors)[:, None] * outlines.radiance
     ends = jnp.broadcast_to((1 - _GAP) * jnp.asarray(far, point.dtype), centers.shape[:1])
     rays = jax.vmap(_wide_ray, (None, None, 0, 0, 0))(point, d_point, centers, sides, ends)
-    return LightSample(rays, irradiance, jnp.zeros_like(light.radiance))
+    return LightSample(rays, irradiance, jnp.zeros(3, point.dtype))
 
 
 def _toward(corners: Float[Array, "corners 3"]) -> Vector:
