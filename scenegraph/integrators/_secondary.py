@@ -48,8 +48,7 @@ def secondary_light(
 ) -> tuple[Float[Array, "rays layers 3"], Int[Array, " rays"]]:
     """Computes what layers show of their surroundings.
 
-    Returns also how many layers of each ray had no space. Of what they see, some may have none
-    either, which counts for all rays.
+    Returns also how many layers of each ray had no space, or saw what had none.
     """
     count = rays.near.shape[0]
     wanted = rows.needed & _reflective_surfaces(scene)[rows.owners]
@@ -61,8 +60,9 @@ def secondary_light(
     rgb = jnp.sum(cones.weight * light, axis=1)
     ranks = listed.ranks.reshape(how.layers, -1).T
     missed = ranks >= used.shape[0]
-    rgb = map_rows(take_layers, rgb, jnp.where(missed, -1, ranks))
-    return rgb, jnp.sum(missed, axis=1, dtype=jnp.int32) + lost
+    shown = rgb, jnp.any(lost, axis=1).astype(jnp.int32)
+    rgb, lost = map_rows(take_layers, shown, jnp.where(missed, -1, ranks))
+    return rgb, jnp.sum(missed + lost, axis=1, dtype=jnp.int32)
 
 
 def _reflective_surfaces(scene: FlatScene) -> Bool[Array, " surfaces"]:
@@ -75,36 +75,38 @@ def _reflective_surfaces(scene: FlatScene) -> Bool[Array, " surfaces"]:
 
 def _light_along(
     scene: FlatScene, cones: Cones, used: Bool[Array, " rows"], how: Shading
-) -> tuple[Float[Array, "rows cones 3"], Bool[Array, ""]]:
-    """Computes the radiance along cones, and whether some of it had no space."""
+) -> tuple[Float[Array, "rows cones 3"], Bool[Array, "rows cones"]]:
+    """Computes the radiance along cones, and of which some had no space."""
     shape, count = cones.roughness.shape, cones.roughness.size
     flat = jax.tree.map(lambda x: x.reshape(count, *x.shape[2:]), cones)
     start = _Wave(
         flat.rays,
-        jnp.broadcast_to(jnp.repeat(used, shape[1])[:, None], (count, 3)).astype(flat.weight.dtype),
+        jnp.repeat(used, shape[1]) & _exist(flat.rays),
+        jnp.ones_like(flat.weight),
         jnp.arange(count, dtype=jnp.int32),
         flat.roughness,
         flat.lamps,
         flat.starts,
     )
-    state = start, jnp.zeros((count, 3), flat.weight.dtype), jnp.zeros((), bool)
+    state = start, jnp.zeros_like(flat.weight), jnp.zeros(count, bool)
     if how.bounces == 0:
         light = _surroundings(scene, start.rays, start.roughness)
-        return light.reshape(*shape, 3), state[2]
+        return light.reshape(*shape, 3), state[2].reshape(shape)
     how = how._replace(fields=())
     for bounce in range(how.bounces):
         # Traced once for all bounces.
         is_last = jnp.asarray(bounce == how.bounces - 1)
         state = _follow(state, is_last, scene, how, shape[1])
     _, light, missed = state
-    return light.reshape(*shape, 3), missed
+    return light.reshape(*shape, 3), missed.reshape(shape)
 
 
 class _Wave(NamedTuple):
     """Rays that are followed at once, and what they contribute to."""
 
     rays: Ray
-    throughput: Float[Array, "rays 3"]  # zero for rays that are not used
+    used: Bool[Array, " rays"]
+    throughput: Float[Array, "rays 3"]
     slots: Int[Array, " rays"]  # the first cone that a ray goes back to
     roughness: Float[Array, " rays"]
     lamps: Float[Array, " rays"]
@@ -121,7 +123,7 @@ def _follow(
 ) -> tuple[_Wave, Array, Array]:
     """Adds up what rays meet, and replaces them by those that start there."""
     wave, light, missed = state
-    used = jnp.any(wave.throughput != 0, axis=1)
+    used = wave.used
     rays = eqx.tree_at(lambda x: x.far, wave.rays, jnp.where(used, wave.rays.far, wave.rays.near))
     rows, overflow = find_rows(scene, rays, how, wave.starts)
     layers = shade_rows(scene, rays, (rows, overflow), how, wave.lamps)
@@ -129,14 +131,15 @@ def _follow(
     # What passes all layers shows what is all around.
     behind = _surroundings(scene, rays, wave.roughness)
     arriving = radiance.rgb + (1 - radiance.alpha)[:, None] * behind
-    light = light.at[wave.slots].add(wave.throughput * arriving)
+    seen = jnp.where(used[:, None], wave.throughput * arriving, 0)
+    light = light.at[wave.slots].add(seen)
     following, lost = _next_wave(scene, rays, rows, wave, radiance.weights, cones)
     # The last ones are not followed.
     rest = following.throughput * _surroundings(scene, following.rays, following.roughness)
-    light = light.at[following.slots].add(jnp.where(is_last, rest, 0))
-    throughput = jnp.where(is_last, 0, following.throughput)
-    missed = missed | lost | jnp.any(used & (overflow > 0))
-    return following._replace(throughput=throughput), light, missed
+    ends = is_last & following.used
+    light = light.at[following.slots].add(jnp.where(ends[:, None], rest, 0))
+    missed = missed.at[wave.slots].max(used & ((overflow > 0) | lost))
+    return following._replace(used=following.used & ~is_last), light, missed
 
 
 def _next_wave(
@@ -146,28 +149,34 @@ def _next_wave(
     wave: _Wave,
     weights: Float[Array, "rays layers"],
     cones: int,
-) -> tuple[_Wave, Bool[Array, ""]]:
-    """Returns the secondary rays of layers, as many as rays before, and whether some are lost."""
+) -> tuple[_Wave, Bool[Array, " rays"]]:
+    """Returns the secondary rays of layers, as many as rays before, and which rays lose some."""
     count = rays.near.shape[0]
-    length = -(-count // cones)
+    length = count // cones
     listed = list_true(rows.needed & _reflective_surfaces(scene)[rows.owners], length)
     used = listed.places >= 0
     place = jnp.maximum(listed.places, 0)
     ray, layer = place % count, place // count
     found = _cones_of_rows(scene, rays, rows, listed.places)
     share = wave.throughput[ray] * weights[ray, layer][:, None]
-    share = jnp.where(used[:, None], share, 0)
     slots = jnp.broadcast_to(wave.slots[ray][:, None], (length, cones))
     following = _Wave(
         found.rays,
+        used[:, None] & _exist(found.rays),
         share[:, None] * found.weight,
         slots,
         found.roughness,
         found.lamps,
         found.starts,
     )
-    take = lambda x: x.reshape(length * cones, *x.shape[2:])[:count]
-    return jax.tree.map(take, following), listed.total > length
+    join = lambda x: x.reshape(length * cones, *x.shape[2:])
+    lost = jnp.any(listed.ranks.reshape(-1, count) >= length, axis=0)
+    return jax.tree.map(join, following), lost
+
+
+def _exist(rays: Ray) -> Bool[Array, "*rays"]:
+    """Returns false for the cones that a hit has fewer than others, which lead nowhere."""
+    return jnp.any(rays.direction != 0, axis=-1)
 
 
 def _surroundings(

@@ -222,6 +222,46 @@ def test_gradients_in_a_mirror_are_those_of_differences():
             assert abs(change - expected) < 0.03 * abs(expected) + 1e-2, place
 
 
+def test_black_mirrors_have_gradients():
+    """By a colour of zero, also of a mirror in a mirror: what is seen there, times the rest."""
+
+    def total(color):
+        near = sg.Principled(color, metallic=1.0, roughness=0.0)
+        left = sg.Surface(sg.Plane([-1.0, 0, 0], [1.0, 0, 0]), MIRROR)
+        right = sg.Surface(sg.Plane([1.0, 0, 0], [-1.0, 0, 0]), near)
+        scene = sg.Scene(sg.Group(left=left, right=right), background=[1.0, 1.0, 1.0])
+        way = jnp.array([[-1.0, 0.0, 0.0]])
+        sides = jnp.zeros((2, 1, 2, 3)) + 1e-4 * jnp.eye(2, 3)[:, ::-1]
+        rays = sg.rays.Ray(jnp.zeros((1, 3)), way, way, *sides, [0.0], [100.0])
+        return jnp.sum(sg.render_rays(scene, rays, sg.Surfaces(bounces=2))[-1].rgb)
+
+    # Head-on, the right mirror reflects its colour: white, colour, white, and then the background.
+    value, change = jax.jit(jax.value_and_grad(total))(jnp.zeros(3))
+    assert abs(value) < 1e-6
+    assert_close(change, [1.0] * 3, 1e-3)
+
+
+def test_one_ray_that_overflows_is_counted_alone():
+    """In the mirror's left half there are more veils behind each other than layers."""
+    veils = {
+        f"veil{i}": sg.Surface(sg.Box([-3.0, 2.0 + i, -3.0], [-0.2, 2.1 + i, 3.0]), [0.5] * 3, 0.3)
+        for i in range(6)
+    }
+    mirror = sg.Surface(sg.Plane([0.0, 4.0, 0.0], [0.0, -1.0, 0.0]), MIRROR)
+    veils = {
+        name: sg.Transformed(veil, sg.Similarity(translation=[0.0, -11.0, 0.0]))
+        for name, veil in veils.items()
+    }
+    scene = sg.Scene(sg.Group(mirror=mirror, **veils), **SKY)
+    places = np.array([[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0]])
+    ways = jnp.tile(jnp.array([0.0, 1.0, 0.0]), (2, 1))
+    sides = jnp.zeros((2, 2, 2, 3)) + 1e-4 * jnp.array([[1.0, 0, 0], [0, 0, 1]])
+    rays = sg.rays.Ray(jnp.asarray(places), ways, ways, *sides, jnp.zeros(2), jnp.full(2, 100.0))
+    overflow = sg.render_rays(scene, rays, sg.Surfaces(layers=2))[-1].overflow
+    assert overflow[0] > 0
+    assert overflow[1] == 0
+
+
 def test_wrong_bounces_are_refused():
     with pytest.raises(ValueError, match="bounces"):
         sg.Surfaces(bounces=-1)
